@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from swarm_hook_core.faults import fault_log
+from swarm_hook_core.json_text import loads
 
 
 def recorded_faults() -> list[dict]:
@@ -18,7 +17,7 @@ def recorded_faults() -> list[dict]:
             continue  # not written yet, or not ours to read
         for line in lines:
             try:
-                row = json.loads(line)
+                row = loads(line)
             except (ValueError, RecursionError):
                 continue  # cut short by a rotation, or not a line of ours
             if isinstance(row, dict) and isinstance(row.get("at"), (int, float)) and 0 <= row["at"] < 2**40:

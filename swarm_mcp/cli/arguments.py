@@ -1,8 +1,8 @@
 """The command line of one verb: what it takes, as its module declares it, and what was given.
 
-A verb's module has ``USAGES``, the forms in which the verb can be called. Parsing, help (``help_page``), completion and
-the errors for a wrong command line follow from these; nothing else lists a flag. Words and flags stand in any
-order; ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are understood.
+`verb` makes a function a verb, and declares the usages, the forms in which it can be called. Parsing, help
+(``help_page``), completion and the errors for a wrong command line follow from these; nothing else lists a flag. Words
+and flags stand in any order; ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are understood.
 
 Hooks start commands that load this: it imports next to nothing (argparse alone would cost a third of such a
 command's time).
@@ -15,7 +15,7 @@ from swarm_mcp.store import BUSY_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 LARGEST = 10**12
 # What completion offers for a word or a value: one of these, or a tuple of words.
@@ -226,6 +226,20 @@ class Arguments:
     def patience(self) -> float:
         """How long to wait for a busy store, in seconds."""
         return min(self.seconds("--patience", BUSY_SECONDS), BUSY_SECONDS)
+
+
+class Verb:
+    """One command: the `usages` it has, the function that carries it out and returns the exit code, and its help."""
+
+    __slots__ = ("usages", "run", "help")
+
+    def __init__(self, usages: tuple[Usage, ...], run: Callable[[Arguments], int]):
+        self.usages, self.run, self.help = usages, run, run.__doc__ or ""
+
+
+def verb(*usages: Usage) -> Callable[[Callable[[Arguments], int]], Verb]:
+    """Make the function below a verb that can be called in these forms. Its docstring is the verb's help."""
+    return lambda run: Verb(usages, run)
 
 
 def parse(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from swarm_mcp.cli.arguments import FILES, FOLDERS, INSTANCES, TASKS, Option, Source, Usage
-from swarm_mcp.cli.verbs import ALIASES, VERBS, module_of, summary_of
+from swarm_mcp.cli.verbs import ALIASES, VERBS, summary_of, verb_named
 from swarm_mcp.domain.session import Session
 
 # Names come from other sessions: what a shell would not take for one plain word is never offered.
@@ -41,7 +41,7 @@ def candidates(words: list[str]) -> list[Candidate]:
         found = [Candidate(verb, summary_of(verb)) for verb in VERBS]
     else:
         verb = ALIASES.get(before[0], before[0])
-        found = _after(module_of(verb).USAGES, before[1:], current) if verb in VERBS else []
+        found = _after(verb_named(verb).usages, before[1:], current) if verb in VERBS else []
     return [one for one in found if one.word in BY_THE_SHELL.values() or _offered(one.word, current)][:MOST]
 
 

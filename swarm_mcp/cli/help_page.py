@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from inspect import cleandoc
 
 from swarm_mcp.cli.arguments import ACTING, Option, Usage, Word
 from swarm_mcp.cli.table import clipped
-from swarm_mcp.cli.verbs import VERBS, module_of, summary_of
+from swarm_mcp.cli.verbs import VERBS, summary_of, verb_named
 
 WIDTH = 110
 WIDEST_NAME = 26  # of a word or flag in the list of them
@@ -29,9 +30,9 @@ def overview(room: int) -> list[str]:
 
 def page_of(verb: str) -> str:
     """The help of `verb`: what it does, how it is called, what each word and flag means, and an example."""
-    module = module_of(verb)
-    usages: list[Usage] = [usage for usage in module.USAGES if not usage.hidden]
-    summary, _, rest = (module.__doc__ or "").strip().partition("\n\n")
+    command = verb_named(verb)
+    usages = [usage for usage in command.usages if not usage.hidden]
+    summary, _, rest = cleandoc(command.help).partition("\n\n")
     calls = [_call(verb, usage, "usage: " if at == 0 else "       ") for at, usage in enumerate(usages)]
     words = [word for usage in usages for word in usage.words]
     options = [option for usage in usages for option in usage.options]

@@ -10,7 +10,7 @@ import sys
 
 from swarm_mcp.cli.arguments import meant, parse
 from swarm_mcp.cli.output import complain, flush, for_people, forget_output, say, say_text
-from swarm_mcp.cli.verbs import ALIASES, VERBS, module_of
+from swarm_mcp.cli.verbs import ALIASES, VERBS, verb_named
 from swarm_mcp.errors import SwarmError
 
 
@@ -45,8 +45,8 @@ def _run(verb: str, items: list[str]) -> int:
         return _fail(f"swarm-mcp: {_unknown(verb, items)}", 1)
     if {"--help", "-h"}.intersection(items[: items.index("--") if "--" in items else None]):
         return _help([verb])
-    module = module_of(verb)
-    return module.run(parse(verb, module.USAGES, items))
+    command = verb_named(verb)
+    return command.run(parse(verb, command.usages, items))
 
 
 def _version() -> int:

@@ -1,7 +1,8 @@
-"""The verbs that there are: each is a module in ``commands``, named as the verb is.
+"""The verbs that there are, and the module in ``commands`` that has each.
 
-Such a module has ``USAGES`` (see ``arguments``), ``run(args) -> int``, which carries the command out, and a docstring:
-what the verb does, in a line that begins with its name, then what there is to know, and an example.
+There a verb is a function of its name (``_`` for ``-``) under ``@verb(...)``, which declares how it can be called; see
+``arguments``. Its docstring is the help: what the verb does, in a line that begins with its name, then what there is to
+know, and an example.
 """
 
 from __future__ import annotations
@@ -10,32 +11,80 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
+    from swarm_mcp.cli.arguments import Verb
 
 # In the order of the help page.
-VERBS = (
-    "install", "uninstall", "status", "doctor", "demo",
-    "lock", "unlock", "hold", "locks", "why", "log", "renew", "transfer", "request-lock", "steal", "restore",
-    "instances", "whoami", "bootstrap", "register", "deregister",
-    "messages", "send", "broadcast", "prompt-peer",
-    "tasks", "request-task", "claim", "update-task", "dispatch", "cancel", "pause", "resume",
-    "run", "runs", "logs", "harness",
-    "watch", "kv", "inspect", "roles", "resolve-workspace-handle", "ui", "cleanup", "guard", "init", "loop",
-    "serve", "hook", "work", "denied", "alive", "agent-ended", "altered", "bundle", "completion",
-)  # fmt: skip
+VERBS = {
+    "install": "install",
+    "uninstall": "install",
+    "status": "overview",
+    "doctor": "doctor",
+    "demo": "doctor",
+    "lock": "lock",
+    "unlock": "lock",
+    "hold": "hold",
+    "locks": "locks",
+    "why": "lock_explaining",
+    "log": "lock_explaining",
+    "renew": "lock",
+    "transfer": "lock_handover",
+    "request-lock": "lock_handover",
+    "steal": "lock_handover",
+    "restore": "restore",
+    "instances": "overview",
+    "whoami": "overview",
+    "bootstrap": "sessions",
+    "register": "sessions",
+    "deregister": "sessions",
+    "messages": "messages",
+    "send": "messages",
+    "broadcast": "messages",
+    "prompt-peer": "messages",
+    "tasks": "tasks",
+    "request-task": "tasks",
+    "claim": "tasks",
+    "update-task": "tasks",
+    "dispatch": "dispatch",
+    "cancel": "dispatch",
+    "pause": "dispatch",
+    "resume": "dispatch",
+    "run": "run",
+    "runs": "runs",
+    "logs": "runs",
+    "harness": "harness",
+    "watch": "watch",
+    "kv": "kv",
+    "inspect": "overview",
+    "roles": "roles",
+    "resolve-workspace-handle": "ui",
+    "ui": "ui",
+    "cleanup": "doctor",
+    "guard": "guard",
+    "init": "install",
+    "loop": "loop",
+    "serve": "serve",
+    "hook": "serve",
+    "work": "dispatch",
+    "denied": "reports",
+    "alive": "reports",
+    "agent-ended": "reports",
+    "altered": "reports",
+    "bundle": "install",
+    "completion": "completion",
+}
 ALIASES = {"list-instances": "instances"}
 
 
-def module_of(verb: str) -> ModuleType:
-    """Load and return the module that carries out `verb`."""
-    name = f"swarm_mcp.cli.commands.{verb.replace('-', '_')}"
-    __import__(name)
-    return sys.modules[name]
+def verb_named(name: str) -> Verb:
+    """Load the module that has the verb `name`, and return the verb."""
+    module = f"swarm_mcp.cli.commands.{VERBS[name]}"
+    __import__(module)
+    return getattr(sys.modules[module], name.replace("-", "_"))
 
 
-def summary_of(verb: str) -> str:
-    """What `verb` does, in a few words; read without loading what the command needs."""
+def summary_of(name: str) -> str:
+    """Return what the verb `name` does, in a few words; read without loading what the command needs."""
     folder = __file__.rpartition("verbs.py")[0]
     loader = __spec__.loader  # which reads from a zip archive as well
-    source = loader.get_data(f"{folder}commands/{verb.replace('-', '_')}.py").decode("utf-8")  # type: ignore[union-attr]
-    return source.split('"""')[1].partition("\n")[0].partition(": ")[2]
+    source = loader.get_data(f"{folder}commands/{VERBS[name]}.py").decode("utf-8")  # type: ignore[union-attr]
+    return source.partition(f'    """{name}: ')[2].partition("\n")[0]

@@ -1,3 +1,3 @@
-"""One verb a module. The docstring is the verb's help; its first line, after the colon, is the summary."""
+"""The verbs, those of one family in one module; ``swarm_mcp/cli/verbs.py`` says which is where."""
 
 from __future__ import annotations

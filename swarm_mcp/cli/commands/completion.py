@@ -1,16 +1,8 @@
-"""completion: a script that teaches a shell to complete swarm-mcp
-
-Verbs, their flags, sessions and tasks of this scope, else files. Load it from the shell's own file:
-  bash   source <(swarm-mcp completion bash)            in ~/.bashrc
-  zsh    source <(swarm-mcp completion zsh)             in ~/.zshrc, after compinit
-  fish   swarm-mcp completion fish > ~/.config/fish/completions/swarm-mcp.fish
-
-example: swarm-mcp completion bash
-"""
+"""Completion for shells."""
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import Arguments, Usage, Word, choice
+from swarm_mcp.cli.arguments import Arguments, Usage, Word, choice, verb
 from swarm_mcp.cli.output import one_line, say_text
 
 # Each script asks `swarm-mcp completion words -- WORD...` (the last word is the one at the cursor) and gets
@@ -47,6 +39,8 @@ _swarm_mcp() {
 }
 complete -F _swarm_mcp swarm-mcp
 """
+
+
 ZSH = r"""
 _swarm_mcp() {
     local line candidate
@@ -64,6 +58,8 @@ _swarm_mcp() {
 }
 compdef _swarm_mcp swarm-mcp
 """
+
+
 FISH = r"""
 function __swarm_mcp_candidates
     set -l words (commandline -opc) (commandline -ct)
@@ -82,16 +78,25 @@ function __swarm_mcp_candidates
 end
 complete -c swarm-mcp -f -a '(__swarm_mcp_candidates)'
 """
+
+
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
-USAGES = (
+
+@verb(
     Usage(choice("bash", "zsh", "fish", about="shell")),
     Usage(choice("words", about="shell"), Word("WORD", optional=True, repeated=True, may_be_blank=True), hidden=True),
 )
+def completion(args: Arguments) -> int:
+    """completion: a script that teaches a shell to complete swarm-mcp
 
+    Verbs, their flags, sessions and tasks of this scope, else files. Load it from the shell's own file:
+      bash   source <(swarm-mcp completion bash)            in ~/.bashrc
+      zsh    source <(swarm-mcp completion zsh)             in ~/.zshrc, after compinit
+      fish   swarm-mcp completion fish > ~/.config/fish/completions/swarm-mcp.fish
 
-def run(args: Arguments) -> int:
-    """Print a shell's script, or for such a script the candidates."""
+    example: swarm-mcp completion bash
+    """
     if args.words[:1] == ["words"]:
         return _words(args.words[1:])
     say_text(SCRIPTS[args.words[0]].strip())

@@ -1,23 +1,18 @@
-"""dispatch: hand work to a live worker, or have one started for it
-
-At most SWARM_MAX_WORKERS of them (default: 4, 0: any number) run at once on this machine; the others wait for a slot.
-
-For gateways: a session with mode:gateway in its label, a person at a terminal, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1
-where the dispatch is refused; 0 where the task is there, also if no worker could be started for it (status
-spawn_failed), and however the task has ended: --json says it.
-
-example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
-"""
+"""Work that a session is started for, or found for: ordering it, ending it, pausing it, and looking after it."""
 
 from __future__ import annotations
 
+import os
+import sys
+
 from swarm_mcp.acting_session import acting_session
-from swarm_mcp.cli.arguments import ACTING, EFFORTS, FOLDERS, MODES, ROLES, TASKS, Arguments, Option, Usage, Word
+from swarm_mcp.cli.arguments import ACTING, EFFORTS, FOLDERS, MODES, ROLES, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain, flush, refused, say, show
+from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.domain.task import TYPES
-from swarm_mcp.errors import Refused
+from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
@@ -78,7 +73,9 @@ OPTIONS = (
     Option("--fresh", "leave the session of the task's earlier run alone; else it is gone on with"),
     *ACTING,
 )
-USAGES = (
+
+
+@verb(
     Usage(Word("TITLE", "the title", repeated=True), *OPTIONS),
     Usage(
         Option(
@@ -90,10 +87,18 @@ USAGES = (
         *OPTIONS,
     ),
 )
+def dispatch(args: Arguments) -> int:
+    """dispatch: hand work to a live worker, or have one started for it
 
+    At most SWARM_MAX_WORKERS of them (default: 4, 0: any number) run at once on this machine; the others wait for a
+    slot.
 
-def run(args: Arguments) -> int:
-    """Dispatch; print what came of it."""
+    For gateways: a session with mode:gateway in its label, a person at a terminal, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1
+    where the dispatch is refused; 0 where the task is there, also if no worker could be started for it (status
+    spawn_failed), and however the task has ended: --json says it.
+
+    example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
+    """
     request = _request(args)
     with Store() as store:
         requester = acting_session(store, args)
@@ -178,3 +183,160 @@ def _lines(answer: dict) -> list[str]:
     for mail in ended["messages"] if ended else ():
         shown.append(f"message from {short(mail['sender'])}: {mail['content']}")
     return shown
+
+
+@verb(
+    Usage(
+        Word("TASK", "id of a task or of a run, or the beginning of one", source=TASKS),
+        Option("--wait S", "wait up to S seconds until the worker has ended (default: 0)"),
+        *ACTING,
+    ),
+)
+def cancel(args: Arguments) -> int:
+    """cancel: call a task off, and end the worker that is at it
+
+    The worker's whole process group is told to end, and killed if it does not within its grace (15 s). What depends on
+    the task is cancelled with it. For who asked for the task or does it; where who asked has gone, for any gateway.
+
+    example: swarm-mcp cancel 6ff1c928
+    """
+    reference = args.words[0]
+    with Store() as store:
+        try:
+            answer = control.cancel(store, acting_session(store, args), reference)
+        except Refused as refusal:
+            return refused(args, "cancel", refusal.answer)
+        if answer["worker"]:
+            answer["worker"] = "ended" if _ends(store, answer["run_id"], args.seconds("--wait")) else "ending"
+        else:
+            answer["worker"] = "none"
+    if args.json:
+        show(answer)
+    else:
+        of_it = {"none": "nobody was at it", "ending": "its worker is being ended", "ended": "its worker has ended"}
+        say(f"{_subject(answer)} cancelled; {of_it[answer['worker']]}")
+    return 0
+
+
+def _ends(store: Store, run_id: str, seconds: float) -> bool:
+    """Whether that run has ended, after waiting for it at most that long."""
+    import time
+
+    from swarm_mcp.domain.run import ENDED
+
+    until = time.monotonic() + seconds
+    with store.changes() as changes:
+        while True:
+            row = store.runs.get(run_id)
+            if row is None or row.state == ENDED:
+                return True
+            if time.monotonic() >= until:
+                return False
+            changes.wait(min(1.0, until - time.monotonic()))
+
+
+def _subject(answer: dict) -> str:
+    return f"task {answer['task_id']}" if answer["task_id"] else f"run {answer['run_id']}"
+
+
+@verb(
+    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+)
+def pause(args: Arguments) -> int:
+    """pause: have a worker stop for now, and keep its task
+
+    The worker's child is ended; its session, locks and task are kept until swarm-mcp resume or swarm-mcp cancel. For
+    workers that swarm-mcp itself supervises (spawners process and tmux).
+
+    example: swarm-mcp pause 6ff1c928
+    """
+    reference = args.words[0]
+    with Store() as store:
+        try:
+            answer = control.pause(store, acting_session(store, args), reference)
+        except Refused as refusal:
+            return refused(args, "pause", refusal.answer)
+    show(answer) if args.json else say(f"task {answer['task_id']} is being paused; swarm-mcp resume goes on with it")
+    return 0
+
+
+@verb(
+    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+)
+def resume(args: Arguments) -> int:
+    """resume: have a paused worker go on
+
+    It goes on with its session where the harness can, else anew, told how far it was. Where no worker is at the task
+    any more, swarm-mcp dispatch --resume TASK starts one.
+
+    example: swarm-mcp resume 6ff1c928
+    """
+    reference = args.words[0]
+    with Store() as store:
+        try:
+            answer = control.resume(store, acting_session(store, args), reference)
+        except Refused as refusal:
+            return refused(args, "resume", refusal.answer)
+    show(answer) if args.json else say(f"task {answer['task_id']} goes on")
+    return 0
+
+
+LARGEST = 64 << 20
+
+
+@verb(
+    Usage(
+        Option("--from PIPE", "where the assignment is read from (default: standard input)"),
+        Option("--watch", "print what the worker does as it happens"),
+    ),
+)
+def work(args: Arguments) -> int:
+    """work: supervise one worker (dispatch starts this)
+
+    Lives as long as the worker: its instance, its locks and its task are held by this process. Exit 0 whatever came of
+    the task, which says so itself; 1 where the worker could have no place in the swarm.
+
+    example: swarm-mcp work < assignment.json
+    """
+    from swarm_mcp.dispatch.assignment import read
+
+    given = read(_text(args.value("--from")))
+    os.environ.update(given.env)  # before anything asks where the store and the state are
+    from swarm_mcp.dispatch.supervision import Supervisor
+    from swarm_mcp.store import Store
+
+    live = _live() if args.given("--watch") else None
+    try:
+        with Store() as store:
+            Supervisor(store, given, live and live.show).carry_out()
+    finally:
+        if live:
+            live.close()
+    _forget(given.log)
+    return 0
+
+
+def _text(pipe: str) -> str:
+    try:
+        if not pipe:
+            return sys.stdin.buffer.read(LARGEST).decode()
+        with open(pipe, "rb") as file:
+            return file.read(LARGEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SwarmError(f"the assignment cannot be read: {error}") from None
+
+
+def _live():
+    from swarm_mcp.cli.colour import wanted
+    from swarm_mcp.cli.live import Live
+
+    return Live(sys.stdout, colour=wanted(), progress=sys.stdout.isatty())
+
+
+def _forget(log: str) -> None:
+    """Remove the file of our standard error, where nothing was said."""
+    try:
+        if log and not os.path.getsize(log):
+            os.remove(log)
+    except OSError:
+        pass

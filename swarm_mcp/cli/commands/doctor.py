@@ -1,31 +1,35 @@
-"""doctor: is everything in order, and are locks really enforced?
-
-Looks at this installation and its store, then at every agent client found: plugin there, enabled,
-trusted and current, and a canary lock denied by the very hook command the client would run. Each
-finding that needs mending names the command that does it. Exit 1 when a check fails. It needs
-Python alone: broken libraries are what it is for.
-
-example: swarm-mcp doctor
-"""
+"""Whether everything works here, shown and proved, and putting the store in order."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
-from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage, verb
+from swarm_mcp.cli.output import say, say_text, show
+from swarm_mcp.demo import play
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import chosen
 from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.scope import current_scope
+from swarm_mcp.scope import clean, current_scope
+from swarm_mcp.store import Store
 
-USAGES = (Usage(SCOPE, Option("--no-clients", "look at no agent clients"), JSON),)
 
+@verb(
+    Usage(SCOPE, Option("--no-clients", "look at no agent clients"), JSON),
+)
+def doctor(args: Arguments) -> int:
+    """doctor: is everything in order, and are locks really enforced?
 
-def run(args: Arguments) -> int:
-    """Look, report, and fail where something must be mended."""
+    Looks at this installation and its store, then at every agent client found: plugin there, enabled,
+    trusted and current, and a canary lock denied by the very hook command the client would run. Each
+    finding that needs mending names the command that does it. Exit 1 when a check fails. It needs
+    Python alone: broken libraries are what it is for.
+
+    example: swarm-mcp doctor
+    """
     found = own_checks.findings(args.value("--scope"))
     if not args.given("--no-clients"):
         found += _clients()
@@ -61,3 +65,64 @@ def _clients() -> list[Finding]:
         except ClientFailed as error:
             found.append(Finding(f"{client.name} plugin", "fail", str(error)))
     return found or [Finding("clients", "info", "no agent client was found on PATH")]
+
+
+@verb(
+    Usage(JSON),
+)
+def demo(args: Arguments) -> int:
+    """demo: watch one session's lock deny another's write, in a temporary folder
+
+    Plays two sessions through the plugin's real hook processes, with a store of their own. Nothing of
+    yours is read or changed. Exit 1 when anything went other than it must.
+
+    example: swarm-mcp demo
+    """
+    if args.json:
+        lines: list[str] = []
+        fine = play(lines.append)
+        show({"ok": fine, "scene": lines})
+        return 0 if fine else 1
+    fine = play(say_text)
+    say()
+    ending = "That is all it does. Put it into your clients with: swarm-mcp install"
+    say(ending if fine else "This is not as it must be.")
+    return 0 if fine else 1
+
+
+COUNTERS = {  # as in JSON -> as in text
+    "instances_reclaimed": "instances reclaimed",
+    "tasks_reopened": "tasks reopened",
+    "task_assignees_cleared": "task assignees cleared",
+    "locks_deleted": "locks deleted",
+    "terminal_spawn_locks_deleted": "terminal spawn locks deleted",
+    "messages_deleted": "messages deleted",
+    "terminal_tasks_deleted": "terminal tasks deleted",
+    "non_lock_context_rows_deleted": "legacy context rows deleted",
+    "events_deleted": "events deleted",
+    "kv_deleted": "kv rows deleted",
+}
+
+
+@verb(
+    Usage(SCOPE, Option("--dry-run", "say what would be removed, and remove nothing"), JSON),
+)
+def cleanup(args: Arguments) -> int:
+    """cleanup: remove what has fallen due
+
+    Sessions whose client is gone, messages older than an hour, finished tasks and events older than a day,
+    values whose publisher is gone. Without --scope (or SWARM_MCP_SCOPE): in all scopes.
+
+    example: swarm-mcp cleanup --dry-run
+    """
+    chosen = args.value("--scope").strip() or os.environ.get("SWARM_MCP_SCOPE", "").strip()
+    scope = clean(chosen) if chosen else None
+    with Store() as store:
+        report = store.cleanup.clean(scope, args.given("--dry-run"))
+    if args.json:
+        show(report)
+        return 0
+    say(f"{'would clean' if args.given('--dry-run') else 'cleaned'} {scope or 'all scopes'}")
+    for name, words in COUNTERS.items():
+        say(f"  {words}: {report[name]}")
+    return 0

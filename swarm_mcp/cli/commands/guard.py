@@ -1,21 +1,10 @@
-"""guard: git hooks that refuse to commit or push what another session has locked
-
-For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
-there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A
-session's own locks never stop its commits; a lock on .git stops every commit and push. Past it once:
-SWARM_GUARD=off git commit ..., or git commit -n. A session whose lock has lapsed may not commit the file either
-once another has had it, until it has locked it again: what it knows of it is old.
-
-`check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
-
-example: swarm-mcp guard install
-"""
+"""Git hooks that keep commits and pushes off files that others hold."""
 
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, Arguments, Option, Usage, choice
+from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean, here
@@ -23,8 +12,11 @@ from swarm_mcp.views import seconds_since, short
 
 NAMED = 5  # files that a refusal names
 
+
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
-USAGES = (
+
+
+@verb(
     Usage(choice("install", about="action"), DIR, JSON),
     Usage(choice("uninstall", about="action"), DIR, JSON),
     Usage(
@@ -40,10 +32,19 @@ USAGES = (
         JSON,
     ),
 )
+def guard(args: Arguments) -> int:
+    """guard: git hooks that refuse to commit or push what another session has locked
 
+    For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
+    there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A
+    session's own locks never stop its commits; a lock on .git stops every commit and push. Past it once:
+    SWARM_GUARD=off git commit ..., or git commit -n. A session whose lock has lapsed may not commit the file either
+    once another has had it, until it has locked it again: what it knows of it is old.
 
-def run(args: Arguments) -> int:
-    """Do what the first word says."""
+    `check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
+
+    example: swarm-mcp guard install
+    """
     action = args.words[0]
     folder = clean(args.value("--dir")) if args.value("--dir") else here()
     if action == "check":

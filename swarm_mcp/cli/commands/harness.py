@@ -1,21 +1,15 @@
-"""harness: which agent command lines can be run here
-
-list says which are installed and what each can do; doctor looks whether one, or every one that is installed,
-could run in DIR (default: here), changes nothing, and exits 1 where one could not; models lists what can be
-asked for with --model, as far as that is known without asking anybody. SWARM_HARNESS_<NAME> has the words that
-start a harness where its own name does not; <NAME>_DEFAULT_MODEL its model.
-
-example: swarm-mcp harness doctor claude
-"""
+"""Which agent command lines there are."""
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, choice
+from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.scope import clean, here
 
 NAME = Word("NAME", "the harness", optional=True, source=())
-USAGES = (
+
+
+@verb(
     Usage(choice("list", about="action"), JSON),
     Usage(
         choice("doctor", about="action"),
@@ -26,10 +20,16 @@ USAGES = (
     ),
     Usage(choice("models", about="action"), NAME, JSON),
 )
+def harness(args: Arguments) -> int:
+    """harness: which agent command lines can be run here
 
+    list says which are installed and what each can do; doctor looks whether one, or every one that is installed,
+    could run in DIR (default: here), changes nothing, and exits 1 where one could not; models lists what can be
+    asked for with --model, as far as that is known without asking anybody. SWARM_HARNESS_<NAME> has the words that
+    start a harness where its own name does not; <NAME>_DEFAULT_MODEL its model.
 
-def run(args: Arguments) -> int:
-    """List, look, or list models."""
+    example: swarm-mcp harness doctor claude
+    """
     action = args.words[0]
     if action == "list":
         return _list(args)

@@ -1,18 +1,4 @@
-"""hold: run a command while holding locks
-
-Takes the locks, all or none, runs the command, passes signals on to it, and releases them when it ends. The holder
-is this very process: other commands and agents of the same session are kept out as well, and the locks are free
-when it ends, however it ends. What it runs may write what it holds. Should one of the locks be lost meanwhile
-(lapsed, taken with force, handed on), the command is ended, with all that is in its process group: what it has
-started in a session of its own (setsid) goes on, without the locks. Outside of any session a session of its own is
-made.
-
-Exit: the command's own code, 128 and the number of the signal that ended it; 75 the locks could not be had in
-time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is none of
-that name; 1 anything else.
-
-example: swarm-mcp hold migrations --wait 300 --note "renumbering" -- make migrate
-"""
+"""Running a command under locks."""
 
 from __future__ import annotations
 
@@ -20,7 +6,7 @@ import os
 import signal
 
 from swarm_mcp.acting_session import find_acting_session, surrounding_session
-from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
+from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain.lock import Lock
@@ -31,7 +17,10 @@ from swarm_mcp.store import Store
 
 NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127
 
+
 COMMAND = Word("COMMAND", "the command", repeated=True, behind=True)
+
+
 HOLDING = (
     Option("--wait SECONDS", "how long to wait in line for them (default: 0)"),
     Option(
@@ -43,7 +32,9 @@ HOLDING = (
     Option("--expect SECONDS", "when you expect to be done, for others to plan with"),
     *ACTING,
 )
-USAGES = (
+
+
+@verb(
     Usage(
         Word("FILE", "the path to hold", repeated=True),
         COMMAND,
@@ -60,10 +51,22 @@ USAGES = (
         *HOLDING,
     ),
 )
+def hold(args: Arguments) -> int:
+    """hold: run a command while holding locks
 
+    Takes the locks, all or none, runs the command, passes signals on to it, and releases them when it ends. The holder
+    is this very process: other commands and agents of the same session are kept out as well, and the locks are free
+    when it ends, however it ends. What it runs may write what it holds. Should one of the locks be lost meanwhile
+    (lapsed, taken with force, handed on), the command is ended, with all that is in its process group: what it has
+    started in a session of its own (setsid) goes on, without the locks. Outside of any session a session of its own is
+    made.
 
-def run(args: Arguments) -> int:
-    """Hold, run, release; the exit code."""
+    Exit: the command's own code, 128 and the number of the signal that ended it; 75 the locks could not be had in
+    time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is none of
+    that name; 1 anything else.
+
+    example: swarm-mcp hold migrations --wait 300 --note "renumbering" -- make migrate
+    """
     behind = args.behind or 0
     files, argv = args.words[:-behind], args.words[-behind:]
     missing = _unrunnable(argv[0])

@@ -1,27 +1,32 @@
-"""install: put the plugin into the agent clients found here
-
-Writes a self-contained marketplace folder into your data folder, with this interpreter and this
-swarm-mcp named by their real paths, and hands it to each client's own plugin command. Safe to run
-again, and the way to upgrade. In Codex it also trusts the plugin's hooks, which would otherwise be
-skipped without a word.
-
-example: swarm-mcp install --client codex
-"""
+"""Giving swarm to clients and taking it back: the folder they install from, and the server in a project's files."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from swarm_hook_core.faults import describe
-from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage
+from swarm_hook_core.settings import config_path
+from swarm_hook_core.state import store_path
+from swarm_mcp import state_folder
+from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import NAMES, bundle, chosen
-from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.installation import marketplace_folder, plugin_source
+from swarm_mcp.runtimes import NAMES, chosen, runtime
+from swarm_mcp.runtimes.bundle import transports_of
+from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.mcp_file import add_server, write_whole
+from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
+from swarm_mcp.scope import clean
+from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.server.priming import prime
+from swarm_mcp.store import Store
 
-USAGES = (
+
+@verb(
     Usage(
         Option(
             "--client NAMES",
@@ -42,10 +47,16 @@ USAGES = (
         JSON,
     ),
 )
+def install(args: Arguments) -> int:
+    """install: put the plugin into the agent clients found here
 
+    Writes a self-contained marketplace folder into your data folder, with this interpreter and this
+    swarm-mcp named by their real paths, and hands it to each client's own plugin command. Safe to run
+    again, and the way to upgrade. In Codex it also trusts the plugin's hooks, which would otherwise be
+    skipped without a word.
 
-def run(args: Arguments) -> int:
-    """Install everywhere that was asked for; exit 1 where a client could not be served."""
+    example: swarm-mcp install --client codex
+    """
     clients = chosen(args.value("--client") or args.value("--host"))
     folder = marketplace_folder()
     if not clients:
@@ -58,7 +69,7 @@ def run(args: Arguments) -> int:
     transports = _transports(args, clients, folder)
     if args.given("--dry-run"):
         return _dry_run(args, clients, folder, transports)
-    changed = bundle.write(folder, local=True, transports=transports)
+    changed = write_bundle(folder, local=True, transports=transports)
     results = []
     for client in clients:
         result: dict = {"client": client.name, "ok": True, "steps": [], "error": None}
@@ -92,7 +103,7 @@ def run(args: Arguments) -> int:
 def _transports(args, clients, folder) -> dict[str, str]:
     """How each client's check is to ask: as told now, else as it does already."""
     wanted = known(args.value("--transport")) if args.given("--transport") else ""
-    kept = bundle.transports_of(read_record(folder))
+    kept = transports_of(read_record(folder))
     able = [client.name for client in clients if client.check_tool]
     for client in clients:
         if wanted == MCP_TOOL and client.name not in able:
@@ -113,3 +124,195 @@ def _dry_run(args, clients, folder, transports) -> int:
             how = transports.get(client.name, COMMAND)
             say(f"would install the plugin from it into {client.title} ({client.program()}), transport {how}")
     return 0
+
+
+@verb(
+    Usage(
+        Option(
+            "--client NAMES",
+            f"one client or several with commas between: {', '.join(NAMES)}; --host is another name for it"
+            " (default: all that are found)",
+            also="--host",
+            source=(*NAMES, "all"),
+        ),
+        Option("--dry-run", "say what would be done"),
+        JSON,
+    ),
+)
+def uninstall(args: Arguments) -> int:
+    """uninstall: take the plugin out of the agent clients, and remove what swarm keeps for itself
+
+    With all clients served, the marketplace folder goes too, and what swarm keeps for itself in the state folder.
+    What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,
+    records of workers, config.json; and the git hooks of repositories, which go with `swarm-mcp guard uninstall` in
+    each. While workers run nothing of the state folder is removed.
+
+    example: swarm-mcp uninstall
+    """
+    wanted = args.value("--client") or args.value("--host")
+    everyone = [runtime(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
+    clients = [found for found in everyone if found.program()]
+    unreachable = [found for found in everyone if not found.program() and found.traces()]
+    folder = marketplace_folder()
+    everything = wanted in ("", "all")
+    if not clients and not everything:
+        raise SwarmError(f"the command of {wanted} was not found on PATH")
+    if args.given("--dry-run") and args.json:
+        names = [found.name for found in clients]
+        show({"dry_run": True, "clients": names, "marketplace": str(folder) if everything else None})
+        return 0
+    if args.given("--dry-run"):
+        for found in clients:
+            say(f"would take the plugin out of {found.title}")
+        if everything:
+            say(f"would remove {folder}")
+        return 0
+    results: list[dict] = []
+    for found in clients:
+        try:
+            results.append({"client": found.name, "ok": True, "steps": found.uninstall(), "error": None})
+        except ClientFailed as error:
+            results.append({"client": found.name, "ok": False, "steps": [], "error": str(error)})
+    for found in unreachable:
+        why = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
+        results.append({"client": found.name, "ok": False, "steps": [], "error": why})
+    fine = all(result["ok"] for result in results)
+    removed = everything and fine and remove(folder)
+    working = everything and fine and _workers_run()
+    if everything and fine and not working:
+        forget_records()
+        state_folder.remove_ours()
+    if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
+        folder.parent.rmdir()
+    left = _left() if everything else {}
+    if args.json:
+        show({"results": results, "marketplace_removed": removed, "left": list(left)})
+        return 0 if fine else 1
+    for result in results:
+        for step in result["steps"] or ([result["error"]] if result["error"] else ["nothing was installed"]):
+            say(f"{result['client']}: {step}")
+    if removed:
+        say(f"removed {folder}")
+    elif not results:
+        say("no agent client was found on PATH, and none has the plugin")
+    if working:
+        say("workers are running, so the state folder stays as it is: once they have ended, uninstall again")
+    for path, what in left.items():
+        say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
+    return 0 if fine else 1
+
+
+def _workers_run() -> bool:
+    """Whether workers of any checkout are running; their supervisors need the state folder."""
+    if not os.path.exists(store_path()):
+        return False
+    try:
+        with Store(read_only=True) as store:
+            return bool(store.runs.live())
+    except SwarmError:
+        return False  # a broken store keeps nobody from uninstalling
+
+
+def _left() -> dict[str, str]:
+    """What stays behind, by its paths, each with a few words on what it is."""
+    about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
+    return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}
+
+
+@verb(
+    Usage(
+        Word("DIR", "the folder", source=FOLDERS),
+        Option(
+            "--local",
+            "name this machine's interpreter and swarm-mcp by path, as `install` does; without it the folder starts"
+            " python3 and swarm-mcp by name and can be published as a git repository",
+        ),
+        Option(
+            "--transport HOW",
+            f"how the check before a write is asked (see `swarm-mcp install --help`): {COMMAND} (default), {MCP_TOOL}",
+            source=(COMMAND, MCP_TOOL),
+        ),
+        Option("--force", "write into a folder that holds other files of the same names"),
+        JSON,
+    ),
+)
+def bundle(args: Arguments) -> int:
+    """bundle: write the marketplace folder that clients install from
+
+    example: swarm-mcp bundle ~/swarm-marketplace
+    """
+    target = Path(args.words[0]).expanduser().resolve()
+    try:
+        how = known(args.value("--transport") or COMMAND)
+        transports = {name: how for name in NAMES if runtime(name).check_tool}
+        changed = write_bundle(target, args.given("--local"), args.given("--force"), transports)
+    except OSError as error:
+        raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
+    if args.json:
+        show({"directory": str(target), "changed": changed, "files": read_record(target)["files"]})
+    else:
+        say(f"{target}: {'written' if changed else 'already current'}")
+    return 0
+
+
+SKILLS = ("swarm-mcp", "swarm")
+
+
+@verb(
+    Usage(
+        Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
+        Option("--force", "write over skills that are there, and over a server entry of another kind"),
+        Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
+        JSON,
+    ),
+)
+def init(args: Arguments) -> int:
+    """init: set one project up for clients that have no plugin of ours
+
+    Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills
+    into DIR/.claude/skills. Such sessions coordinate, but no hook stops their writes: that takes the plugin
+    (swarm-mcp install), and with the plugin this is not needed.
+
+    example: swarm-mcp init --dir ~/src/shop
+    """
+    folder = Path(clean(args.value("--dir") or "."))
+    if folder.exists() and not folder.is_dir():
+        raise SwarmError(f"{folder} is not a folder")
+    force = args.given("--force")
+    server = folder / ".mcp.json"
+    steps = [{"action": add_server(server, force), "path": str(server)}]
+    if not (args.given("--no-skills") or args.given("--no-skill")):
+        for name in SKILLS:
+            target = folder / ".claude" / "skills" / name
+            steps.append({"action": _copy_skill(name, target, force), "path": str(target)})
+    for step in steps:
+        if step["action"] == "skipped":
+            step["note"] = "already there" if step["path"] == str(server) else "already there; --force renews it"
+    if args.json:
+        show({"directory": str(folder), "steps": steps})
+        return 0
+    say(f"Setting up {folder} for swarm")
+    for step in steps:
+        say(f"  {step['action']} {step['path']}{' (' + step['note'] + ')' if 'note' in step else ''}")
+    say()
+    say("Done. Restart the agent client there; it may ask whether to trust the server.")
+    return 0
+
+
+def _copy_skill(name: str, target: Path, force: bool) -> str:
+    """Copy one of our skills; ``wrote``, ``updated`` or ``skipped``."""
+    there = target.exists() or target.is_symlink()
+    if there and not force:
+        return "skipped"
+    if target.is_symlink() or (there and not target.is_dir()):
+        # Writing through somebody's link would change another project's files.
+        raise SwarmError(f"{target} is a link or a file; remove it first")
+    source = plugin_source() / "skills" / name
+    changed = False
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            copy, content = target / path.relative_to(source), path.read_bytes()
+            if not copy.is_file() or copy.read_bytes() != content:
+                write_whole(copy, content)
+                changed = True
+    return "skipped" if there and not changed else "updated" if there else "wrote"

@@ -1,20 +1,9 @@
-"""kv: values that sessions share
-
-A key belongs to the identity that first sets it; others neither see nor change it. --prefix is exact:
-letter case counts, `_` and `%` are themselves. `append` adds one JSON value to the list under KEY, digit
-for digit; what was there and is no list becomes its first item.
-
-`get` of a key that is not there, or that another identity owns, prints nothing and exits 1; with --json it
-prints null and exits 0. A write to another identity's key changes nothing and exits 1, with --json as
-{"error"}.
-
-example: swarm-mcp kv set plan/latest "split the importer first"
-"""
+"""Values that sessions share."""
 
 from __future__ import annotations
 
 from swarm_mcp.acting_session import acting_session, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word, choice
+from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
@@ -22,17 +11,28 @@ from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 
 KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may_be_blank=True)
-USAGES = (
+
+
+@verb(
     Usage(choice("list", optional=True), Option("--prefix TEXT", "only keys that begin so"), *ACTING, surplus=True),
     Usage(choice("get"), KEY, *ACTING, surplus=True),
     Usage(choice("set"), KEY, VALUE, *ACTING, surplus=True),
     Usage(choice("append"), KEY, Word("JSON", "the JSON value"), *ACTING, surplus=True),
     Usage(choice("del"), KEY, *ACTING, surplus=True),
 )
+def kv(args: Arguments) -> int:
+    """kv: values that sessions share
 
+    A key belongs to the identity that first sets it; others neither see nor change it. --prefix is exact:
+    letter case counts, `_` and `%` are themselves. `append` adds one JSON value to the list under KEY, digit
+    for digit; what was there and is no list becomes its first item.
 
-def run(args: Arguments) -> int:
-    """Dispatch to the sub-command; ``list`` when none is given."""
+    `get` of a key that is not there, or that another identity owns, prints nothing and exits 1; with --json it
+    prints null and exits 0. A write to another identity's key changes nothing and exits 1, with --json as
+    {"error"}.
+
+    example: swarm-mcp kv set plan/latest "split the importer first"
+    """
     actions = {"list": _list, "get": _get, "set": _set, "append": _append, "del": _delete}
     try:
         return actions[args.words[0] if args.words else "list"](args)

@@ -1,32 +1,25 @@
-"""lock: keep other sessions from writing files, or from changing the repository
-
-Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
-locks hold for every writer on this machine until they are released, lapse, or the session ends; a person's, at a
-terminal, are those of the shell and end with it. Locking again what one holds renews it; with or without --shared
-it changes the mode, with no moment between in which somebody else could get it. With --git the lock is on `.git` at
-the top of the work tree (`swarm-mcp lock .git` there is the same lock): until then no other session may commit,
-stash, switch, merge or fetch there.
-
-Exit 1 when another session holds one of them (with --wait: still holds it then), or when waiting would never end
-because each in a circle of sessions waits for the next. With --json a refusal is {"error", "active", "queue"} or
-{"error", "circle"} on standard output, an answer {"ok", "id", "fence"}, of the first lock, and "locks" where there
-are several or more was asked for than a file. The fence is a number that grows with each grant.
-
-example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumbering migrations"
-"""
+"""Taking, giving back and renewing locks."""
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import discard_lock_holder, lock_holder
-from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
-from swarm_mcp.cli.locking import lock_request, say_refused
-from swarm_mcp.cli.output import refused, say, show
-from swarm_mcp.errors import Deadlock, LockRefused
+from swarm_hook_core.labels import token
+from swarm_hook_core.lookup import plain
+from swarm_hook_core.untrusted_text import label, named
+from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_holder
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
+from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.domain.lock import granted
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
 from swarm_mcp.lock_acquisition import acquire, granted_answer
 from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import Reach, reach_of
+from swarm_mcp.views import short
 
 # Who gives one of these, or several files, is answered with all there is to say of each lock.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
+
 
 LOCKING = (
     Option("--note TEXT", "why; shown to whoever is denied"),
@@ -43,7 +36,9 @@ LOCKING = (
     ),
     *ACTING,
 )
-USAGES = (
+
+
+@verb(
     Usage(
         Word("FILE", "the file to lock", repeated=True),
         Option(
@@ -64,10 +59,23 @@ USAGES = (
         *LOCKING,
     ),
 )
+def lock(args: Arguments) -> int:
+    """lock: keep other sessions from writing files, or from changing the repository
 
+    Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
+    locks hold for every writer on this machine until they are released, lapse, or the session ends; a person's, at a
+    terminal, are those of the shell and end with it. Locking again what one holds renews it; with or without --shared
+    it changes the mode, with no moment between in which somebody else could get it. With --git the lock is on `.git` at
+    the top of the work tree (`swarm-mcp lock .git` there is the same lock): until then no other session may commit,
+    stash, switch, merge or fetch there.
 
-def run(args: Arguments) -> int:
-    """Take the locks."""
+    Exit 1 when another session holds one of them (with --wait: still holds it then), or when waiting would never end
+    because each in a circle of sessions waits for the next. With --json a refusal is {"error", "active", "queue"} or
+    {"error", "circle"} on standard output, an answer {"ok", "id", "fence"}, of the first lock, and "locks" where there
+    are several or more was asked for than a file. The fence is a number that grows with each grant.
+
+    example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumbering migrations"
+    """
     files = args.words
     with Store() as store:
         instance = lock_holder(store, args)
@@ -89,4 +97,108 @@ def run(args: Arguments) -> int:
             say(f"locked {row.file}{' (shared)' if row.mode else ''}")
         if args.given("--detach"):
             say(f"held by {instance.id}, for --as")
+    return 0
+
+
+@verb(
+    Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, *ACTING),
+    Usage(
+        Option("--git", "the git repository of this session's folder, as `lock --git` took it", required=True),
+        FENCE,
+        AGENT,
+        *ACTING,
+    ),
+)
+def unlock(args: Arguments) -> int:
+    """unlock: release locks of this session
+
+    Only one's own locks go, and whoever is first in line for them gets them at once. A file that somebody else holds,
+    or nobody, is left as it is and said to be so: exit 1, though the other FILEs are unlocked. With --json that is
+    {"error", "unlocked", "left"}; each of "left" has "file", "error" and, where somebody holds it, "active".
+
+    example: swarm-mcp unlock src/schema.sql
+    """
+    files = args.words
+    agent = args.value("--agent").strip()
+    fence = args.number_if_given("--fence")
+    if fence is not None and len(files) > 1:
+        raise UsageError("--fence is of one lock: give one FILE")
+    with Store() as store:
+        instance = acting_session(store, args)
+        unlocked, left = [], []
+        for file in files or [repository_of(instance)]:
+            try:
+                gone = store.locks.release(instance, file, agent, fence)
+            except Refused as refusal:
+                return refused(args, "unlock", refusal.answer)
+            reach = reach_of(instance, file)
+            if gone:
+                unlocked.append(reach.file)
+            else:
+                left.append(_left(store, instance, reach, agent))
+    if args.json:
+        show(_answer(unlocked, left))
+    else:
+        for path in unlocked:
+            say(f"unlocked {path}")
+        for one in left:
+            complain(f"unlock failed: {one['error']}")
+    return 1 if left else 0
+
+
+def _answer(unlocked: list[str], left: list[dict]) -> dict:
+    if left:
+        return {"error": "; ".join(one["error"] for one in left), "unlocked": unlocked, "left": left}
+    return {"ok": True, "file": unlocked[0], **({"files": unlocked} if len(unlocked) > 1 else {})}
+
+
+def _left(store: Store, instance: Session, reach: Reach, agent: str) -> dict:
+    """What is said of a file on which this session, or its `agent`, holds no lock: ``{file, error, active?}``."""
+    held = store.locks.exactly(reach) or ([] if reach.pattern else store.locks.covering(reach))
+    if not held:
+        return {"file": reach.file, "error": f"{reach.file} was not locked"}
+    lock = next((row for row in held if row.instance_id != instance.id), held[0])
+    active = store.locks.describe(lock, token(instance.label or "", "identity"))
+    return {"file": reach.file, "error": _words(active, instance, reach.file, agent), "active": active}
+
+
+def _words(active: dict, instance: Session, file: str, agent: str) -> str:
+    through = "" if active["file"] == file else f" through {named(active['file'])}"
+    if active.get("hidden"):
+        return f"{file} is not yours: held by a session of another identity{through}"
+    holder = f"agent {named(active['agent'])} of " if active.get("agent") else ""
+    if active["instance_id"] == instance.id:
+        by = f"agent {agent}" if agent else "itself"
+        return f"{file} was not locked by {by}: held by {holder}this session{through}"
+    owner = label(active["owner"]["label"]) if active["owner"]["label"] else "a session without a label"
+    return f"{file} is not yours: held by {holder}{owner} ({short(active['instance_id'])}){through}"
+
+
+@verb(
+    Usage(
+        Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *ACTING
+    ),
+)
+def renew(args: Arguments) -> int:
+    """renew: go on holding a lock, or notice that one does not
+
+    Anything a session does renews its locks; this is for scripts that have to know before they go on. Unlike `lock`,
+    it never takes what is not held any more: exit 1.
+
+    example: swarm-mcp renew src/schema.sql --fence 41 --ttl 600
+    """
+    file = args.words[0]
+    fence = args.number_if_given("--fence")
+    ttl = args.seconds_if_given("--ttl")
+    with Store() as store:
+        try:
+            lock = store.leases.renew_lock(acting_session(store, args), file, args.value("--agent").strip(), fence, ttl)
+        except Refused as refusal:
+            return refused(args, "renew", refusal.answer)
+        left = store.locks.left(lock)
+    lock = lock.replace(file=plain(lock.file))
+    if args.json:
+        show({"ok": True, **granted(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
+    else:
+        say(f"renewed {lock.file}" + ("" if left is None else f", for {left:.0f} s"))
     return 0

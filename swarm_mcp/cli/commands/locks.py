@@ -1,21 +1,11 @@
-"""locks: what is locked in this scope, by whom and why
-
-A lock holds machine-wide, whatever the scope; this lists the ones taken from here. With --file it lists the
-locks on those files alone, wherever they were taken; a relative FILE is looked up from this folder and from
-the session's own. Holders of another identity are listed without name and note. What is not the ordinary lock
-(exclusive, until it is released, of a whole session) says so: mode, pattern, agent, time left of a lease or
-expected, how many wait. With --json those are further keys: mode, agent, pattern, repository, fence, ttl,
-lapses_in, expected_end, waiting. `swarm-mcp why FILE` tells all there is to know of one file.
-
-example: swarm-mcp locks --file src/schema.sql --json
-"""
+"""Which locks there are."""
 
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.domain.lock import Lock
@@ -25,13 +15,22 @@ from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since, short
 
-USAGES = (
+
+@verb(
     Usage(Option("--file FILE", "only the locks on this file, wherever they were taken", repeatable=True), *ACTING),
 )
+def locks(args: Arguments) -> int:
+    """locks: what is locked in this scope, by whom and why
 
+    A lock holds machine-wide, whatever the scope; this lists the ones taken from here. With --file it lists the
+    locks on those files alone, wherever they were taken; a relative FILE is looked up from this folder and from
+    the session's own. Holders of another identity are listed without name and note. What is not the ordinary lock
+    (exclusive, until it is released, of a whole session) says so: mode, pattern, agent, time left of a lease or
+    expected, how many wait. With --json those are further keys: mode, agent, pattern, repository, fence, ttl,
+    lapses_in, expected_end, waiting. `swarm-mcp why FILE` tells all there is to know of one file.
 
-def run(args: Arguments) -> int:
-    """List live locks, oldest first."""
+    example: swarm-mcp locks --file src/schema.sql --json
+    """
     with Store(read_only=True) as store:
         now, viewer = store.now(), viewer_identity(store, args)
         if args.given("--file"):

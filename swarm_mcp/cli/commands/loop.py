@@ -1,26 +1,14 @@
-"""loop: run the embedded agent loop, which speaks the plugin protocol of the bash harness
-
-Works on a prompt (WORDS, or standard input) with a model and tools until it is done; prints the answer. Needs only
-a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of one's own. Plugins are
-found in ~/.harness (HARNESS_HOME) and in every .harness from there to the present folder. `loop help` lists
-providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
-
-Its writes are checked against the locks of other sessions, like those of every client here.
-
-Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
-asked, or failed; 5 as many turns as it may take (HARNESS_MAX_TURNS); 130 interrupted; 143 ended by a signal.
-
-example: swarm-mcp loop "add a test for the empty list in parse.py"
-"""
+"""The built-in agent."""
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import MODES, Arguments, Option, Usage, Word, choice
+from swarm_mcp.cli.arguments import MODES, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
 
 _INNER = ("tool", "provider")  # what the built-in plugins' own executables start
 
-USAGES = (
+
+@verb(
     Usage(
         Word("WORDS", "[agent] [SESSION] and the prompt", optional=True, repeated=True),
         Option("--resume SESSION", "go on with that session; so does a first word that is a session's id", source=()),
@@ -31,10 +19,21 @@ USAGES = (
     Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
     Usage(choice("tools", "hooks", "help", "version")),
 )
+def loop(args: Arguments) -> int:
+    """loop: run the embedded agent loop, which speaks the plugin protocol of the bash harness
 
+    Works on a prompt (WORDS, or standard input) with a model and tools until it is done; prints the answer. Needs only
+    a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of one's own. Plugins are
+    found in ~/.harness (HARNESS_HOME) and in every .harness from there to the present folder. `loop help` lists
+    providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
 
-def run(args: Arguments) -> int:
-    """Run the agent, or one of the commands beside it."""
+    Its writes are checked against the locks of other sessions, like those of every client here.
+
+    Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
+    asked, or failed; 5 as many turns as it may take (HARNESS_MAX_TURNS); 130 interrupted; 143 ended by a signal.
+
+    example: swarm-mcp loop "add a test for the empty list in parse.py"
+    """
     words = list(args.words)
     name = words[0] if words else "agent"
     if name in _INNER and len(words) > 1:

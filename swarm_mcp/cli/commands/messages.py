@@ -1,21 +1,18 @@
-"""messages: what sessions of this scope have written to each other
-
-Only looks: nothing is marked as read. A * stands before what has not been read. Mail of sessions that work
-under another identity is not shown.
-
-example: swarm-mcp messages --to reviewer --limit 10
-"""
+"""Mail between sessions."""
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import session_named, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, INSTANCES, Arguments, Option, Usage
-from swarm_mcp.cli.output import listing, moment, show
+from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
+from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import listing, moment, refused, say, show
+from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
+from swarm_mcp.workspace.prompting import prompt
 
-USAGES = (
+
+@verb(
     Usage(
         Option("--to WHO", "only to this session", source=INSTANCES),
         Option("--from WHO", "only from this session", source=INSTANCES),
@@ -23,10 +20,14 @@ USAGES = (
         *ACTING,
     ),
 )
+def messages(args: Arguments) -> int:
+    """messages: what sessions of this scope have written to each other
 
+    Only looks: nothing is marked as read. A * stands before what has not been read. Mail of sessions that work
+    under another identity is not shown.
 
-def run(args: Arguments) -> int:
-    """List the newest messages, oldest first."""
+    example: swarm-mcp messages --to reviewer --limit 10
+    """
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         named = [args.value(flag) for flag in ("--to", "--from")]
@@ -44,4 +45,117 @@ def run(args: Arguments) -> int:
         plain += [f"{mark} #{row.id}  {moment(row.created_at)}  {names[0]} → {names[1]}", *text]
         details.append(text)
     listing(("new", "id", "time", "from", "to"), cells, plain, empty="(no messages)", details=details)
+    return 0
+
+
+@verb(
+    Usage(
+        Word("WORDS", "the message", repeated=True),
+        Option(
+            "--to WHO",
+            "the recipient: an instance id, the unique beginning of one, or a unique part of a label",
+            required=True,
+            source=INSTANCES,
+        ),
+        *ACTING,
+    ),
+)
+def send(args: Arguments) -> int:
+    """send: write to another session
+
+    The words are joined by blanks. The message waits in the other's inbox until it polls; to wake it as well,
+    use prompt-peer. A session of another identity cannot be written to, unless SWARM_MCP_ALLOW_CROSS_IDENTITY=1.
+
+    example: swarm-mcp send --to role:reviewer "the importer is ready to be read"
+    """
+    with Store() as store:
+        sender = acting_session(store, args)
+        recipient = session_named(store, sender.scope, args.value("--to"))
+        try:
+            store.messages.send(sender, recipient.id, " ".join(args.words))
+        except Refused as refusal:
+            return refused(args, "send", refusal.answer)
+    if args.json:
+        show({"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope})
+    else:
+        say(f"sent {short(sender.id)} → {short(recipient.id)}")
+    return 0
+
+
+@verb(
+    Usage(Word("WORDS", "the message", repeated=True), *ACTING),
+)
+def broadcast(args: Arguments) -> int:
+    """broadcast: write to every other session of this scope
+
+    The words are joined by blanks. Every other session that is registered now gets the message, bar those of
+    another identity.
+
+    example: swarm-mcp broadcast "main is frozen until the release is out"
+    """
+    with Store() as store:
+        sender = acting_session(store, args)
+        try:
+            peers = store.messages.broadcast(sender, " ".join(args.words))
+        except Refused as refusal:
+            return refused(args, "broadcast", refusal.answer)
+    if args.json:
+        show({"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)})
+    else:
+        say(f"broadcast to {len(peers)} recipient(s)")
+    return 0
+
+
+WAKING = (
+    Option("--task ID", "mark the message with the task it is about", source=TASKS),
+    Option("--no-nudge", "only leave the message"),
+    Option("--force", "wake it also while it works, or waits for an answer in its terminal"),
+    *ACTING,
+)
+
+
+TO = Option("--to WHO", "the session to write to", required=True, source=INSTANCES)
+
+
+MESSAGE = Option("--message TEXT", "what to tell it", required=True)
+
+
+WHO = Word("WHO", "the session to write to", source=INSTANCES)
+
+
+TEXT = Word("TEXT", "the message", repeated=True)
+
+
+@verb(
+    Usage(TO, MESSAGE, *WAKING),
+    Usage(WHO, TEXT, *WAKING),
+    Usage(TEXT, TO, *WAKING, hidden=True),
+    Usage(WHO, MESSAGE, *WAKING, hidden=True),
+)
+def prompt_peer(args: Arguments) -> int:
+    """prompt-peer: write to another session and wake it
+
+    The message goes to the other's inbox. Where it has published a terminal pane and is not busy there, a line
+    is typed into the pane that tells it to poll. Exit 0 once the message is stored, woken or not.
+
+    example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the importer" --task 1f0c9a52
+    """
+    words = list(args.words)
+    who = args.value("--to") or words.pop(0)
+    message = args.value("--message") or " ".join(words)
+    if not message.strip():
+        raise UsageError("missing the message: swarm-mcp prompt-peer --to WHO --message TEXT")
+    nudge, force = not args.given("--no-nudge"), args.given("--force")
+    with Store() as store:
+        sender = acting_session(store, args)
+        recipient = session_named(store, sender.scope, who)
+        try:
+            sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
+        except Refused as refusal:
+            return refused(args, "prompt-peer", refusal.answer)
+    if args.json:
+        show(sent)
+    else:
+        outcome = "woken" if sent["nudged"] else sent.get("nudge_skipped") or sent.get("nudge_error")
+        say(f"sent {short(sender.id)} → {short(recipient.id)} ({outcome})")
     return 0

@@ -1,23 +1,18 @@
-"""restore: bring back what was in a locked file before somebody's call changed it
-
-What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
-kept for 7 days, up to 1 MiB each and 64 MiB together, of files locked while somebody else ran a command.
-
-example: swarm-mcp restore src/schema.sql --list
-"""
+"""Bringing back what a locked file held."""
 
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import surrounding_session
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import listing, moment, say, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.restore import Choice, Restoring, everything
 from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since
 
-USAGES = (
+
+@verb(
     Usage(
         Word("FILE", "the file to restore"),
         Option(
@@ -32,10 +27,14 @@ USAGES = (
     ),
     Usage(Option("--list", "the earlier contents of all files here", required=True), *ACTING),
 )
+def restore(args: Arguments) -> int:
+    """restore: bring back what was in a locked file before somebody's call changed it
 
+    What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
+    kept for 7 days, up to 1 MiB each and 64 MiB together, of files locked while somebody else ran a command.
 
-def run(args: Arguments) -> int:
-    """Restore the file, or list what could be."""
+    example: swarm-mcp restore src/schema.sql --list
+    """
     if args.given("--list") and not args.words:
         with Store() as store:
             return _list(everything(store, _session(store, args)), args, store.now(), of_all=True)

@@ -1,7 +1,4 @@
-"""roles: the roles a session can take, and which one holds here
-
-example: swarm-mcp roles
-"""
+"""What the roles are, and which of them this session has."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import os
 
 from swarm_hook_core.labels import token
 from swarm_mcp.acting_session import find_acting_session
-from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.runtimes import NAMES, hook_config
@@ -20,6 +17,8 @@ MODES = {
     "worker": "The default. Takes tasks, edits files, reports results; starts no other sessions.",
     "gateway": "A lead session. Hands tasks out, may start workers, watches results; usually role planner.",
 }
+
+
 ROLES = {
     "planner": "Cuts work into tasks with dependencies, hands them out, and follows them to the end.",
     "implementer": "Takes the next open task, locks what it must keep still, edits, and reports.",
@@ -28,11 +27,15 @@ ROLES = {
     "generalist": "Takes whatever is open. What a session without a role counts as.",
 }
 
-USAGES = (Usage(*ACTING),)
 
+@verb(
+    Usage(*ACTING),
+)
+def roles(args: Arguments) -> int:
+    """roles: the roles a session can take, and which one holds here
 
-def run(args: Arguments) -> int:
-    """List modes and roles, and what this session has."""
+    example: swarm-mcp roles
+    """
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         try:

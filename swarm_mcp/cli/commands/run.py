@@ -1,30 +1,25 @@
-"""run: have an agent do one thing, here and now, and print its answer
-
-The agent is registered as a session of its own, and locks hold for it as for everyone. --json prints all that is
-known of the run; what is watched then goes to standard error. Ctrl-C ends the agent with all it has started.
-What the harness cannot do is refused where it protects (mode, limits, schema), before anything starts; else a line on
-standard error says that it is left out. swarm-mcp harness list shows what each can do.
-Exit 0 where it went well, 1 where it failed (one line says how), 124 after --timeout, 125 where the harness cannot do
-what is asked, 130 interrupted.
-
-example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
-"""
+"""Running an agent command line."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from swarm_mcp.cli.arguments import EFFORTS, FOLDERS, JSON, MODES, ROLES, SCOPE, Arguments, Option, Usage, Word
+from swarm_mcp.cli.arguments import EFFORTS, FOLDERS, JSON, MODES, ROLES, SCOPE, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain, one_line, refused, say_text, show
 from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.scope import clean, here, scope_of
 
 TIMED_OUT, NOT_POSSIBLE = 124, 125  # the first as timeout(1) has it
+
+
 POLL_SECONDS = 0.25
+
+
 DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 
-USAGES = (
+
+@verb(
     Usage(
         Word("PROMPT", "what the agent is told; - reads it from standard input", optional=True, repeated=True),
         Option(
@@ -60,10 +55,18 @@ USAGES = (
         JSON,
     ),
 )
-
-
 def run(args: Arguments) -> int:
-    """Run the agent to its end; print its answer."""
+    """run: have an agent do one thing, here and now, and print its answer
+
+    The agent is registered as a session of its own, and locks hold for it as for everyone. --json prints all that is
+    known of the run; what is watched then goes to standard error. Ctrl-C ends the agent with all it has started.
+    What the harness cannot do is refused where it protects (mode, limits, schema), before anything starts; else a
+    line on standard error says that it is left out. swarm-mcp harness list shows what each can do. Exit 0 where it
+    went well, 1 where it failed (one line says how), 124 after --timeout, 125 where the harness cannot do what is
+    asked, 130 interrupted.
+
+    example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
+    """
     from swarm_mcp.harness import registry
     from swarm_mcp.harness.outcome import UNSUPPORTED
     from swarm_mcp.harness.query import checked
@@ -97,8 +100,6 @@ def run(args: Arguments) -> int:
 
 
 # ------------------------------------------------------------------------------------------- the query
-
-
 def _query(args, adapter):
     """The query of this command line. Raises SwarmError."""
     from swarm_hook_core.environment import identity, is_word
@@ -195,8 +196,6 @@ def _resumed(args, adapter, query):
 
 
 # ------------------------------------------------------------------------------------------- the run
-
-
 def _supervised(args, adapter, query, previous):
     """The result, and the number of the signal that ended it (0 for none)."""
     from swarm_mcp.domain.run import CANCEL

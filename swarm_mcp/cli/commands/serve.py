@@ -1,16 +1,20 @@
-"""serve: run the MCP server on standard input and output
-
-Clients start this from the installed plugin. It ends when its input closes, on SIGTERM or SIGINT, and
-when the client that started it is gone.
-
-example: swarm-mcp serve
-"""
+"""What clients start: the server, and the hooks."""
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import Arguments, Option, Usage
+import os
+import shlex
+import sys
 
-USAGES = (
+from swarm_hook_core.core import HookCore
+from swarm_mcp.cli.arguments import Arguments, Option, Usage, choice, verb
+from swarm_mcp.errors import UsageError
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.runtimes import runtime as runtime_called
+
+
+@verb(
     Usage(
         Option(
             "--transport HOW",
@@ -19,11 +23,42 @@ USAGES = (
         )
     ),
 )
+def serve(args: Arguments) -> int:
+    """serve: run the MCP server on standard input and output
 
+    Clients start this from the installed plugin. It ends when its input closes, on SIGTERM or SIGINT, and
+    when the client that started it is gone.
 
-def run(args: Arguments) -> int:
-    """Serve until the client has enough."""
+    example: swarm-mcp serve
+    """
     from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
-    from swarm_mcp.server.app import run as serve
+    from swarm_mcp.server.app import run as serve_client
 
-    return serve(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)
+    return serve_client(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)
+
+
+HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
+
+
+@verb(
+    Usage(
+        choice(*HOOKS, about="hook"),
+        Option("--runtime NAME", "whose hook", choices=tuple(NAMES), required=True),
+    ),
+)
+def hook(args: Arguments) -> int:
+    """hook: run one of the plugin's hooks here, on standard input and output
+
+    Exactly what the plugin runs: the client's JSON payload on standard input, its answer on standard
+    output, exit code 0 whatever happens. For debugging, and for clients that have no plugin of ours.
+
+    example: swarm-mcp hook pre-tool-use --runtime codex < payload.json
+    """
+    hook, runtime = args.words[0], args.value("--runtime")
+    if hook == "subagent" and not runtime_called(runtime).has_subagents:
+        raise UsageError(f"{runtime} has no such hook: {hook}")
+    # An installed plugin knows its coordinator from its own record; here it is this very installation.
+    os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
+    core = HookCore(hook_config(runtime))
+    status: int = getattr(core, f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+    return status

@@ -1,26 +1,29 @@
-"""tasks: the tasks of this scope
-
-In order of creation; those that ended stay for a day. Tasks of another identity are not shown.
-
-example: swarm-mcp tasks --status open
-"""
+"""Work that sessions ask of each other."""
 
 from __future__ import annotations
 
-from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
-from swarm_mcp.cli.output import listing, show
+from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
+from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, unknown, verb
+from swarm_mcp.cli.output import listing, refused, say, show
 from swarm_mcp.domain.session import onlooker
-from swarm_mcp.domain.task import STATUSES
+from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES
+from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
+from swarm_mcp.workspace.prompting import deliver
 
-USAGES = (Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *ACTING),)
 
+@verb(
+    Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *ACTING),
+)
+def tasks(args: Arguments) -> int:
+    """tasks: the tasks of this scope
 
-def run(args: Arguments) -> int:
-    """List tasks, oldest first."""
+    In order of creation; those that ended stay for a day. Tasks of another identity are not shown.
+
+    example: swarm-mcp tasks --status open
+    """
     status = args.value("--status")
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
@@ -37,4 +40,140 @@ def run(args: Arguments) -> int:
             f"  {short(task.id)}  [{task.status}]  {task.type}  p{task.priority}  assignee={who}  {task.title}"
         )
     listing(("id", "status", "type", "priority", "assignee", "title"), cells, plain, empty="(no tasks)")
+    return 0
+
+
+@verb(
+    Usage(
+        Word("TYPE", f"{', '.join(TYPES)}; --type TYPE is the same", optional=True, source=TYPES),
+        Word("TITLE", "the title", optional=True, repeated=True),
+        Option("--type TYPE", hidden=True, source=TYPES),
+        Option("--description TEXT", "all that the worker needs to know"),
+        Option("--file PATH", "a file that the work is about", repeatable=True),
+        Option(
+            "--assignee WHO", "the session that shall do it: id, start of an id, or part of its label", source=INSTANCES
+        ),
+        Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
+        Option("--parent-task ID", "the task that this one is a part of", source=TASKS),
+        Option("--priority N", "higher is claimed first; 0 where not given"),
+        Option("--idempotency-key NAME", "a second request with this name returns the first one's task"),
+        Option("--approval-required", "nobody can claim it before it is approved"),
+        Option("--no-nudge", "do not wake the assignee"),
+        Option("--force", "wake the assignee even while it works"),
+        *ACTING,
+    ),
+)
+def request_task(args: Arguments) -> int:
+    """request-task: hand work to another session, or to whoever claims it first
+
+    example: swarm-mcp request-task review "look at the new parser" --file src/parse.py --priority 2
+    """
+    kind, title = _kind_and_title(args)
+    with Store() as store:
+        requester = acting_session(store, args)
+        wanted = args.value("--assignee")
+        spec = {
+            "type": kind,
+            "title": title,
+            "description": args.value("--description"),
+            "files": args.all("--file"),
+            "assignee": session_named(store, requester.scope, wanted).id if wanted else "",
+            "depends_on": [item for item in args.value("--depends-on").split(",") if item.strip()],
+            "parent_task_id": args.value("--parent-task"),
+            "priority": args.number("--priority"),
+            "idempotency_key": args.value("--idempotency-key"),
+            "approval_required": args.given("--approval-required"),
+        }
+        made = store.tasks.request(requester, spec)
+        task = made["task"]
+        answer = {"id": task["id"], "status": task["status"], **({"existing": True} if made["existing"] else {})}
+        answer["task"] = task
+        for recipient, content in made["notices"]:
+            nudge = not args.given("--no-nudge")
+            answer["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
+    if args.json:
+        show(answer)
+    else:
+        say(f"{'existing' if made['existing'] else 'created'} task {task['id']} [{task['status']}] {task['title']}")
+    return 0
+
+
+def _kind_and_title(args: Arguments) -> tuple[str, str]:
+    words = list(args.words)
+    kind = args.value("--type")
+    if not kind:
+        # One word alone can only be the title.
+        kind = words.pop(0) if len(words) > 1 or (words and words[0] in TYPES) else "other"
+    if kind not in TYPES:
+        raise UsageError(unknown(kind, TYPES, "task type"))
+    title = " ".join(words).strip()
+    if not title:
+        raise UsageError("missing the title: swarm-mcp request-task TYPE TITLE...")
+    return kind, title
+
+
+@verb(
+    Usage(
+        Word("TASK-ID", "the task", source=TASKS, statuses=("open", "claimed")),
+        Option("--force", "also while this session has unread messages"),
+        *ACTING,
+    ),
+)
+def claim(args: Arguments) -> int:
+    """claim: begin a task
+
+    The task must be open, or assigned to this session; it is in_progress then. Of several sessions that
+    claim it one succeeds. Exit 1 where it cannot be claimed; with --json the refusal is {"error", ...} on
+    standard output.
+
+    example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
+    """
+    task_id = args.words[0]
+    with Store() as store:
+        instance = acting_session(store, args)
+        try:
+            store.tasks.claim(instance, task_id, args.given("--force"))
+        except Refused as refusal:
+            return refused(args, "claim", refusal.answer)
+    show({"ok": True, "task_id": task_id}) if args.json else say(f"claimed {task_id}")
+    return 0
+
+
+@verb(
+    Usage(
+        Word(
+            "TASK-ID",
+            "the task",
+            source=TASKS,
+            statuses=("open", "claimed", "in_progress", "blocked", "approval_required"),
+        ),
+        Option(
+            "--status STATUS",
+            "how it ended: done and failed are for the session that has the task, cancelled also for who asked",
+            required=True,
+            choices=TERMINAL,
+        ),
+        Option("--note TEXT", "the outcome; the requester is sent it with the message that the task has ended"),
+        *ACTING,
+    ),
+)
+def update_task(args: Arguments) -> int:
+    """update-task: end a task
+
+    Locks taken for the task are released; tasks that waited for it may begin, or are cancelled with it. Exit 1
+    where that is not allowed; with --json the refusal is {"error"} on standard output.
+
+    example: swarm-mcp update-task 6ff1c928-7a25-430a-b3ff-3033125a34f5 --status done --note "merged as 4f1a"
+    """
+    task_id, status = args.words[0], args.value("--status")
+    with Store() as store:
+        instance = acting_session(store, args)
+        try:
+            ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
+        except Refused as refusal:
+            return refused(args, "update-task", refusal.answer)
+        for recipient, content in [*ended["notices"], *ended["unblocked"]]:
+            deliver(store, instance, recipient, content)
+    answer = {"ok": True, "task_id": task_id, "status": status}
+    show(answer) if args.json else say(f"task {task_id} -> {status}")
     return 0

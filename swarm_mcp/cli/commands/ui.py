@@ -1,28 +1,28 @@
-"""ui: orders to a user interface that shows the swarm
-
-An order is put into a queue; an interface on the same store carries it out. Exit 1 where it failed, 0 also
-while nobody has taken it. `spawn` is for gateways (a label with mode:gateway), or SWARM_MCP_ALLOW_SPAWN=1.
-
-example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
-"""
+"""Orders to external user interfaces, and which session a pane of a workspace is."""
 
 from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.acting_session import find_acting_session
-from swarm_mcp.cli.arguments import ACTING, FOLDERS, LARGEST, ROLES, Arguments, Option, Usage, Word, choice
+from swarm_mcp.acting_session import find_acting_session, viewer_identity
+from swarm_mcp.cli.arguments import ACTING, FOLDERS, LARGEST, ROLES, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import clean, current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.workspace.handles import resolve
 
 WAIT_SECONDS = 5.0
 
+
 WAIT = Option("--wait S", f"seconds to wait for the outcome (default {WAIT_SECONDS:g})")
+
+
 TARGET = Option("--target T", "the node, as the interface calls it", required=True)
-USAGES = (
+
+
+@verb(
     Usage(
         choice("list", "commands", optional=True),
         Option("--status STATUS", "pending, running, done or failed", source=("pending", "running", "done", "failed")),
@@ -57,10 +57,14 @@ USAGES = (
     ),
     Usage(choice("organize"), Option("--kind KIND", "how (grid)", source=("grid",)), WAIT, *ACTING),
 )
+def ui(args: Arguments) -> int:
+    """ui: orders to a user interface that shows the swarm
 
+    An order is put into a queue; an interface on the same store carries it out. Exit 1 where it failed, 0 also
+    while nobody has taken it. `spawn` is for gateways (a label with mode:gateway), or SWARM_MCP_ALLOW_SPAWN=1.
 
-def run(args: Arguments) -> int:
-    """Dispatch to the sub-command; ``list`` when none is given."""
+    example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
+    """
     actions = {
         "list": _list, "commands": _list, "get": _get,
         "spawn": _spawn, "prompt": _prompt, "move": _move, "organize": _organize,
@@ -170,3 +174,43 @@ def _lines(row: UiCommand) -> list[str]:
     if row.error:
         lines.append(f"  error: {row.error}")
     return lines
+
+
+@verb(
+    Usage(
+        Word("HANDLE", "the handle", source=()),
+        Option("--backend NAME", "the program that has the pane (herdr)", source=("herdr",)),
+        Option("--kind KIND", "what the handle names (pane)", source=("pane",)),
+        *ACTING,
+    ),
+)
+def resolve_workspace_handle(args: Arguments) -> int:
+    """resolve-workspace-handle: which session is in a terminal pane
+
+    Asks the workspace what the pane is called now and who is in it, and compares with what sessions have
+    published. Exit 0 also where no session matches.
+
+    example: swarm-mcp resolve-workspace-handle w1:p2
+    """
+    handle = args.words[0]
+    with Store() as store:
+        viewer = viewer_identity(store, args)
+        found = resolve(
+            store, current_scope(args.value("--scope")), f"identity:{viewer}" if viewer else None,
+            handle, args.value("--backend") or "herdr", args.value("--kind") or "pane",
+        )  # fmt: skip
+    if args.json:
+        show(found)
+        return 0
+    name = f"{found['backend']}:{found['handle']}"
+    trouble = f" ({found['probe_error']})" if found.get("probe_error") else ""
+    if found["instance_id"]:
+        (match,) = found["matches"]
+        say(f"{name} is {found['instance_id']}  {match['label'] or '-'}  pane={found['canonical_handle']}{trouble}")
+    elif found["ambiguous"]:
+        say(f"{len(found['matches'])} sessions have published {name}{trouble}:")
+        for match in found["matches"]:
+            say(f"  {match['instance_id']}  {match['label'] or '-'}")
+    else:
+        say(f"{name} is no session's pane{trouble}")
+    return 0

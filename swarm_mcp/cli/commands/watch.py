@@ -1,11 +1,4 @@
-"""watch: see what happens in this scope, as it happens
-
-One line for each message, task, lock, shared value, and session that comes or goes. With --json each line
-is an object: {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked
-as read. What sessions of another identity say is not shown; that they hold a file is.
-
-example: swarm-mcp watch --timeout 600 --json
-"""
+"""Watching what happens."""
 
 from __future__ import annotations
 
@@ -15,7 +8,7 @@ import time
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
@@ -24,25 +17,39 @@ from swarm_mcp.store.changes import Changes
 from swarm_mcp.views import short
 
 LONGEST = 200  # characters of a message or value in a line for people
+
+
 READER_SECONDS = 1.0  # between looks whether anybody still reads
+
+
 STYLES = {
     "denied": "bad", "altered": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint",
     "gone": "bad",
 }  # fmt: skip
+
+
 _LOCKS = {"context.lock_acquired": "locked", "context.lock_released": "released"}
+
+
 _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "gone"}
 
-USAGES = (
+
+@verb(
     Usage(
         Option("--timeout S", "end after S seconds (default: go on until interrupted)"),
         Option("--since ID", "begin with what followed this event (0: with all that is still known, about a day)"),
         *ACTING,
     ),
 )
+def watch(args: Arguments) -> int:
+    """watch: see what happens in this scope, as it happens
 
+    One line for each message, task, lock, shared value, and session that comes or goes. With --json each line
+    is an object: {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked
+    as read. What sessions of another identity say is not shown; that they hold a file is.
 
-def run(args: Arguments) -> int:
-    """Print events until the time is over, a signal comes, or nobody reads any more."""
+    example: swarm-mcp watch --timeout 600 --json
+    """
     scope = current_scope(args.value("--scope"))
     end = time.monotonic() + args.seconds("--timeout") if args.given("--timeout") else None
     with Changes() as changes:

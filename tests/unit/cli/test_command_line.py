@@ -15,11 +15,11 @@ from support.command_line import FLAGS, flags_of
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import VERBS, module_of
+from swarm_mcp.cli.verbs import VERBS, verb_named
 
 pytestmark = pytest.mark.slow
 
-WORDLESS = [verb for verb in VERBS if not any(usage.words for usage in module_of(verb).USAGES)]
+WORDLESS = [verb for verb in VERBS if not any(usage.words for usage in verb_named(verb).usages)]
 TASK = "6ff1c928-7a25-430a-b3ff-3033125a34f5"
 # As much of Claude Code as it takes to be asked something, and to be looked at.
 CLAUDE = """#!/bin/sh
@@ -45,7 +45,7 @@ def test_help_fits_a_terminal_and_has_one_example(verb: str):
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_has_every_flag_and_says_what_it_is_for(verb: str):
     page = page_of(verb)
-    for usage in module_of(verb).USAGES:
+    for usage in verb_named(verb).usages:
         for option in usage.options if not usage.hidden else ():
             assert option.form in page or option.hidden
             assert option.about or option.hidden or option.name == "--y"

@@ -22,7 +22,7 @@ def test_a_bug_exits_3_with_a_report_and_one_line(ground: Ground, monkeypatch):
     def broken(args):
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr(locks, "run", broken)
+    monkeypatch.setattr(locks.locks, "run", broken)
     done = ground.swarm("locks")
     assert (done.code, done.out) == (3, "")
     assert done.err.count("\n") == 1 and "ZeroDivisionError: two lines" in done.err
@@ -37,7 +37,7 @@ def test_a_bug_without_room_for_a_report_is_still_one_line(ground: Ground, monke
 
     Path(state_dir()).parent.mkdir(parents=True, exist_ok=True)
     Path(state_dir()).write_text("in the way")
-    monkeypatch.setattr(locks, "run", broken)
+    monkeypatch.setattr(locks.locks, "run", broken)
     done = ground.swarm("locks")
     assert done.code == 3 and done.err.count("\n") == 1 and "Traceback" not in done.err
 

@@ -36,7 +36,7 @@ def test_adding_a_verb(ground_with_locks: Ground, monkeypatch: pytest.MonkeyPatc
     exec(compile(code_of("adding-a-verb.md"), name, "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, name, module)
     for user in (verbs, main, help_page):
-        monkeypatch.setattr(user, "VERBS", (*verbs.VERBS, "count"))
+        monkeypatch.setattr(user, "VERBS", {**verbs.VERBS, "count": "count"})
     count = ground_with_locks.swarm("count", "--path", f"{ground_with_locks.scope}/src", "--json")
     assert count.json == {"count": 2} and ground_with_locks.swarm("count").out == "3\n"
     assert ground_with_locks.swarm("count", "--pth", "x").err.startswith(

@@ -10,7 +10,7 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit
 
-from swarm_mcp.cli.commands.cleanup import COUNTERS
+from swarm_mcp.cli.commands.doctor import COUNTERS
 from swarm_mcp.store import cleanup
 from swarm_mcp.store.database import Database
 

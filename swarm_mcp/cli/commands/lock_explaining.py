@@ -1,0 +1,191 @@
+"""Why a path can or cannot be written, and what has happened to its locks."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import token
+from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.wording import duration
+from swarm_mcp.acting_session import find_acting_session, onlooker_identity, viewer_identity
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import moment, say, say_row, show
+from swarm_mcp.domain.session import nobody_in
+from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.explain import explanation
+from swarm_mcp.lock_history import history
+from swarm_mcp.scope import current_scope, here
+from swarm_mcp.store import Store
+from swarm_mcp.views import short
+
+THROUGH = {
+    "file": "", "folder": ", by the locked folder {file}", "pattern": ", by the pattern {file}",
+    "repository": ", as {file} of another work tree", "overlap": ": {file}",
+}  # fmt: skip
+
+
+@verb(
+    Usage(Word("PATH", "the path"), Option("--agent ID", "by which subagent the write would be"), *ACTING),
+)
+def why(args: Arguments) -> int:
+    """why: who holds what over a path, who waits, and what would happen to a write now
+
+    Each lock over the path is listed with the rule through which it holds: on the file itself, on a folder over it, by
+    a pattern, or on the same file of another work tree; since when, until when, in which mode, by which session (or
+    agent of it), with which fence. Then those who wait, first come first. At last, what would happen to a write by this
+    session, by WHO, or by its subagent ID, if it came now: the hooks' own code is asked. PATH need not exist, and need
+    not be locked; for a pattern, the locks are those that meet it.
+
+    With --json: {"file", "pattern", "held", "waiting", "write"}; "write" is null for a pattern, else {"instance_id",
+    "label", "agent", "allowed", "guarded", "reason"} and, where refused, "holder_id", "lock_file", "fence".
+
+    example: swarm-mcp why src/schema.sql --as 41d2
+    """
+    word = args.words[0]
+    with Store(read_only=True) as store:
+        now = store.now()
+        try:
+            session = find_acting_session(store, args)
+        except UnknownInstance:
+            if args.value("--as"):
+                raise
+            session = None
+        viewer = token(session.label or "", "identity") if session else onlooker_identity(store)
+        # A word in a shell counts from where it is typed; only who speaks for another means that one's folder.
+        place = session if session and args.value("--as") else nobody_in(here(), current_scope(args.value("--scope")))
+        found = explanation(store, place, word, session, args.value("--agent"), viewer)
+    if args.json:
+        show(found)
+        return 0
+    say(found["file"])
+    for lock in found["held"]:
+        _say_lock(lock, now)
+    if not found["held"]:
+        say("  nobody holds it")
+    for one in found["waiting"]:
+        who = "another identity" if one.get("hidden") else _named(one)
+        wants = f"wants {one['mode']} {', '.join(map(named, one['files']))}"
+        silent = "; it shows no life, so it is passed over when that is free" if one.get("silent") else ""
+        say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}{silent}")
+    if found["write"]:
+        _say_write(found["write"])
+    return 0
+
+
+def _say_lock(lock: dict, now: int) -> None:
+    who = "another identity" if lock.get("hidden") else _named({**lock, "label": lock["owner_label"]})
+    mine = " (this session)" if lock["yours"] else ""
+    note = f": {quoted(lock['content'])}" if lock["content"] else ""
+    say(f"  {lock['mode']}, held by {who}{mine}{THROUGH.get(lock['rule'], '').format(file=named(lock['file']))}{note}")
+    until = f"lapses in {duration(lock['lapses_in'])} unless renewed" if "lapses_in" in lock else "until it is released"
+    if lock.get("expected_end"):
+        away = lock["expected_end"] - now
+        until += f", expected to end {f'in {duration(away)}' if away > 0 else f'{duration(-away)} ago'}"
+    fence = f"; fence {lock['fence']}" if lock.get("fence") else ""
+    say(f"    since {moment(lock['created_at'])} ({duration(now - lock['created_at'])} ago), {until}{fence}")
+
+
+def _named(one: dict) -> str:
+    name = f"{label(one['label']) if one['label'] else 'a session without a label'} ({short(one['instance_id'])})"
+    return f"agent {named(one['agent'])} of {name}" if one.get("agent") else name
+
+
+def _say_write(write: dict) -> None:
+    if write["instance_id"]:
+        who = _named({**write, "label": write["label"]})
+    else:
+        who = "a session that holds nothing"
+    if write["allowed"]:
+        say(f"a write by {who} would go ahead")
+    elif write["guarded"] or not write["instance_id"]:
+        say(f"a write by {who} would be refused: {write['reason']}")
+    else:
+        say(f"a write by {who} would go ahead: no hooks of ours guard that session")
+        say(f"a session that they guard would be refused: {write['reason']}")
+
+
+DEFAULT, MOST = 20, 1000
+
+
+STYLES = {
+    "acquired": "held", "denied": "bad", "altered": "bad", "deadlock": "bad", "stolen": "bad", "lapsed": "bad",
+    "released": "good", "restored": "good", "transferred": "good",
+}  # fmt: skip
+
+
+@verb(
+    Usage(Word("PATH", "the path"), Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"), *ACTING),
+)
+def log(args: Arguments) -> int:
+    """log: the history of a path's locks
+
+    Who locked it and released it, whose lock lapsed, was handed over or taken, who was denied and why, and when it was
+    altered under a lock or restored: under whatever spelling of the path, through folders over it, patterns that cover
+    it, and other work trees. The newest N (20) events, the newest last; events are kept for about a day. What sessions
+    of another identity are called and say is not shown.
+
+    With --json: {"file", "events": [{"id", "at", "what", "rule", "file", "instance_id", "label", "details"}]}. The
+    details of a denial hold what the decision came from: path, tool, cwd, session, denied_agent, the lock's id, fence,
+    mode, agent and pattern, its holder, and "rule". "repeated" counts the same denial within the next minute, which is
+    no event of its own.
+
+    example: swarm-mcp log src/schema.sql --limit 50
+    """
+    word = args.words[0]
+    limit = args.number("--limit", DEFAULT)
+    if not 1 <= limit <= MOST:
+        raise UsageError(f"--limit wants 1 to {MOST}, not {limit}")
+    with Store(read_only=True) as store:
+        place = (
+            find_acting_session(store, args)
+            if args.value("--as")
+            else nobody_in(here(), current_scope(args.value("--scope")))
+        )
+        found = history(store, place, word, viewer_identity(store, args), limit)
+    if args.json:
+        show(found)
+        return 0
+    if not found["events"]:
+        say(f"(nothing is known of {found['file']})")
+    for event in found["events"]:
+        parts = ((moment(event["at"]), "faint"), (f"{event['what']:<11}", STYLES.get(event["what"], "name")))
+        say_row((*parts, (_told(event, found["file"]), "")))
+    return 0
+
+
+def _told(event: dict, path: str) -> str:
+    """An event in one line."""
+    details, parts = event["details"], []
+    who = "another identity" if event.get("hidden") else event["label"] or short(event["instance_id"] or "?")
+    what = event["what"]
+    if what == "denied":
+        agent = f", agent {details['denied_agent']}" if details.get("denied_agent") else ""
+        tried = f"{details.get('tool') or 'a write'} of {details.get('path') or event['file']}"
+        parts.append(f"to {who}{agent}, by {tried}")
+        holder = details.get("holder_label") or short(details.get("holder") or "") or "another identity"
+        parts.append(f"held by {holder}{_through(event, path)}")
+        if event.get("repeated"):
+            parts.append(f"and {event['repeated']} more within the minute")
+    elif what == "deadlock":
+        names = [one.get("label") or short(one.get("instance_id") or "") or "another identity"
+                 for one in details.get("circle", ())]  # fmt: skip
+        parts.append(" waits for ".join([*names, *names[:1]]))
+    else:
+        agent = f", agent {details['agent']}" if details.get("agent") else ""
+        while_ran = "while " if what == "altered" else "by "
+        parts.append(f"{while_ran}{who}{' ran a call' if what == 'altered' else ''}{agent}{_through(event, path)}")
+        parts += [f"{name} {details[name]}" for name in ("mode",) if details.get(name) and what == "acquired"]
+        for name, words in (("to", "to"), ("from", "from"), ("by", "by"), ("holder", "from")):
+            if details.get(name) and what != "altered":
+                parts.append(f"{words} {short(details[name])}")
+        if details.get("reason") and details["reason"] != what:
+            parts.append(details["reason"])
+    if details.get("fence"):
+        parts.append(f"fence {details['fence']}")
+    note = details.get("content") or details.get("note") or details.get("why")
+    return "; ".join(parts) + (f": {note}" if note else "")
+
+
+def _through(event: dict, path: str) -> str:
+    where = {"folder": "the folder ", "pattern": "the pattern ", "repository": "another work tree's "}
+    if event["rule"] in where and event["file"] != path:
+        return f" through {where[event['rule']]}{event['file']}"
+    return "" if event["rule"] != "queue" else ", who waits for it longer"

@@ -1,0 +1,130 @@
+"""A lock's way to another holder: handed over, asked for, taken."""
+
+from __future__ import annotations
+
+from swarm_hook_core.lookup import plain
+from swarm_hook_core.untrusted_text import label
+from swarm_mcp.acting_session import acting_session, is_person, session_named
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.domain.lock import granted
+from swarm_mcp.errors import LockRefused, Refused, UsageError
+from swarm_mcp.store import Store
+from swarm_mcp.views import short
+
+
+@verb(
+    Usage(
+        Word("FILE", "the file"),
+        Option(
+            "--to WHO",
+            "the new holder: an instance id, the unique beginning of one, or a unique part of a label",
+            required=True,
+            source=INSTANCES,
+        ),
+        Option("--note TEXT", "why; told to the new holder, and the lock's note from then on"),
+        FENCE,
+        AGENT,
+        *ACTING,
+    ),
+)
+def transfer(args: Arguments) -> int:
+    """transfer: hand a lock to another session
+
+    At no moment is the file anybody else's: it goes past those who wait for it, who keep their places and are told.
+    The lock keeps its mode and lease and gets a new fence; the new holder is told with its next hook. Exit 1 where the
+    lock is not held (any more), or where something else the session holds would keep the new holder out.
+
+    example: swarm-mcp transfer src/schema.sql --to role:reviewer --note "your turn, migrations are in"
+    """
+    file = args.words[0]
+    fence = args.number_if_given("--fence")
+    with Store() as store:
+        giver = acting_session(store, args)
+        taker = session_named(store, giver.scope, args.value("--to"))
+        try:
+            lock = store.transfers.transfer(
+                giver, file, taker.id, args.value("--agent").strip(), fence, args.value("--note")
+            )
+        except Refused as refusal:
+            return refused(args, "transfer", refusal.answer)
+    lock = lock.replace(file=plain(lock.file))
+    if args.json:
+        show({"ok": True, **granted(lock), "from": giver.id, "to": taker.id})
+    else:
+        say(f"transferred {lock.file} to {label(taker.label or short(taker.id))}")
+    return 0
+
+
+@verb(
+    Usage(Word("FILE", "the file"), Option("--reason TEXT", "why; told to the holder"), *ACTING),
+)
+def request_lock(args: Arguments) -> int:
+    """request-lock: ask whoever holds a file for it
+
+    The holder gets a message that says who asks and why, which its next hook shows to its model; asking again before
+    it has been read says nothing more. You are told when the file is free. Exit 1 where nobody holds it, or only
+    sessions of another identity do.
+
+    example: swarm-mcp request-lock src/schema.sql --reason "one index is missing, two minutes"
+    """
+    file = args.words[0]
+    with Store() as store:
+        try:
+            locks = store.transfers.request(acting_session(store, args), file, args.value("--reason"))
+        except Refused as refusal:
+            return refused(args, "request-lock", refusal.answer)
+    if args.json:
+        held = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
+        show({"ok": True, "asked": held})
+    else:
+        for lock in locks:
+            say(f"asked {label(lock.owner_label or short(lock.instance_id))} for {lock.file}")
+    return 0
+
+
+@verb(
+    Usage(
+        Word("FILE", "the file"),
+        Option("--force", "also from a live holder: for a person at a terminal, who says why with --reason"),
+        Option("--reason TEXT", "why; told to the holder, kept in the history, and the note of the new lock"),
+        Option("--ttl SECONDS", "a lease for the new lock"),
+        *ACTING,
+    ),
+)
+def steal(args: Arguments) -> int:
+    """steal: take a lock from a holder that is gone, or by force from one that is not
+
+    Without --force only what is proved dead or has lapsed is taken, in turn with those who wait. With it every lock on
+    the file goes, on folders over it and patterns that cover it too, whole; what is locked below a folder is not taken
+    with it. The holder is told with its next hook. Exit 1 where somebody else keeps the file.
+
+    example: swarm-mcp steal src/schema.sql --force --reason "session hangs in a dialog, release is today"
+    """
+    file = args.words[0]
+    force, reason = args.given("--force"), args.value("--reason").strip()
+    if force and not reason:
+        raise UsageError("--force wants --reason TEXT: whoever loses the lock is told why")
+    ttl = args.seconds_if_given("--ttl")
+    with Store() as store:
+        if force and not is_person(store):
+            error = "only a person may take a lock from a live session: at a terminal, outside of any agent's shell"
+            return refused(args, "steal", {"error": f"{error}. request-lock asks its holder"})
+        try:
+            done = store.transfers.steal(acting_session(store, args), file, reason, force, ttl)
+        except LockRefused as refusal:
+            active = refusal.active
+            owner = active.get("owner") or {}
+            name = owner.get("label") or (short(owner["id"]) if owner.get("id") else "")
+            who = label(name) if name else "a session of another identity"
+            return refused(args, "steal", refusal.answer, f"{active['file']} is held by {who}, which is alive")
+        except Refused as refusal:
+            return refused(args, "steal", refusal.answer)
+    if args.json:
+        taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
+        show({"ok": True, **granted(done["lock"]), "taken": taken})
+    else:
+        for row in done["taken"]:
+            say(f"taken from {label(row['owner_label'] or short(row['instance_id']))}: {row['file']}")
+        say(f"locked {done['lock']['file']}")
+    return 0

@@ -1,0 +1,216 @@
+"""Who is here, and what they hold and do."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.untrusted_text import quoted
+from swarm_hook_core.wording import duration
+from swarm_mcp.acting_session import find_acting_session, surrounding_session, viewer_identity
+from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
+from swarm_mcp.cli.lock_columns import counted
+from swarm_mcp.cli.output import listing, moment, presence, say, say_folded, show
+from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain.task import TERMINAL
+from swarm_mcp.faults import recorded_faults
+from swarm_mcp.scope import current_scope
+from swarm_mcp.store import Store
+from swarm_mcp.views import public_instance, registration, seconds_since, short
+from swarm_mcp.visibility import veiled
+
+DAY_SECONDS = 86400
+
+
+@verb(
+    Usage(*ACTING),
+)
+def status(args: Arguments) -> int:
+    """status: who is here, what is locked, and who is guarded, at a glance
+
+    Sessions and locks one by one; tasks by status, messages (unread ones, and those of the last day) and shared values
+    as numbers.
+
+    A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
+
+    example: swarm-mcp status
+    """
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        now = store.now()
+        viewer = viewer_identity(store, args)
+        sessions = veiled(store.instances.in_scope(scope), viewer)
+        locks = counted(store, store.locks.held(scope, viewer))
+        tasks = store.tasks.counts(onlooker(viewer, scope))
+        messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
+        values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
+        me = surrounding_session(store)
+    faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
+    open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
+    if args.json:
+        me_shown = public_instance(me) if me else None
+        shown = [
+            {**public_instance(row), "state": row.state, "last_seen": row.last_seen, "guarded": _guarded(row)}
+            for row in sessions
+        ]
+        numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
+        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, **numbers})
+        return 0
+    say(f"scope {scope}")
+    say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(values, 'value')}")
+    by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
+    say_folded(f"tasks: {by_status or 'none'}")
+    say_folded(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
+    cells, plain = [], []
+    for row in sessions:
+        state, seen = row.state or "live", duration(seconds_since(row.last_seen or row.heartbeat, now))
+        mine = "(this session)" if me and me.id == row.id else ""
+        bare = "" if _guarded(row) else "(not guarded)"
+        cells.append((short(row.id), state, seen, f"{mine} {bare}".strip(), row.label))
+        ending = "".join(f"  {mark}" for mark in (mine, bare) if mark)
+        plain.append(f"  {short(row.id)}  {state:<8} seen {seen} ago  {row.label or '-'}{ending}")
+    listing(("id", "state", "seen", "", "label"), cells, plain)
+    cells, plain = [], []
+    for lock in locks:
+        who = "another identity" if lock.get("hidden") else lock["owner_label"] or short(lock["instance_id"])
+        note = f" ({quoted(lock['content'])})" if lock["content"] else ""
+        file, age = _near(lock["file"], scope), duration(seconds_since(lock["created_at"], now))
+        cells.append((file, who, age, *lock_columns.cells(lock, now), lock["content"]))
+        plain.append(f"  locked  {file}  by {who}, {age} ago{note}{lock_columns.suffix(lock, now)}")
+    listing(("file", "who", "age", *lock_columns.HEADERS, "note"), cells, plain)
+    if faults:
+        say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
+    return 0
+
+
+def _guarded(row: Session) -> bool:
+    """Whether hooks registered this session; a bare MCP connection or command has none."""
+    return row.last_seen is not None and row.runtime != SERVER_RUNTIME
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _near(path: str, scope: str) -> str:
+    return os.path.relpath(path, scope) if path.startswith(scope + os.sep) else path
+
+
+@verb(
+    Usage(*ACTING),
+)
+def instances(args: Arguments) -> int:
+    """instances: the sessions of this scope
+
+    example: swarm-mcp instances --scope ~/src/shop
+    """
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        now = store.now()
+        rows = veiled(store.instances.in_scope(scope), viewer_identity(store, args))
+        shown = [store.panes.with_session(public_instance(row)) for row in rows]
+    if args.json:
+        show(shown)
+        return 0
+    cells, plain = [], []
+    for row, public in zip(rows, shown):
+        pane = public.get("pane_id") or ""
+        cells.append((short(row.id), presence(row, now), row.pid, pane, row.label))
+        line = f"  {short(row.id)}  {row.label or '-'}  pid={row.pid}  {presence(row, now)}"
+        plain.append(f"{line}  pane={pane}" if pane else line)
+    listing(
+        ("id", "state", "pid", "pane", "label"), cells, plain,
+        title=f"scope: {scope}", empty=f"(no instances in scope {scope})",
+    )  # fmt: skip
+    return 0
+
+
+@verb(
+    Usage(*ACTING),
+)
+def whoami(args: Arguments) -> int:
+    """whoami: the session this command would act as
+
+    WHO is an instance id, the beginning of one, or part of a label. Without it: SWARM_MCP_INSTANCE_ID,
+    else the session whose shell this is, else the only session of the scope.
+
+    example: swarm-mcp whoami --json
+    """
+    with Store(read_only=True) as store:
+        row = find_acting_session(store, args)
+    if args.json:
+        show(registration(row))
+    else:
+        say(f"{row.id}  {row.label or '-'}  scope={row.scope}")
+    return 0
+
+
+MESSAGES = 20
+
+
+# Of a lock, beyond the contract's columns, where there is anything to say.
+MORE = ("mode", "agent", "pattern", "repository", "fence", "ttl", "lapses_in", "expected_end", "waiting")
+
+
+@verb(
+    Usage(*ACTING),
+)
+def inspect(args: Arguments) -> int:
+    """inspect: everything in this scope at once
+
+    Sessions, the newest 20 messages, tasks (those that have not ended first), locks and keys. Nothing is marked as
+    read. What is another identity's is not shown, but for the files that its sessions hold.
+
+    example: swarm-mcp inspect --json
+    """
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        now = store.now()
+        viewer = viewer_identity(store, args)
+        instances = veiled(store.instances.in_scope(scope), viewer)
+        messages = store.messages.recent(scope, MESSAGES, viewer=viewer)
+        tasks = store.tasks.in_order(onlooker(viewer, scope))
+        tasks.sort(key=lambda task: task.status in TERMINAL)
+        locks = counted(store, store.locks.held(scope, viewer))
+        keys = store.kv.items(scope, "", f"identity:{viewer}" if viewer else None)
+    if args.json:
+        names = ("id", "instance_id", "file", "type", "content", "created_at")
+        of_task = ("id", "type", "title", "status", "assignee", "requester")
+        show(
+            {
+                "scope": scope,
+                "instances": [public_instance(row) for row in instances],
+                "messages": messages,
+                "tasks": [{name: task[name] for name in of_task} for task in tasks],
+                "locks": [{name: row[name] for name in (*names, *MORE) if name in row} for row in locks],
+                "kv": keys,
+            }
+        )
+        return 0
+    say(f"scope: {scope}")
+    cells: list[tuple] = [(short(row.id), row.label or "-", presence(row, now)) for row in instances]
+    _section(f"instances ({len(cells)}):", ("id", "label", "state"), cells, "  {}  {}  {}")
+    cells = [(short(row.id), row.status, row.type, row.title) for row in tasks]
+    _section(f"tasks ({len(cells)}):", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
+    held = [(row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "") for row in locks]
+    cells = [(*one, *lock_columns.cells(row, now)) for one, row in zip(held, locks)]
+    lines = [f"  {row[0]}  {row[1]}  — {row[2]}{lock_columns.suffix(lock, now)}" for row, lock in zip(cells, locks)]
+    say()
+    say(f"locks ({len(cells)}):")
+    listing(("who", "file", "note", *lock_columns.HEADERS), cells, lines)
+    cells = [(row.key, moment(row.updated_at)) for row in keys]
+    _section(f"kv ({len(cells)}):", ("key", "time"), cells, "  {}  ({})")
+    cells = [
+        (row.id, moment(row.created_at), short(row.sender), short(row.recipient or "all"), row.content)
+        for row in messages
+    ]
+    headers = ("id", "time", "from", "to", "message")
+    _section(f"recent messages ({len(cells)}, newest last):", headers, cells, "  #{}  {}  {} → {}  {}")
+    return 0
+
+
+def _section(title: str, headers: tuple[str, ...], cells: list[tuple], line: str) -> None:
+    say()
+    say(title)
+    listing(headers, cells, [line.format(*row) for row in cells])

@@ -1,0 +1,199 @@
+"""What hooks report of a session at work: it lives, a subagent has ended, a write was refused, a locked file changed."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_mcp.cli.arguments import FOLDERS, JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import flush, say, say_text, show
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import SwarmError, UsageError
+from swarm_mcp.scope import clean
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import Attempt
+
+
+@verb(
+    Usage(
+        Word("FILE", "the file that was held"),
+        RUNTIME,
+        SESSION_ID,
+        Option("--holder INSTANCE", "who held it", required=True),
+        Option("--tool NAME", "the tool that was to write"),
+        Option("--target PATH", "the path that would have been written, where that is another one"),
+        Option("--directory DIR", "from where", source=FOLDERS),
+        Option("--agent ID", "by which subagent"),
+        Option("--fence N", "the number of the lock in the way"),
+        PATIENCE,
+        JSON,
+    ),
+)
+def denied(args: Arguments) -> int:
+    """denied: note that a session was kept from a file (hooks call this)
+
+    FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
+    is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.
+
+    The session gets one message when the file is free, and at once where it has gone already. A session that is
+    not registered is no error: there is nobody to tell.
+
+    example: swarm-mcp denied src/schema.sql --runtime codex --session-id 0199-5c --holder 41d2 --tool apply_patch
+    """
+    word = args.words[0]
+    file = word if os.path.isabs(word) else clean(word)
+    runtime, session_id, holder = (args.value(flag) for flag in ("--runtime", "--session-id", "--holder"))
+    with Store(busy_seconds=args.patience) as store:
+        row = store.instances.of_session(runtime, session_id)
+        held = store.denials.report(row, file, holder, _attempt(args, file)) if row else None
+    if args.json:
+        show({"ok": row is not None, "id": row and row.id, "file": file, "held": held})
+    elif row is None:
+        say("no such session")
+    else:
+        say(f"noted: {file}" if held else f"free already: {file}")
+    return 0
+
+
+def _attempt(args, file: str) -> Attempt:
+    path, fence = args.value("--target"), args.number("--fence")
+    path = (path if os.path.isabs(path) else clean(path)) if path else file
+    return Attempt(args.value("--tool"), path, args.value("--directory"), args.value("--agent"), fence or None)
+
+
+KINDS = ("changed", "replaced", "created", "removed")
+
+
+@verb(
+    Usage(
+        Word("FILE", "the file that changed", repeated=True),
+        RUNTIME,
+        SESSION_ID,
+        Option("--tool NAME", "the tool that was called"),
+        Option("--command TEXT", "what the shell ran"),
+        Option("--holder INSTANCE", "who held FILE", repeatable=True),
+        Option("--kind KIND", f"what became of it: {', '.join(KINDS)}", repeatable=True),
+        Option("--kept PATH", "where the earlier content is; may be empty", repeatable=True),
+        Option("--at SECONDS", "when, Unix time", repeatable=True),
+        Option("--key KEY", "what FILE was known by before", repeatable=True),
+        PATIENCE,
+        JSON,
+    ),
+)
+def altered(args: Arguments) -> int:
+    """altered: tell who holds a file that it changed while a session's call ran (hooks call this)
+
+    Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty),
+    --at (when, Unix time) and --key (what FILE was known by before) there is one for each FILE, in the same order.
+    What nobody held then is left out.
+
+    example: swarm-mcp altered f --runtime codex --session-id 1 --tool Bash --holder 2 --kind changed --kept= --at 0
+    """
+    runtime, session_id = args.value("--runtime"), args.value("--session-id")
+    changes = _changes(args)
+    with Store(busy_seconds=args.patience) as store:
+        writer = store.instances.of_session(runtime, session_id)
+        added = store.breaches.report(writer, args.value("--tool"), args.value("--command"), changes)
+    if args.json:
+        show({"ok": True, "ids": added})
+    else:
+        say(f"told of {len(added)} of {len(changes)} changes")
+    return 0
+
+
+def _changes(args) -> list[dict]:
+    flags = ("--holder", "--kind", "--kept", "--at")
+    columns = [args.all(flag) for flag in flags]
+    for flag, values in zip(flags, columns):
+        if len(values) != len(args.words):
+            raise UsageError(f"{flag} is needed once for each file")
+    changes = []
+    keys = args.all("--key") or [""] * len(args.words)  # hooks of an earlier release give none
+    if len(keys) != len(args.words):
+        raise UsageError("--key is needed once for each file, or not at all")
+    for word, holder, kind, kept, at, key in zip(args.words, *columns, keys):
+        if kind not in KINDS:
+            raise UsageError(f"--kind wants one of {', '.join(KINDS)}, not {kind[:40]!r}")
+        try:
+            moment = float(at)
+        except ValueError:
+            moment = -1.0
+        if not 0 <= moment <= 10**12:
+            raise UsageError(f"--at wants Unix seconds, not {at[:40]!r}")
+        file = word if os.path.isabs(word) else clean(word)
+        changes.append({"file": file, "holder_id": holder, "kind": kind, "kept": kept, "at": moment, "key": key})
+    return changes
+
+
+@verb(
+    Usage(
+        RUNTIME,
+        SESSION_ID,
+        Option("--tell", "say what the session is to be told of its locks: each thing once"),
+        PATIENCE,
+        JSON,
+    ),
+)
+def alive(args: Arguments) -> int:
+    """alive: a sign of life of a session, which renews its locks (hooks call this)
+
+    Locks whose lease is over are not brought back: their session is told that they lapsed, and who has them now. A
+    session that is not registered is no error.
+
+    example: swarm-mcp alive --runtime codex --session-id 0199-5c
+    """
+    runtime, session_id = args.value("--runtime"), args.value("--session-id")
+    with Store(busy_seconds=args.patience) as store:
+        row = store.instances.of_session(runtime, session_id)
+        if row:
+            store.instances.show_life(row.id)
+        store.leases.some()
+        with telling(store, row if args.given("--tell") else None) as notices:
+            if args.json:
+                show({"ok": row is not None, "id": row and row.id, "notices": notices})
+            elif notices:
+                say_text("\n".join(notices))
+    return 0
+
+
+class telling:
+    """What `instance` (None for nobody) is to be told, for a block that writes it: told once that has been written."""
+
+    def __init__(self, store: Store, instance: Session | None):
+        self._store = store
+        self._taken = store.notices.take(instance) if instance else []
+
+    def __enter__(self) -> list[str]:
+        return [notice.text for notice in self._taken]
+
+    def __exit__(self, kind, _error, _trace) -> None:
+        ids = [notice.id for notice in self._taken]
+        if kind is not None:
+            self._store.messages.put_back(ids)
+            return
+        try:
+            written = flush()
+        except (OSError, SwarmError):
+            self._store.messages.put_back(ids)
+            raise
+        (self._store.messages.acknowledge if written else self._store.messages.put_back)(ids)
+
+
+@verb(
+    Usage(RUNTIME, SESSION_ID, Option("--agent ID", "the subagent that has ended", required=True), PATIENCE, JSON),
+)
+def agent_ended(args: Arguments) -> int:
+    """agent-ended: release what a subagent held that has ended (hooks call this)
+
+    What its session holds stays. A session that is not registered is no error.
+
+    example: swarm-mcp agent-ended --runtime codex --session-id 0199-5c --agent 0199-77
+    """
+    runtime, session_id, agent = (args.value(flag) for flag in ("--runtime", "--session-id", "--agent"))
+    with Store(busy_seconds=args.patience) as store:
+        row = store.instances.of_session(runtime, session_id)
+        files = store.locks.release_of_agent(row, agent) if row else []
+    if args.json:
+        show({"ok": row is not None, "id": row and row.id, "released": files})
+    else:
+        say(f"released {len(files)}" if row else "no such session")
+    return 0

@@ -1,0 +1,250 @@
+"""A session joins, is told where it stands, and leaves."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.process import runs_app_server
+from swarm_mcp.acting_session import find_acting_session, session_of_caller
+from swarm_mcp.cli.arguments import (
+    ACTING,
+    FOLDERS,
+    INSTANCES,
+    JSON,
+    PATIENCE,
+    PLACE,
+    RUNTIME,
+    SESSION_ID,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
+from swarm_mcp.cli.commands.reports import telling
+from swarm_mcp.cli.output import flush, refused, say, show
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
+from swarm_mcp.scope import current_scope, here
+from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
+from swarm_mcp.store import Store
+from swarm_mcp.store.sessions import Registration
+from swarm_mcp.store.user_interface import pane_in
+from swarm_mcp.views import registration
+
+
+@verb(
+    Usage(
+        Word(
+            "DIRECTORY",
+            "where the session works (or SWARM_MCP_DIRECTORY; default: here)",
+            optional=True,
+            source=FOLDERS,
+        ),
+        *PLACE,
+        Option("--scope DIR", "whom it coordinates with (default: the git root of DIRECTORY)", source=FOLDERS),
+        Option("--lease-seconds N", "keep it for N seconds without a sign of life; without it, 60 seconds"),
+        Option("--adopt-instance-id ID", "take over this instance", source=INSTANCES),
+        JSON,
+        Option("--runtime NAME", "the session's client, with --session-id: one instance for each", hidden=True),
+        Option("--session-id ID", "the session's id there", hidden=True),
+        Option("--state STATE", "working or idle", hidden=True),
+        Option("--client PID:START", "the process whose end ends the session", hidden=True),
+        Option("--source NAME", "of a session's start", hidden=True),
+        Option("--pane ID", "the terminal pane it is in", hidden=True),
+        Option("--tell", "say what the session is to be told of its locks", hidden=True),
+        PATIENCE,
+    ),
+)
+def register(args: Arguments) -> int:
+    """register: make a session known, or renew it
+
+    example: swarm-mcp register . --label "identity:work role:reviewer" --lease-seconds 3600
+    """
+    request = asked_for(
+        args,
+        lease_seconds=max(0, args.number("--lease-seconds")),
+        adopt_id=args.value("--adopt-instance-id"),
+        preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
+        runtime=args.value("--runtime"),
+        session_id=args.value("--session-id"),
+        state=args.value("--state"),
+        client=args.process("--client"),
+        pane=_pane(args),
+    )
+    if bool(request.runtime) != bool(request.session_id):
+        raise UsageError("--runtime and --session-id go together")
+    with Store(busy_seconds=args.patience) as store:
+        if request.runtime:
+            _find_terminal(store, request, anew=bool(args.value("--source")))
+        row = store.instances.register(request)
+        shown = registration(row)
+        if row.lease_until is not None:
+            shown["heartbeat"] = row.heartbeat
+        if args.value("--source"):
+            from swarm_mcp.session_summary import scope_summary  # which a turn that begins does not need
+
+            shown["summary"] = scope_summary(store, row)
+        with telling(store, row if args.given("--tell") else None) as notices:
+            if notices:
+                shown["notices"] = notices
+            if args.json:
+                show(shown)
+            else:
+                say(f"registered {row.id}")
+                for notice in notices:
+                    say(notice)
+    return 0
+
+
+def asked_for(args, **more) -> Registration:
+    """The registration that flags and environment describe: directory, label, scope and file root; and `more`."""
+    return Registration(
+        args.value("--directory")
+        or (args.words[0] if args.words else "")
+        or os.environ.get("SWARM_MCP_DIRECTORY", "").strip()
+        or here(),
+        label=args.value("--label") or os.environ.get("SWARM_MCP_LABEL", ""),
+        scope=args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", ""),
+        file_root=args.value("--file-root") or os.environ.get("SWARM_MCP_FILE_ROOT", ""),
+        **more,
+    )
+
+
+def _pane(args) -> dict[str, str]:
+    """The pane to publish: the one that hooks name, or a session's own that registers for good.
+
+    A lease is taken on behalf of others as well, and the pane here is then the wrong one.
+    """
+    if args.value("--pane"):
+        return pane_in({**os.environ, "HERDR_PANE_ID": args.value("--pane")})
+    return {} if args.value("--runtime") or args.given("--lease-seconds") else pane_in(os.environ)
+
+
+def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
+    """In a client's background server the environment is the first terminal's: ask which one this session is in."""
+    pid = request.client[0]
+    if not pid or not runs_app_server(pid):
+        return
+    request.pane = {}
+    request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
+    if request.terminal[0]:
+        return
+    from swarm_mcp.runtimes import NAMES, runtime  # not every session's start is to pay for it
+
+    known = request.runtime in NAMES
+    terminal = runtime(request.runtime).terminal_of(request.session_id) if known else None
+    if terminal:
+        request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane
+
+
+@verb(
+    Usage(Option("--force", "also another session than one's own"), PATIENCE, *ACTING),
+    Usage(
+        RUNTIME,
+        SESSION_ID,
+        Option(
+            "--client PID:START",
+            "the client in which the session has ended: it goes on where another client has it open too",
+        ),
+        PATIENCE,
+        JSON,
+    ),
+)
+def deregister(args: Arguments) -> int:
+    """deregister: end a session; its locks and claims go with it
+
+    Published identity, locks, unread mail and claimed tasks are released in the same step. Another session than
+    one's own goes only with --force, because it would lose its locks in the middle of its work; one that has
+    gone already needs none. Exit 1 where that is refused, with --json as {"error"}.
+
+    example: swarm-mcp deregister --as role:reviewer --force
+    """
+    with Store(busy_seconds=args.patience) as store:
+        session_id, runtime, ended = args.value("--session-id"), args.value("--runtime"), True
+        if session_id:
+            row = store.instances.of_session(runtime, session_id)
+        else:
+            row = _gone(store, args.value("--as")) or find_acting_session(store, args)
+            if args.value("--as") and not args.given("--force") and not _may_go(store, args, row):
+                error = f"{row.id} is a live session and not this one; --force removes it all the same"
+                return refused(args, "deregister", {"error": error})
+        if row and session_id:
+            ended = store.instances.end_session(row, args.process("--client"))
+        elif row:
+            store.instances.remove(row.id)
+    if args.json:
+        show({"ok": True, "id": row and row.id, "scope": row and row.scope})
+    else:
+        verb = "deregistered" if ended else "still registered, for another client or its run:"
+        say(f"{verb} {row.id}" if row else "nothing to deregister")
+    return 0
+
+
+def _gone(store: Store, reference: str) -> Session | None:
+    """The session that has gone and is still on record under this whole id, or None."""
+    row = store.instances.get(reference) if reference else None
+    return row if row and store.instances.live(reference) is None else None
+
+
+def _may_go(store: Store, args, row: Session) -> bool:
+    """Whether `row` is the caller's own session, or has gone."""
+    if store.instances.live(row.id) is None:
+        return True
+    try:
+        return session_of_caller(store, current_scope(args.value("--scope"))).id == row.id
+    except UnknownInstance:
+        return False
+
+
+@verb(
+    Usage(
+        Word("DIRECTORY", "where it works, for a session that is registered by this", optional=True, source=FOLDERS),
+        Option("--limit N", "at most N unread messages (default 50; 0 for none, -1 for all)"),
+        Option(
+            "--adopt-instance-id ID",
+            "become this reserved instance first; it must wait in this scope and DIRECTORY",
+            source=INSTANCES,
+        ),
+        *PLACE,
+        *ACTING,
+    ),
+)
+def bootstrap(args: Arguments) -> int:
+    """bootstrap: where this session stands: peers, unread messages, tasks
+
+    The answer is JSON with and without --json. The messages in it count as read once it is written, and only
+    then. Where SWARM_MCP_INSTANCE_ID names an instance that is not registered yet, it is registered.
+
+    example: swarm-mcp bootstrap --as role:reviewer
+    """
+
+    with Store() as store:
+        row = _session(store, args)
+        tasks, peers = store.tasks.current(row), neighbours_of(store, row)
+        limit = args.number("--limit", 50)
+        messages = store.messages.take(row, limit) if limit else []
+        show(bootstrap_summary(store, row, peers, messages, tasks))
+        if flush():
+            store.messages.acknowledge([message.id for message in messages])
+    return 0
+
+
+def _session(store: Store, args: Arguments) -> Session:
+    """The session this is for, adopted or registered where that was asked for."""
+    wanted = args.value("--adopt-instance-id")
+    reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    if wanted:
+        request = asked_for(args, adopt_id=wanted)
+        waiting = store.instances.live(wanted)
+        if waiting and (waiting.scope, waiting.directory) == (request.scope, request.directory):
+            return store.instances.register(request)
+        if wanted == reserved:
+            return store.instances.register(asked_for(args, preassigned_id=wanted))
+        raise SwarmError(f"instance {wanted} cannot be adopted: none waits under that id in {request.directory}")
+    try:
+        return find_acting_session(store, args)
+    except UnknownInstance:
+        if not reserved or args.value("--as"):
+            raise
+        return store.instances.register(asked_for(args, preassigned_id=reserved))
