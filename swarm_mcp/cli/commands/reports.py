@@ -1,4 +1,4 @@
-"""What hooks report of a session at work: it lives, a subagent has ended, a write was refused, a locked file changed."""
+"""What hooks report of a session at work: it lives, a subagent has ended, a write was refused, a file changed."""
 
 from __future__ import annotations
 
