@@ -46,12 +46,16 @@ class WordReader:
     def __init__(self, text: str, at: int = 0, around: WordReader | None = None) -> None:
         self.text = text
         self.at = at
-        self.depth: int = around.depth + 1 if around else 0
+        self.depth: int = around.depth if around else -1
         self.broken = False
         self.words = 0
         self.steps: list[int] = around.steps if around else [0]
         # character -> (searched from, found at)
         self.places: dict[str, tuple[int, int]] = around.places if around and around.text is text else {}
+        self.deepen()
+
+    def deepen(self) -> None:
+        self.depth += 1
         if self.depth > DEEPEST:
             raise TooLong
 
@@ -117,7 +121,7 @@ class WordReader:
             elif character == "(" and at > first and text[at - 1] in "@!+*?":
                 deep, at = 1, at + 1
                 continue
-            elif character == "(" and at > first and _assigns(text[first:at]):
+            elif character == "(" and text[at - 1] == "=" and _assigns(text[first:at]):
                 self.at = at
                 part = self.array()
             elif character in "<>" and at == first and text.startswith("(", at + 1):
@@ -147,6 +151,7 @@ class WordReader:
         """What stands here in double quotes, up to one of `ends`; all that there is where `ends` is empty."""
         text, end = self.text, len(self.text)
         stops = ends + ("\\$`" if not ends or '"' in ends else '\\$`"')
+        escapes = "$`\\" + (ends + '"' if ends else "")
         parts: list[str | Node] = []
         while True:
             place = self.next_of(stops, self.at)
@@ -158,11 +163,11 @@ class WordReader:
                 return parts
             if text[place] == '"':  # those within "${x:-"y"}" mean nothing
                 parts += self.double().parts
-            elif (part := self.part(ends or "\n")) is not None:
+            elif (part := self.part(escapes)) is not None:
                 parts.append(part)
 
-    def part(self, ends: str = "") -> str | Node | None:
-        r"""What starts here with one of ``\ ' " $ ` ``; `ends`: of the double quotes around it, if there are any."""
+    def part(self, escapes: str = "") -> str | Node | None:
+        r"""What starts here with one of ``\ ' " $ ` ``. `escapes`: what a backslash escapes in the quotes around it."""
         text, at = self.text, self.at
         character, following = text[at], text[at + 1 : at + 2]
         self.spend(12)
@@ -170,10 +175,9 @@ class WordReader:
             self.at = min(at + 2, len(text))
             if following == "\n":
                 return None
-            if not ends:
+            if not escapes:
                 return Literal(following)
-            escaped = following and (following in "$`\\" + ends or (following == '"' and ends != "\n"))
-            return following if escaped else "\\" + following
+            return following if following and following in escapes else "\\" + following
         if character == "'":
             close = text.find("'", at + 1)
             self.at = close + 1 or len(text)
@@ -183,25 +187,23 @@ class WordReader:
             return self.double()
         if character == "`":
             self.at = at + 1
-            return self.backquoted(bool(ends))
+            return self.backquoted(bool(escapes))
         self.at = at + 2
         if following == "(":
             return self.parenthesised()
         if following == "{":
-            self.depth += 1
-            if self.depth > DEEPEST:
-                raise TooLong
-            part = self.parameter(bool(ends))
+            self.deepen()
+            part = self.parameter(bool(escapes))
             self.depth -= 1
             return part
         if following == "[" and (close := text.find("]", at)) > 0 and not _QUOTES_OR_LINE.intersection(text[at:close]):
             word = self.inside("]")
             self.close("]")
             return Calculation(word)
-        if following == "'" and not ends:
+        if following == "'" and not escapes:
             return Literal(ansi(self.escaped("'")))
         self.at = at + 1
-        if following == '"' and not ends:
+        if following == '"' and not escapes:
             return None
         name = self.name()
         return Parameter("$", name, None, "", _NO_WORD, None) if name else "$"
@@ -244,9 +246,7 @@ class WordReader:
         text, start, broken, depth = self.text, self.at, self.broken, self.depth
         parts: list[str | Node] = []
         deep, limit = 0, min(len(text), start + LONGEST_ARITHMETIC)
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise TooLong
+        self.deepen()
         while True:
             parts += self.quoted("()'")
             self.spend(10)

@@ -283,7 +283,9 @@ $(case a in a) echo yes;; esac) "$(echo "$(echo ")")")" "it's" 'a'\''b' a#b $ "$
 {a} {} "${undef:-'q'}" ${y// /_} ${y%% *}
 ${e:-a"b c"d e} ${e:-~/x} "${e:-~/x}" ${e:-x ~/y} "${e:-"$@"}" "${e:-a\}b}" ${e:-${x:-y} z} $n{a,b} ${p//"/"/_} "${x%'o'}" ${arr[n-6]}
 """
-SETTING = 'x=hello y="a b  c" e= na=A nb=B p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '
+SETTING = (
+    'x=hello y="a b  c" e= na=A nb=B p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '
+)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash on PATH to compare with")
