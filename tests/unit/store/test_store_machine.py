@@ -179,6 +179,8 @@ class Machine(RuleBasedStateMachine):
     def begin(self):
         for name in ("ann", "bob"):
             self.register(name, 0)
+        self.request("ann", None, frozenset(), False, 0)
+        self.request("ann", "bob", frozenset({0}), False, 0)
 
     @rule(name=NAMES, last=BREAKS)
     def register(self, name: str, last: int):
@@ -189,9 +191,10 @@ class Machine(RuleBasedStateMachine):
 
         self.do(last, deed)
 
-    @rule(name=NAMES, last=BREAKS)
-    def leave(self, name: str, last: int):
-        self.do(last, lambda side: side.store.instances.remove(side.row(name).id))
+    @rule(name=NAMES, last=BREAKS, seldom=RARELY)
+    def leave(self, name: str, last: int, seldom: bool):
+        if seldom:
+            self.do(last, lambda side: side.store.instances.remove(side.row(name).id))
 
     # ------------------------------------------------------------------ locks
 
@@ -277,19 +280,22 @@ class Machine(RuleBasedStateMachine):
 
         self.do(last, deed)
 
-    def about_a_task(self, name: str, back: int, last: int, deed: Callable) -> None:
-        known = list(self.model.tasks)
-        title = known[-1 - back % len(known)]
+    def about_a_task(self, name: str | None, back: int, last: int, deed: Callable) -> None:
+        """Without a `name` the one whom the task concerns most does it."""
+        known = list(self.model.tasks.values())
+        task = known[-1 - back % len(known)]
+        title, labels = task.title, {row.id: label for label, row in self.model.rows.items()}
+        name = name or labels.get(task.assignee) or labels.get(task.requester) or "ann"
         self.do(last, lambda side: deed(side.store.tasks, side.row(name), side.task_id(title)))
 
     @precondition(lambda self: self.model.tasks)
-    @rule(name=NAMES, back=st.integers(0, 3), last=BREAKS)
-    def approve(self, name: str, back: int, last: int):
+    @rule(name=st.none() | NAMES, back=st.integers(0, 3), last=BREAKS)
+    def approve(self, name: str | None, back: int, last: int):
         self.about_a_task(name, back, last, lambda tasks, row, task_id: tasks.approve(row, task_id))
 
     @precondition(lambda self: self.model.tasks)
-    @rule(name=NAMES, back=st.integers(0, 3), last=BREAKS)
-    def claim(self, name: str, back: int, last: int):
+    @rule(name=st.none() | NAMES, back=st.integers(0, 3), last=BREAKS)
+    def claim(self, name: str | None, back: int, last: int):
         self.about_a_task(name, back, last, lambda tasks, row, task_id: tasks.claim(row, task_id, ignore_unread=True))
 
     @rule(name=NAMES)
@@ -310,12 +316,12 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model.tasks)
     @rule(
-        name=NAMES,
+        name=st.none() | NAMES,
         back=st.integers(0, 3),
         status=st.sampled_from(("done", "failed", "cancelled", "cancelled")),
         last=BREAKS,
     )
-    def end(self, name: str, back: int, status: str, last: int):
+    def end(self, name: str | None, back: int, status: str, last: int):
         self.about_a_task(name, back, last, lambda tasks, row, task_id: tasks.end(row, task_id, status))
 
     # ------------------------------------------------------------ time, ends
