@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp import __version__
@@ -77,12 +78,12 @@ class ClaudeCode(Runtime):
             done.append("removed the marketplace")
         for left in ("cache/swarm", "data/swarm-swarm"):
             # The client only marks its copies as orphaned.
-            shutil.rmtree(self._home() / "plugins" / left, ignore_errors=True)
+            shutil.rmtree(home() / "plugins" / left, ignore_errors=True)
         return done
 
     def traces(self) -> bool:
         try:
-            return PLUGIN_ID in (self._home() / "settings.json").read_text(encoding="utf-8", errors="replace")
+            return PLUGIN_ID in (home() / "settings.json").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return False
 
@@ -101,7 +102,7 @@ class ClaudeCode(Runtime):
             root = self._root(plugin)
             found.append(Finding("claude-code plugin", "ok", f"version {plugin.get('version')}, enabled, at {root}"))
         if self._hooks_are_off():
-            text = f"all hooks are switched off ({self._home() / 'settings.json'})"
+            text = f"all hooks are switched off ({home() / 'settings.json'})"
             found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
         return found
 
@@ -117,9 +118,6 @@ class ClaudeCode(Runtime):
         }  # fmt: skip
 
     # ---------------------------------------------------------------- innards
-
-    def _home(self) -> Path:
-        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
     def _marketplace(self) -> str:
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json")
@@ -141,7 +139,7 @@ class ClaudeCode(Runtime):
 
     def _forget_failed_server(self) -> bool:
         """Have our MCP server tried again where the client has given it up for a while; whether it had."""
-        path = self._home() / "mcp-needs-auth-cache.json"
+        path = home() / "mcp-needs-auth-cache.json"
         known = object_in(path)
         if SERVER not in known:
             return False
@@ -153,4 +151,9 @@ class ClaudeCode(Runtime):
         return True
 
     def _hooks_are_off(self) -> bool:
-        return object_in(self._home() / "settings.json").get("disableAllHooks") is True
+        return object_in(home() / "settings.json").get("disableAllHooks") is True
+
+
+def home(env: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder where Claude Code keeps settings and transcripts."""
+    return Path(env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".claude"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp import __version__
@@ -126,8 +127,8 @@ class Codex(Runtime):
                 if not server.trusted():
                     server.edit(("hooks.state", None, "replace"))
             done.append("withdrew the trust in its hooks")
-        shutil.rmtree(self._home() / "plugins/cache" / MARKETPLACE, ignore_errors=True)
-        shutil.rmtree(self._home() / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
+        shutil.rmtree(Path(home()) / "plugins/cache" / MARKETPLACE, ignore_errors=True)
+        shutil.rmtree(Path(home()) / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
         return done
 
     def traces(self) -> bool:
@@ -201,12 +202,9 @@ class Codex(Runtime):
             )
         return [f"trusted {len(waiting)} hooks of {PLUGIN_ID}"]
 
-    def _home(self) -> Path:
-        return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-
     def _copy(self) -> Path | None:
         """The plugin's folder in Codex's cache; None where it is not installed."""
-        base = self._home() / "plugins/cache" / MARKETPLACE / "swarm"
+        base = Path(home()) / "plugins/cache" / MARKETPLACE / "swarm"
         copies = sorted((path for path in base.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
         return copies[-1] if copies else None
 
@@ -221,3 +219,12 @@ class Codex(Runtime):
             if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
                 return str((entry.get("marketplaceSource") or {}).get("source") or entry.get("root"))
         return ""
+
+
+def home(env: Mapping[str, str] = {}) -> str:
+    """Return Codex's home folder, for a child that has `env` besides."""
+    return (
+        env.get("CODEX_HOME")
+        or os.environ.get("CODEX_HOME")
+        or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".codex")
+    )

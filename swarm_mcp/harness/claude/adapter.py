@@ -20,6 +20,7 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
 from swarm_mcp.harness.query import YOLO, HarnessQuery
 from swarm_mcp.runtimes.base import PLUGIN_ID
+from swarm_mcp.runtimes.claude_code import home
 
 DATED = "2026-10-10"
 
@@ -89,7 +90,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
             return False
         try:
             # The folders are named by cwd, in a way that is the client's own.
-            with os.scandir(configuration_folder() / "projects") as folders:
+            with os.scandir(home() / "projects") as folders:
                 return any(os.path.isfile(os.path.join(entry.path, f"{session_id}.jsonl")) for entry in folders)
         except OSError:
             return False
@@ -97,7 +98,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         more = config.get("env")
         env = {**os.environ, **(more if isinstance(more, Mapping) else {})}
-        folder = configuration_folder(env)
+        folder = home(env)
         settings, troubles = _settings(folder, config.get("cwd"))
         found = [*_sign_in(env, folder, settings, self.instructions), *_plugin(settings), *_hooks(settings, config)]
         return [*troubles, *found, *_root(env, config)]
@@ -198,9 +199,3 @@ def _read(path: Path) -> dict:
     if not isinstance(tree, dict):
         raise ValueError("it does not hold a JSON object")
     return tree
-
-
-def configuration_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder where Claude Code keeps settings and transcripts."""
-    home = env.get("HOME") or os.path.expanduser("~")
-    return Path(env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"))

@@ -20,6 +20,7 @@ from swarm_mcp.harness.codex.overrides import configured_servers, override, serv
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, parse_json
+from swarm_mcp.runtimes.codex import home
 
 SHORT = {
     "sol": "gpt-6.1-sol",
@@ -113,7 +114,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             # Codex would begin a new session under such a name, and say nothing.
             raise Refused(f"{query.resume_session_id[:60]!r} is no session id of codex")
         words = list(query.command or (self.program,))
-        model, codex_home = self.model(query), rollout.home(query.env)
+        model, codex_home = self.model(query), home(query.env)
         skills = codex_skills.user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)
         prompt = codex_skills.with_skill(query.prompt, query.skills, skills)
         servers = server_overrides(
@@ -159,7 +160,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         query: HarnessQuery | None = state.get("query")
         if query is None:
             return []
-        session, codex_home = state.get("session_id"), rollout.home(query.env)
+        session, codex_home = state.get("session_id"), home(query.env)
         path = rollout.path_of(session, codex_home) if session and self._fits(session) else None
         told = rollout.last_turn(path) if path else rollout.Turn()
         model = told.model or self.model(query) or None
@@ -174,7 +175,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return stream.error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        path = rollout.path_of(session_id, rollout.home()) if self._fits(session_id) else None
+        path = rollout.path_of(session_id, home()) if self._fits(session_id) else None
         if path is None:
             return False
         began = rollout.folder_of(path)
@@ -188,7 +189,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         words = command_of(self, config)
         env = {str(name): str(value) for name, value in parse_object(config.get("env")).items()}
         program = shutil.which(words[0], path=env.get("PATH") or None) if words else None
-        codex_home = rollout.home(env)
+        codex_home = home(env)
         named = env.get("CODEX_HOME") or os.environ.get("CODEX_HOME")
         if named and not os.path.isdir(named):
             text = f"CODEX_HOME is {named}, which is no folder"

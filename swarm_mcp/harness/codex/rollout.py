@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from swarm_mcp.harness.outcome import count_of
@@ -24,15 +23,6 @@ class Turn(NamedTuple):
     model: str | None = None
     used_tokens: int | None = None
     window_tokens: int | None = None
-
-
-def home(env: Mapping[str, str] = {}) -> str:
-    """Return Codex's home folder, for a child that has `env` besides."""
-    return (
-        env.get("CODEX_HOME")
-        or os.environ.get("CODEX_HOME")
-        or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".codex")
-    )
 
 
 def path_of(session_id: str, codex_home: str) -> str | None:
