@@ -11,11 +11,12 @@ from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
 from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
+from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery, as_string, parse_object
 from swarm_mcp.loop.providers.choice import built_in
 from swarm_mcp.loop.session import PATTERN
-from swarm_mcp.loop.settings import CONFIG_VARIABLE, nearest_sessions
+from swarm_mcp.loop.settings import CONFIG_VARIABLE
 from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
 
 
@@ -80,16 +81,10 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
         """Return whether the session's own file says that it worked in `cwd`."""
-        home = os.environ.get("HARNESS_HOME", "").strip() or os.path.expanduser("~/.harness")
-        sessions = os.environ.get("HARNESS_SESSIONS", "").strip() or nearest_sessions(cwd, home)
         if not PATTERN.match(session_id):
             return False
-        try:
-            with open(os.path.join(sessions, session_id, "session.conf"), encoding="utf-8", errors="replace") as file:
-                facts = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
-        except OSError:
-            return False
-        return os.path.realpath(facts.get("cwd", "")) == os.path.realpath(cwd)
+        facts = hs_session.settings(hs_session.folder_of(session_id, cwd, os.environ))
+        return bool(facts) and os.path.realpath(facts.get("cwd", "")) == os.path.realpath(cwd)
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from swarm_hook_core.environment import first_set
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.harness.hs.session import nearest_sessions
 
 # Exit codes of `swarm-mcp loop`, beside those of every command.
 FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143
@@ -84,16 +85,6 @@ class LoopSettings:
             "HARNESS_LOG": self.log or "/dev/stderr",
             "HARNESS_VERSION": f"swarm-mcp {__version__}",
         }
-
-
-def nearest_sessions(folder: str, home: str) -> str:
-    """Return the folder that keeps the sessions of a run in `folder`."""
-    while folder != os.path.dirname(folder):
-        candidate = os.path.join(folder, ".harness", "sessions")
-        if os.path.isdir(candidate):
-            return candidate
-        folder = os.path.dirname(folder)
-    return os.path.join(home, "sessions")
 
 
 def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -> float:

@@ -170,10 +170,15 @@ def _sessions(cwd: str, env: Mapping[str, str]) -> str:
     nested = values.get("HARNESS_PARENT_SESSION") and "HARNESS_SESSIONS" not in env
     if values.get("HARNESS_SESSIONS") and not nested:
         return values["HARNESS_SESSIONS"]
-    folder = os.path.abspath(cwd) if cwd else ""
-    while folder and folder != os.path.dirname(folder):
-        place = os.path.join(folder, ".harness", "sessions")
-        if os.path.isdir(place):
-            return place
+    home = os.path.expanduser(values.get("HARNESS_HOME") or "~/.harness")
+    return nearest_sessions(os.path.abspath(cwd) if cwd else "", home)
+
+
+def nearest_sessions(folder: str, home: str) -> str:
+    """Return the folder that keeps the sessions of a run in `folder`."""
+    while folder != os.path.dirname(folder):
+        candidate = os.path.join(folder, ".harness", "sessions")
+        if os.path.isdir(candidate):
+            return candidate
         folder = os.path.dirname(folder)
-    return os.path.join(os.path.expanduser(values.get("HARNESS_HOME") or "~/.harness"), "sessions")
+    return os.path.join(home, "sessions")

@@ -345,8 +345,11 @@ def test_what_is_no_session_is_none(found):
     "session_id",
     ["--dangerously-skip-permissions", "../../x", "", "x" * 500, f"{SESSION}\n", f" {SESSION}", "-" + SESSION[1:]],
 )
-def test_what_does_not_fit_never_reaches_argv(session_id):
-    found = resumption.decide(Scripted(), HarnessQuery("p", "/", resume_session_id=session_id))
+@pytest.mark.parametrize("pattern", [Scripted.session_pattern, "-.*"], ids=["uuid", "of options"])
+def test_what_does_not_fit_never_reaches_argv(session_id, pattern):
+    adapter = Scripted()
+    adapter.session_pattern = pattern
+    found = resumption.decide(adapter, HarnessQuery("p", "/", resume_session_id=session_id))
     assert found.session_id == "" and bool(found.refused) is bool(session_id)
 
 
