@@ -165,7 +165,7 @@ def test_what_is_of_another_identity_has_no_name(ground: Ground):
         assert ('"hidden": true' if more else "held by another identity") in done.out
 
 
-def test_the_dead_hold_nothing(ground: Ground):
+def test_what_a_dead_session_held_is_free(ground: Ground):
     with Sleeper() as client:
         ground.lock(ground.session("1", "one", client=client.identity), "f")
         assert why(ground, "f")["held"]
@@ -173,7 +173,7 @@ def test_the_dead_hold_nothing(ground: Ground):
     assert told["held"] == [] and told["write"]["allowed"] is True
 
 
-def test_the_tool_gives_the_same(ground: Ground):
+def test_the_tool_answers_as_the_command_does(ground: Ground):
     one, two = ground.session("1", "identity:p one"), ground.session("2", "identity:p two")
     ground.lock(one, "src")
     told = Hands(ground, two).value("explain_lock", file="src/f")

@@ -59,7 +59,7 @@ def test_tools_are_listed_with_what_they_do(ground: Ground, server: Server):
         assert all(entry["description"] for entry in tool["inputSchema"]["properties"].values()), name
 
 
-def test_a_working_day(ground: Ground, server: Server):
+def test_a_session_works_with_the_tools_from_joining_to_unlocking(ground: Ground, server: Server):
     for tool, arguments in (("whoami", {}), ("bootstrap", {}), ("lock_file", {"file": "x"}), ("unlock_file", {"file": "x"}),
                             ("get_file_lock", {"file": "x"})):  # fmt: skip
         assert server.text(tool, arguments) == NOT_REGISTERED

@@ -75,7 +75,7 @@ def test_a_release_tells_who_was_refused(ground: Ground, pair: tuple[dict, dict]
         ("foreign removal", "the session that held it no longer holds it"),
     ],
 )
-def test_however_the_lock_goes(ground: Ground, pair: tuple[dict, dict], how: str, words: str):
+def test_the_word_says_how_the_lock_ended(ground: Ground, pair: tuple[dict, dict], how: str, words: str):
     holder, waiter = pair
     with ground.store() as store:
         if how == "deregister":
@@ -98,7 +98,7 @@ def test_however_the_lock_goes(ground: Ground, pair: tuple[dict, dict], how: str
     assert ground.sql("SELECT * FROM swarm_denials") == []
 
 
-def test_the_place_of_a_dead_holder_is_taken_without_a_word(ground: Ground, pair: tuple[dict, dict]):
+def test_a_dead_holders_file_that_is_taken_over_was_never_free(ground: Ground, pair: tuple[dict, dict]):
     holder, waiter = pair
     other = ground.session("other")
     refused(ground, other, "f")
@@ -111,7 +111,7 @@ def test_the_place_of_a_dead_holder_is_taken_without_a_word(ground: Ground, pair
     assert len(mail_of(ground, other)) == 1
 
 
-def test_one_message_for_all_that_goes_at_once(ground: Ground, pair: tuple[dict, dict]):
+def test_files_that_become_free_together_are_told_in_one_message(ground: Ground, pair: tuple[dict, dict]):
     holder, waiter = pair
     ground.lock(holder, "g")
     refused(ground, waiter, "g")
@@ -201,7 +201,7 @@ def test_ones_own_exclusive_lock_is_nothing_to_wait_for(ground: Ground):
     assert ground.sql("SELECT * FROM swarm_denials") == []
 
 
-def test_many_at_once_lose_no_word(ground: Ground):
+def test_whoever_is_refused_among_many_gets_the_lock_or_hears_that_it_is_free(ground: Ground):
     """Sessions that contend for one file: whoever is refused ends up with the lock, or with word that it is free."""
     sessions = [ground.session(str(number)) for number in range(6)]
     body = """
@@ -250,7 +250,7 @@ def test_a_lock_that_has_gone_before_the_note_is_told_at_once(ground: Ground):
     assert ground.sql("SELECT * FROM swarm_denials") == []
 
 
-def test_another_holder_by_then_is_the_one_to_wait_for(ground: Ground):
+def test_a_refusal_that_comes_late_is_noted_for_the_present_holder(ground: Ground):
     first, second, waiter = ground.session("1"), ground.session("2"), ground.session("w")
     ground.lock(second, "f")
     words = ("--runtime", "claude-code", "--session-id", "w", "--holder", first["id"])

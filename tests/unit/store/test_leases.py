@@ -23,14 +23,6 @@ pytestmark = pytest.mark.slow
 RUNTIME = "claude-code"
 
 
-@pytest.fixture
-def ground(tmp_path, monkeypatch) -> Ground:
-    ground = Ground(tmp_path)
-    ground.database = os.environ["SWARM_DB_PATH"]
-    sessions.ready_store()
-    return ground
-
-
 class Hands:
     """The boot clock and the time of day, turned by hand."""
 
@@ -200,7 +192,7 @@ with Store() as store:
 """
 
 
-def test_sigstop_past_the_lease(ground: Ground):
+def test_a_holder_that_was_stopped_past_its_lease_is_denied_and_told(ground: Ground):
     """A holder that was stopped is told with its next hook, and its next write is judged by the locks of now."""
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
     file = ground.repo / "f"

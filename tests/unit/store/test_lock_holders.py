@@ -17,14 +17,6 @@ from swarm_mcp.store.lock_request import request
 RUNTIMES = ("claude-code", "codex")
 
 
-@pytest.fixture
-def ground(tmp_path, monkeypatch) -> Ground:
-    ground = Ground(tmp_path)
-    ground.database = os.environ["SWARM_DB_PATH"]
-    sessions.ready_store()
-    return ground
-
-
 def labels(ground: Ground) -> list[str]:
     return [row["label"] for row in ground.sql("SELECT label FROM instances ORDER BY rowid")]
 

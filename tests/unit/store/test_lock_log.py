@@ -205,7 +205,7 @@ def test_strangers_have_no_names_and_say_nothing(ground: Ground):
     assert [event.get("hidden", False) for event in events] == [True, False, True, False, True]
 
 
-def test_the_tool_gives_the_same(ground: Ground, pair):
+def test_the_tool_answers_as_the_command_does(ground: Ground, pair):
     one, two = pair
     ground.lock(one, "f")
     told = Hands(ground, two).value("lock_history", file="f")

@@ -205,7 +205,7 @@ class Stress:
                 worker.communicate()
 
 
-def test_no_two_at_once_whatever_is_killed(ground: Ground, tmp_path: Path):
+def test_no_two_processes_hold_what_overlaps_whatever_is_killed(ground: Ground, tmp_path: Path):
     for folder in FOLDERS:
         (ground.repo / folder).mkdir(parents=True)
     ground.store().close()

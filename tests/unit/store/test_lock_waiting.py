@@ -115,7 +115,7 @@ def test_reach_counts_in_line_as_it_does_for_locks(line: Line, ground: Ground):
     assert line.look("b")
 
 
-def test_several_are_had_together_or_not_at_all(line: Line):
+def test_a_waiter_gets_all_it_waits_for_or_nothing(line: Line):
     line.take("a", "one")
     line.take("b", "two")
     assert line.wait("c", "one", "two", "three") is None
@@ -175,7 +175,7 @@ def test_a_circle_is_seen_whatever_letter_case_counts_in_there(line: Line, casel
 # ---------------------------------------------------------------------------------- changing the mode
 
 
-def test_up_and_down_without_a_gap(line: Line):
+def test_a_lock_changes_between_shared_and_exclusive_without_a_gap(line: Line):
     (first,) = line.take("a", "f", mode="shared")
     assert line.wait("b", "f") is None
     (up,) = line.take("a", "f")
@@ -230,7 +230,7 @@ def test_a_circle_that_a_hand_over_closes_is_found(line: Line, ground: Ground, a
 # ------------------------------------------------------------------------------------- ends of a wait
 
 
-def test_the_time_is_over(line: Line, ground: Ground):
+def test_a_wait_ends_when_its_time_is_over(line: Line, ground: Ground):
     line.take("a", "f")
     began = time.monotonic()
     wanted = request(line.rows["b"], ["f"])
@@ -269,7 +269,7 @@ def test_a_place_that_was_swept_is_taken_anew(line: Line, ground: Ground):
     assert line.look("b")
 
 
-def test_stopped_in_line_nobody_passes_killed_its_place_is_free(ground: Ground, line: Line):
+def test_a_stopped_waiter_keeps_its_place_for_a_while_and_a_killed_one_loses_it(ground: Ground, line: Line):
     line.take("a", "f")
     given = [{"path": ground.database, "scope": ground.scope, "name": "stopped", "files": ["f"]}]
     with crowd.Crowd(WAITER, given) as members:
@@ -401,7 +401,7 @@ def test_free_means_that_nobody_is_in_line(line: Line):
     assert "f is free: b" in text and line.told("b") == []
 
 
-def test_whoever_gives_up_leaves_the_word_behind(line: Line):
+def test_a_waiter_that_gives_up_lets_the_refused_hear_that_the_file_is_free(line: Line):
     line.take("a", "f")
     with pytest.raises(LockRefused):
         line.take("d", "f")

@@ -417,7 +417,7 @@ def test_a_task_ends_however_many_files_it_names(ground: Ground, monkeypatch: py
         assert most[0] < 40  # the columns of a task
 
 
-def test_locks_end_with_every_task_that_is_cancelled(ground: Ground) -> None:
+def test_a_cascade_releases_the_locks_of_each_task_it_cancels(ground: Ground) -> None:
     planner, worker = ground.session("p"), ground.session("w")
     with ground.store() as store:
         first = begun(store, planner, worker, "first")
@@ -533,7 +533,9 @@ def test_a_task_is_seen_within_its_requesters_identity(ground: Ground) -> None:
             store.tasks.claim_next(stranger)
 
 
-def test_the_walls_can_be_lifted(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_another_identity_can_be_claimed_where_that_is_allowed(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mine, stranger = ground.session("m", "identity:work"), ground.session("s", "identity:home")
     with ground.store() as store:
         task = request(store, mine)

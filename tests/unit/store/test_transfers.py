@@ -18,14 +18,6 @@ from swarm_mcp.store.lock_request import request
 RUNTIME = "claude-code"
 
 
-@pytest.fixture
-def ground(tmp_path) -> Ground:
-    ground = Ground(tmp_path)
-    ground.database = os.environ["SWARM_DB_PATH"]
-    sessions.ready_store()
-    return ground
-
-
 def events(store, kind: str) -> list[dict]:
     rows = store.database.rows("SELECT * FROM events WHERE type = ? ORDER BY id", (kind,))
     return [{**row, **json.loads(row["payload"])} for row in rows]

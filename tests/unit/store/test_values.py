@@ -66,7 +66,7 @@ def test_a_key_without_owner_goes_to_the_first_identity_that_sets_it(ground: Gro
     assert ground.swarm("kv", "set", "k", "3", "--as", b).code == 1
 
 
-def test_barriers_that_are_lifted_are_lifted_for_values_too(ground: Ground, actors, monkeypatch):
+def test_values_of_another_identity_are_open_where_that_is_allowed(ground: Ground, actors, monkeypatch):
     a, b, _ = actors
     ground.swarm("kv", "set", "k", "1", "--as", a)
     for setting, code in (("", 1), ("0", 1), ("no", 1), ("1", 0), ("true", 0)):
