@@ -6,6 +6,7 @@
 import time
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.options import split
 
 OPAQUE = "an opaque script"
 
@@ -15,76 +16,46 @@ class CommandLine:
 
     language   as ``inline.scanner`` knows it
     code       letters of options that take code; `long_code`: long ones
-    values     letters of options with another value; `flags`: letters that may stand before one with code
+    values     letters of options with another value
+    prints     whether its ``-p`` takes code, too, where no other option does
     quiet      options with which no code is run
     project    options with which the project's own code is run
     """
 
-    __slots__ = ("language", "code", "values", "flags", "long_code", "quiet", "project")
+    __slots__ = ("language", "code", "values", "prints", "long_code", "quiet", "project")
 
-    def __init__(self, language, code, values="", flags="", long_code="", quiet="", project=""):
+    def __init__(self, language, code, values="", prints=False, long_code="", quiet="", project=""):
         self.language = language
         self.code = code
         self.values = values
-        self.flags = flags
+        self.prints = prints
         self.long_code = long_code.split()
         self.quiet = quiet.split()
         self.project = project.split()
 
 
 _NODE = CommandLine(
-    *("javascript", "ep", "rC", "i", "--eval --print"),
+    *("javascript", "e", "rC", True, "--eval --print"),
     quiet="--version -v --help -h --check -c --v8-options --completion-bash --build-sea --prof-process",
     project="--test --run",
 )
-_BUN = CommandLine("javascript", "ep", "r", "", "--eval --print", quiet="--version -v --help -h --revision")
+_BUN = CommandLine("javascript", "e", "r", True, "--eval --print", quiet="--version -v --help -h --revision")
 SCANNED = {
     **dict.fromkeys("node nodejs tsx ts-node".split(), _NODE),
     "bun": _BUN,
-    "ruby": CommandLine("ruby", "e", "rICE", "npl", quiet="-c --version -h --help --copyright"),
+    "ruby": CommandLine("ruby", "e", "rICE", quiet="-c --version -h --help --copyright"),
     "php": CommandLine("php", "rBRE", "cdzfStg", quiet="-v -i -l -m -h -s -w -S --version --help --ini --rf --re"),
     **dict.fromkeys("lua luajit".split(), CommandLine("lua", "e", "l", quiet="--version")),
 }
 
 
-class Arguments:
-    """An interpreter's arguments: the `codes` given to its options, what follows (`rest`), and all `options` given."""
-
-    __slots__ = ("codes", "rest", "options")
-
-    def __init__(self, words, line: CommandLine):
-        self.codes: list = []
-        self.options: set = set()
-        at = 0
-        while at < len(words):
-            word = words[at]
-            at += 1
-            if word == "--":
-                break
-            if word == "-" or not word.startswith("-"):
-                at -= 1
-                break
-            if word.startswith("--"):
-                name, equals, given = word.partition("=")
-                self.options.add(name)
-                if name in line.long_code:
-                    if not equals and at < len(words):
-                        given, at = words[at], at + 1
-                    self.codes.append(given)
-                continue
-            for place in range(1, len(word)):
-                letter, after = word[place], word[place + 1 :]
-                self.options.add(f"-{letter}")
-                if letter not in line.code and letter not in line.values:
-                    continue
-                if letter in line.code and after and set(after) <= set(line.code + line.flags):
-                    continue  # ``-pe``: the last letter takes the code
-                if not after and at < len(words):
-                    after, at = words[at], at + 1
-                if letter in line.code:
-                    self.codes.append(after)
-                break
-        self.rest = list(words[at:])
+def _given(words, line: CommandLine):
+    """An interpreter's arguments: the codes given to its options, what follows, and all options given."""
+    options = split(words, line.code + line.values, line.long_code, stop_early=True)
+    codes, rest = options.values(*(f"-{letter}" for letter in line.code), *line.long_code), options.operands
+    if line.prints and options.has("-p") and not codes:
+        codes, rest = rest[:1], rest[1:]
+    return codes, rest, options.given.keys()
 
 
 def _module(call, name: str):
@@ -102,19 +73,19 @@ def _scan(call, language: str, code: str, argv) -> None:
 def scanned(call) -> None:
     """``node [option] ... [-e code | file | -] [argument] ...``, and the like."""
     line = SCANNED[call.name.rstrip("0123456789.-") if call.name not in SCANNED else call.name]
-    found = Arguments(call.words, line)
-    only_version = found.options == {"-v"} and not found.rest and not found.codes
-    if found.options.intersection(line.quiet) or only_version:
+    codes, rest, options = _given(call.words, line)
+    only_version = options == {"-v"} and not rest and not codes
+    if not options.isdisjoint(line.quiet) or only_version:
         return
-    if found.options.intersection(line.project):
+    if not options.isdisjoint(line.project):
         call.runs_project()
         return
-    for code in found.codes:
-        _scan(call, line.language, code, found.rest)
-    if found.codes and line.language == "ruby":
-        _edited_in_place(call, found.rest)
-    if not found.codes or (line.language == "lua" and found.rest):
-        _script_or_input(call, ["?"] if line.language == "php" and "-f" in found.options else found.rest, line.language)
+    for code in codes:
+        _scan(call, line.language, code, rest)
+    if codes and line.language == "ruby":
+        _edited_in_place(call, rest)
+    if not codes or (line.language == "lua" and rest):
+        _script_or_input(call, ["?"] if line.language == "php" and "-f" in options else rest, line.language)
 
 
 def _edited_in_place(call, operands) -> None:
@@ -171,14 +142,14 @@ _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run crea
 
 
 def bun(call) -> None:
-    found = Arguments(call.words, _BUN)
-    command = found.rest[0] if found.rest and not found.codes else ""
+    codes, rest, _options = _given(call.words, _BUN)
+    command = rest[0] if rest and not codes else ""
     if command == "test":
         call.runs_project()
     elif command in _BUN_PACKAGES:
-        call.run(["npm", *found.rest])
+        call.run(["npm", *rest])
     elif command == "x":
-        call.run(["npx", *found.rest[1:]])
+        call.run(["npx", *rest[1:]])
     elif command != "help":
         scanned(call)
 
