@@ -117,10 +117,6 @@ PYTHON = [
         "subprocess.run(['cp', 'a.txt', 'cp.txt'])"
     ),
     "import os\nos.system('mv a.txt moved.txt')\nf = os.popen('tee t.txt', 'w'); f.write('x'); f.close()",
-    (
-        "from subprocess import run, PIPE\n"
-        "out = run(['echo', 'n.txt'], stdout=PIPE, text=True).stdout.strip()\nopen('fixed.txt', 'w').write(out)"
-    ),
     "import glob\nfor p in glob.glob('*.txt'):\n    with open(p, 'a') as f: f.write('x')",
     (
         "from pathlib import Path\nfor p in Path('src').rglob('*.py'):\n    t = p.read_text()\n"
@@ -162,7 +158,6 @@ PYTHON = [
         "import tempfile, os, shutil\nwith tempfile.NamedTemporaryFile('w', delete=False) as f:\n"
         "    f.write('x')\nshutil.move(f.name, 'from-temp.txt')"
     ),
-    "exec(\"open('by-exec.txt', 'w').close()\")",
     "__import__('os').remove('a.txt')",
     "import os\n(getattr(os, 'remove'))('a.txt')",
     "try:\n    open('missing')\nexcept OSError:\n    open('made-on-error.txt', 'w').close()",
@@ -186,10 +181,6 @@ PYTHON = [
         "    os.remove('no')\n'''))"
     ),
     "import os\nimport os.path\nos.path.exists('a.txt') and os.remove('a.txt')",
-    (
-        "import subprocess\n"
-        "for n in subprocess.check_output(['cat', 'list.txt'], text=True).split(): open(n, 'a').write('x')"
-    ),
     "with open('a.txt', 'r+') as f:\n    d = f.read()\n    f.seek(0); f.write(d.upper()); f.truncate()",
     (
         "import configparser\nc = configparser.ConfigParser()\nc['x'] = {'a': 'b'}\n"
@@ -212,6 +203,10 @@ PYTHON = [
 ]
 
 PYTHON += [
+    (
+        "from subprocess import run, PIPE\n"
+        "out = run(['echo', 'n.txt'], stdout=PIPE, text=True).stdout.strip()\nopen('fixed.txt', 'w').write(out)"
+    ),
     "for e in [{'file': 'a.txt', 'n': 1}, {'file': 'b.txt', 'n': 2}]:\n    open(e['file'], 'a').write('x')",
     "for name in '''\na.txt\nb.txt\n'''.strip().splitlines():\n    open(name, 'a').write('x')",
     (
@@ -301,6 +296,8 @@ PYTHON_COMPUTED = [
     "import src.app",
     "import random\np = 'a.txt'\nif random.random() > 2: p = 'b.txt'\nopen(p, 'a').write('x')",
     "for n in range(2): open('%03d.txt' % n, 'w').write('x')",
+    "exec(\"open('by-exec.txt', 'w').close()\")",
+    "import subprocess\nfor n in subprocess.check_output(['cat', 'list.txt'], text=True).split(): open(n, 'a').write('x')",
 ]
 
 NODE = [

@@ -109,20 +109,15 @@ class CodeEffects:
             return target
         return os.path.join(target, os.path.basename(source.rstrip("/")) if is_known(source) else UNKNOWN)
 
-    def run(self, words: list, stdin=None, folder=None):
-        """Run a command: its output as a text, or None where that is not known. `stdin`: the text it reads."""
-        return self._output(lambda call, given: call.run(words, given), stdin, folder)
+    def run(self, words: list, stdin=None, folder=None) -> None:
+        """Run a command. `stdin`: the text it reads."""
+        if not self.is_script or not self.doubt:
+            self._here(folder).run(words, _stream(stdin))
 
-    def script(self, text: str, stdin=None, folder=None):
+    def script(self, text: str, stdin=None, folder=None) -> None:
         """Run shell text; otherwise as `run`."""
-        return self._output(lambda call, given: call.script(text, (), given), stdin, folder)
-
-    def _output(self, start, stdin, folder):
-        if self.is_script and self.doubt > 0:
-            return None
-        call = self._here(folder)
-        start(call, None if stdin is None else Stream(stdin if is_known(stdin) else None))
-        return None if call.output is None else call.output.text
+        if not self.is_script or not self.doubt:
+            self._here(folder).script(text, (), _stream(stdin))
 
     def runs_project(self) -> None:
         """Code of the project is run."""
@@ -142,3 +137,7 @@ class CodeEffects:
         where = self.folder if folder is None else absolute(self.folder, folder)
         call = self.call
         return call if where == call.folder else Call(call.walk, call.name, call.words, where, call.stdin)
+
+
+def _stream(text):
+    return None if text is None else Stream(text if is_known(text) else None)

@@ -16,7 +16,7 @@ from warnings import catch_warnings, simplefilter
 
 from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, Exit, TooLong
 from swarm_hook_core.shell.inline.python_disk import Replays, gone_through
-from swarm_hook_core.shell.inline.python_expressions import Expressions, Names, nodes_of, parts_of
+from swarm_hook_core.shell.inline.python_expressions import Expressions, nodes_of, parts_of
 from swarm_hook_core.shell.inline.python_library import names_in
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
@@ -25,6 +25,7 @@ from swarm_hook_core.shell.inline.python_values import (
     DiskFiles,
     Function,
     LibraryName,
+    Names,
     Unknown,
     elements,
     operate,
@@ -134,14 +135,6 @@ class Code(Expressions):
     def leave(self) -> None:
         raise Exit
 
-    def execute(self, source: str):
-        """``exec(source)``"""
-        try:
-            self.block(parsed(source.strip()).body)
-        except (SyntaxError, ValueError):
-            pass
-        return ANY
-
     def imported(self, module: str) -> None:
         """``import module``: one of the project is its own code; one that the same command has made nobody knows."""
         first = module.partition(".")[0]
@@ -227,7 +220,7 @@ class Code(Expressions):
             for decorator in node.decorator_list:
                 self.value(decorator)
             self.names.set(node.name, ANY)
-            self.suspect([function])
+            self.hand_over([function])
         else:
             self.names.set(node.name, function)
 
@@ -243,7 +236,7 @@ class Code(Expressions):
         finally:
             self.names = outside
         self.names.set(node.name, ANY)
-        self.suspect(functions)
+        self.hand_over(functions)
 
     def do_Global(self, node):
         self.names.outer.update(node.names)

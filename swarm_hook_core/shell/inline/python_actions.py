@@ -21,10 +21,9 @@ from swarm_hook_core.shell.inline.python_values import (
     text_of,
     truth,
 )
-from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
+from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 _OPEN_FILES = ("io.", "sys.")  # what makes them
-_HELP = {"-h", "--help", "--version"}
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
 _WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 NOWHERE = 99  # the place of an argument that has a keyword alone
@@ -133,61 +132,39 @@ def _archive(code, a) -> None:
         _write_named(code, a.get(0, "file", a.get(0, "name")), is_exact=True)
 
 
-def _database(code, a):
-    path = a.get(0, "database", ANY)
-    if path in (":memory:", "") or (isinstance(path, str) and path.startswith("file:")):
-        return None
-    whole = absolute(code.effects.folder, path) if isinstance(path, str) else None
-    if whole is not None and not os.path.lexists(whole):
-        code.effects.write(path)  # an empty one is made
-    return Database(path)
-
-
 def _guess(code, a, place: int = 0, keyword: str = "") -> None:
     if not keyword or truth(a.get(place, keyword, False)) is not False:
         code.effects.guess_path()
 
 
-def _run(code, a, gives: str = ""):
-    words = list(a.given) if gives == "words" else a.get(0, "args", ANY)
-    given, folder = a.get(NOWHERE, "input"), a.get(NOWHERE, "cwd")
-    source = a.get(NOWHERE, "stdin")
+def _run(code, a, are_words: bool = False) -> None:
+    words = list(a.given) if are_words else a.get(0, "args", ANY)
+    given, source, folder = (a.get(NOWHERE, name) for name in ("input", "stdin", "cwd"))
     if isinstance(source, LibraryName) and source.dotted == "subprocess.DEVNULL":
         given = ""
     elif source is not None or (given is not None and not isinstance(given, str)):
         given = UNKNOWN
     in_shell = truth(a.get(NOWHERE, "shell", False)) is not False
-    output = started(code, words, in_shell, given, None if folder is None else text_of(folder))
-    return output if gives == "output" else OpenFile("", output)
+    _start(code, words, in_shell, given, None if folder is None else text_of(folder))
 
 
-def started(code, words, in_shell: bool, given=None, folder=None):
-    """What a command prints, or `ANY`."""
+def _script(code, a) -> None:
+    _start(code, a.get(0, "cmd", a.get(0, "command", ANY)), True)
+
+
+def _start(code, words, in_shell: bool, given=None, folder=None) -> None:
     parts = words if isinstance(words, (list, tuple)) and words else [words]
     given = code.stdin if given is None else given
     if not isinstance(parts[0], (str, Path)):
         code.effects.guess("a computed command")
-        return ANY
-    if in_shell:
-        output = code.effects.script(text_of(parts[0]), given, folder)
+    elif in_shell:
+        code.effects.script(text_of(parts[0]), given, folder)
     else:
-        output = code.effects.run([path_of(part) or UNKNOWN for part in parts], given, folder)
-    return ANY if output is None else output
+        code.effects.run([path_of(part) or UNKNOWN for part in parts], given, folder)
 
 
-def _script(code, a, gives: str = ""):
-    output = started(code, a.get(0, "cmd", a.get(0, "command", ANY)), True)
-    if gives:
-        return output.rstrip("\n") if isinstance(output, str) else ANY
-    return OpenFile("", output)
-
-
-def _code(code, a, place=None):
-    source = a.get(place, "source") if place is not None else None
-    if isinstance(source, str) and is_known(source):
-        return code.execute(source)
+def _code(code, a) -> None:
     code.effects.guess_code()
-    return ANY
 
 
 def _project(code, a) -> None:
@@ -207,7 +184,6 @@ ACTIONS: dict = {
     "opened by flags": _opened_by_flags,
     "chdir": _chdir,
     "archive": _archive,
-    "database": _database,
     "guess": _guess,
     "run": _run,
     "script": _script,
@@ -223,10 +199,10 @@ def call_method(code, owner, name: str, args: list, keywords: dict):
     a = Arguments(args, keywords)
     if isinstance(owner, (str, list, dict, OpenFile)):
         return method_of_value(code, owner, name, a)
-    if isinstance(owner, Database):
-        return _of_database(code, owner, name, a)
     if isinstance(owner, Path):
         return _of_path(code, owner, name, a)
+    if isinstance(owner, Database):
+        return _of_database(code, owner, name, a)
     code.hand_over([*args, *keywords.values()])
     made_by = owner.made_by if isinstance(owner, Unknown) else ""
     is_tree = made_by.startswith("xml.etree")
@@ -268,17 +244,14 @@ def _of_path(code, owner: Path, name: str, a):
     return ANY if found is None else found
 
 
-def _of_database(code, owner: Database, name: str, a):
-    if name not in ("execute", "executemany", "executescript"):
-        return owner if name in ("cursor", "__enter__") else ANY
-    sql = a.get(0, "sql", ANY)
-    verbs = [
-        part.split(None, 1)[0].upper() for part in (sql if isinstance(sql, str) else "").split(";") if part.strip()
-    ]
-    if not verbs or not is_known(verbs[0]):
-        code.effects.guess_code("code that runs computed SQL")
-    elif not _CHANGE_A_DATABASE.isdisjoint(verbs) or ("PRAGMA" in verbs and "=" in sql):
-        code.effects.write(path_of(owner.path) or UNKNOWN)
+def _of_database(code, owner: Database, name: str, a) -> Database:
+    if name in ("execute", "executemany", "executescript"):
+        sql = text_of(a.get(0, "sql", ANY))
+        verbs = {part.split(None, 1)[0].upper() for part in sql.split(";") if part.strip()}
+        if not all(map(is_known, verbs)):
+            code.effects.guess_code("code that runs computed SQL")
+        elif not _CHANGE_A_DATABASE.isdisjoint(verbs) or ("PRAGMA" in verbs and "=" in sql):
+            code.effects.write(path_of(owner.path) or UNKNOWN)
     return owner
 
 
@@ -301,8 +274,6 @@ def method_of_unknown(code, name: str, a):
         _write_named(code, a.given[1])
     elif name == "write" and values and isinstance(values[0], Path):
         _write_named(code, values[0])
-    elif name in ("parse_args", "parse_known_args") and isinstance(code.argv, list) and not _HELP.isdisjoint(code.argv):
-        code.leave()
     return ANY
 
 

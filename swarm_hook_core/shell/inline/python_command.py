@@ -56,19 +56,6 @@ def python(call) -> None:
     run_file(call, rest)
 
 
-def ipython(call) -> None:
-    """``ipython [-c code | -m module | file] ...``"""
-    words = call.words
-    for place, word in enumerate(words):
-        if word in ("--version", "-V", "--help", "-h"):
-            return
-        if word == "-m":
-            return run_module(call, _at(words, place + 1), words[place + 2 :])
-        if word == "-c":
-            return follow(call, _at(words, place + 1), ["-c"])
-    call.guess(OPAQUE)
-
-
 def _deciding(word: str):
     """What an option cluster such as ``-Ic`` or ``-uc'code'`` decides: ``-c`` or ``-m`` with what is attached to it."""
     if word.startswith("--"):
@@ -93,8 +80,8 @@ def run_file(call, words) -> None:
     """A script file: opaque, but what a small one writes by name is as certain as in the command."""
     if words[1:] in (["--help"], ["-h"]):
         call.runs_project()
-    else:
-        call.guess(OPAQUE)
+        return
+    call.guess(OPAQUE)
     path = absolute(call.folder, words[0])
     stream = None if path is None else call.walk.files.text_of(path)
     if stream is not None and stream.text is not None:

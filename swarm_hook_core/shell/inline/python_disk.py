@@ -166,11 +166,11 @@ class ReplayEffects(CodeEffects):
     def guess(self, why: str) -> None:
         self.is_unclear = True
 
-    def run(self, words: list, stdin=None, folder=None):
-        return None
+    def run(self, words: list, stdin=None, folder=None) -> None:
+        pass
 
-    def script(self, text: str, stdin=None, folder=None):
-        return None
+    def script(self, text: str, stdin=None, folder=None) -> None:
+        pass
 
     def runs_project(self) -> None:
         pass

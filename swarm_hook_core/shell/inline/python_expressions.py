@@ -14,6 +14,7 @@ from swarm_hook_core.shell.inline.python_values import (
     Function,
     LibraryName,
     Method,
+    Names,
     OpenFile,
     Path,
     SomeFiles,
@@ -24,6 +25,7 @@ from swarm_hook_core.shell.inline.python_values import (
     is_plain,
     item_of,
     operate,
+    put,
     same,
     text_of,
     truth,
@@ -31,31 +33,6 @@ from swarm_hook_core.shell.inline.python_values import (
 
 STEPS = 20_000
 DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, and of such functions in one another
-
-
-class Names:
-    """What names stand for in a function or module; `above` is where those that are not here are looked up."""
-
-    __slots__ = ("held", "above", "outer")
-
-    def __init__(self, held: dict, above=None):
-        self.held = held
-        self.above = above
-        self.outer: set = set()  # declared ``global`` or ``nonlocal``
-
-    def find(self, name: str):
-        """(value, True), or (None, False)."""
-        if name in self.held:
-            return self.held[name], True
-        return (None, False) if self.above is None else self.above.find(name)
-
-    def set(self, name: str, value) -> None:
-        names = self
-        if name in self.outer:
-            names = self.above
-            while names.above is not None and name not in names.held:
-                names = names.above
-        names.held[name] = value
 
 
 class Expressions:
@@ -127,7 +104,7 @@ class Expressions:
                 self.hand_over([value])
         elif isinstance(target, ast.Subscript):
             owner, key = self.value(target.value), self.value(target.slice)
-            if not _put(owner, key, value):
+            if not put(owner, key, value):
                 self.hand_over([value])
 
     def value(self, node):
@@ -319,8 +296,8 @@ class Expressions:
         if isinstance(owner, Path):
             found = path_attribute(owner, name)
             return Method(owner, name) if found is None else found
-        if isinstance(owner, OpenFile) and name in ("name", "stdout"):
-            return owner.path if name == "name" else owner.text
+        if isinstance(owner, OpenFile) and name == "name":
+            return owner.path
         return Method(owner, name)
 
     def of_Call(self, node):
@@ -343,20 +320,19 @@ class Expressions:
         return ANY
 
     def hand_over(self, values) -> None:
-        """Functions among `values` are given to what nobody knows: they may be called there, with anything."""
-        self.suspect(values)
+        """Functions among `values` are given to what nobody knows, and may be called there with anything.
 
-    def suspect(self, functions) -> None:
-        """Go through `functions` with arguments that nobody knows: what they write is only possible."""
-        for function in functions:
+        They are gone through with arguments that nobody knows: what they write is only possible.
+        """
+        for function in values:
             if isinstance(function, (list, tuple)):
-                self.suspect(function if len(function) < 20 else ())
+                self.hand_over(function if len(function) < 20 else ())
             elif isinstance(function, LibraryName) and library.is_writer(function.dotted):
                 self.effects.guess_path()
             elif isinstance(function, (Function, Method)):
-                self.effects.call.walk.in_doubt(self._suspect, function)
+                self.effects.call.walk.in_doubt(self._enter_with_anything, function)
 
-    def _suspect(self, _walk, function) -> None:
+    def _enter_with_anything(self, _walk, function) -> None:
         self.effects.doubt += 1
         try:
             if isinstance(function, Function):
@@ -374,7 +350,7 @@ class Expressions:
         times = self.entered.count(node)
         if times > DEEPEST or (times == DEEPEST and args is not None):
             if times == DEEPEST:  # once more, with anything: what it writes there it may write further down
-                self.suspect([function])
+                self.hand_over([function])
             return ANY
         if len(self.entered) > MOST_ENTERED:
             raise TooLong
@@ -407,17 +383,6 @@ class Expressions:
         if wanted.kwarg is not None:
             held[wanted.kwarg.arg] = {name: value for name, value in named.items() if name not in every}
         return held
-
-
-def _put(owner, key, value) -> bool:
-    """``owner[key] = value``; whether that is known."""
-    if isinstance(owner, dict):
-        known = isinstance(key, (str, int)) and is_plain(key) and len(owner) < MOST
-    else:
-        known = isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner)
-    if known:
-        owner[key] = value
-    return known
 
 
 def _shared(targets, value) -> list:

@@ -9,6 +9,7 @@ from swarm_hook_core.shell.inline.effects import SCRATCH
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,
+    Database,
     DiskFiles,
     LibraryName,
     OpenFile,
@@ -40,7 +41,7 @@ def method_of_value(code, owner, name: str, a):
     if name in ("read", "read_text", "decode"):
         return owner.text
     lines = elements(owner)
-    return (owner.text, ANY) if name == "communicate" else lines if name == "readlines" and lines is not None else ANY
+    return lines if name == "readlines" and lines is not None else ANY
 
 
 def _of_list(code, owner: list, name: str, a):
@@ -258,7 +259,7 @@ GIVES = {
     "len": _length,
     "str": _as_text,
     **{make.__name__: _of_plain(make) for make in (int, min, max, abs, chr, ord)},
-    "compile": lambda code, a: a.get(0, "source"),
+    "sqlite3.connect": lambda code, a: ANY if a.get(0) == ":memory:" else Database(a.get(0, "database", ANY)),
     **dict.fromkeys(("__import__", "importlib.import_module"), _module),
     "asyncio.run": lambda code, a: a.get(0),
     **dict.fromkeys(("exit", "quit", "sys.exit", "os._exit", "os.abort"), lambda code, a: code.leave()),

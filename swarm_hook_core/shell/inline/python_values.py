@@ -68,7 +68,7 @@ class Function:
 
 
 class OpenFile:
-    """An open file, or what a command prints: its `path`, and what reading it gives (`ANY`: not known)."""
+    """An open file: its `path`, and what reading it gives (`ANY`: not known)."""
 
     __slots__ = ("path", "text")
 
@@ -98,6 +98,31 @@ class DiskFiles:
 
 class SomeFiles(list):
     """Of the files that a loop goes over, the one that a replay is about: no other is known, nor which comes first."""
+
+
+class Names:
+    """What names stand for in a function or module; `above` is where those that are not here are looked up."""
+
+    __slots__ = ("held", "above", "outer")
+
+    def __init__(self, held: dict, above=None):
+        self.held = held
+        self.above = above
+        self.outer: set = set()  # declared ``global`` or ``nonlocal``
+
+    def find(self, name: str):
+        """(value, True), or (None, False)."""
+        if name in self.held:
+            return self.held[name], True
+        return (None, False) if self.above is None else self.above.find(name)
+
+    def set(self, name: str, value) -> None:
+        names = self
+        if name in self.outer:
+            names = self.above
+            while names.above is not None and name not in names.held:
+                names = names.above
+        names.held[name] = value
 
 
 class Arguments:
@@ -230,6 +255,17 @@ def item_of(owner, key):
         return ANY
     is_place = isinstance(key, slice) or (isinstance(key, int) and -len(owner) <= key < len(owner))
     return owner[key] if is_place else ANY
+
+
+def put(owner, key, value) -> bool:
+    """``owner[key] = value``; whether that is known."""
+    if isinstance(owner, dict):
+        known = isinstance(key, (str, int)) and is_plain(key) and len(owner) < MOST
+    else:
+        known = isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner)
+    if known:
+        owner[key] = value
+    return known
 
 
 # Texts

@@ -221,10 +221,6 @@ def python(call) -> None:
     _module(call, "python_command").python(call)
 
 
-def ipython(call) -> None:
-    _module(call, "python_command").ipython(call)
-
-
 def opaque(call) -> None:
     if not any(word in ("--version", "-version", "--help") for word in call.words[:1]):
         call.guess(OPAQUE)

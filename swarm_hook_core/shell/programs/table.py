@@ -94,8 +94,7 @@ xargs gxargs: ends language xargs.xargs
 parallel: ends language xargs.parallel
 entr: ends language xargs.entr
 bash sh zsh dash ksh ash fish: ends language shells.shell
-python python3 python2 pypy pypy3: language interpreters.python
-ipython: language interpreters.ipython
+python python3 python2 pypy pypy3 ipython: language interpreters.python
 node nodejs tsx ts-node ruby php lua luajit: language interpreters.scanned
 deno: language interpreters.deno
 bun: language interpreters.bun
