@@ -143,7 +143,7 @@ class Activity:
         )
         return rows[::-1]
 
-    def _concerns(self, instance: Session, event: dict, known: Acquaintance, sight: Sight) -> bool:
+    def _concerns(self, instance: Session, event: Event, known: Acquaintance, sight: Sight) -> bool:
         # What the system does to a session is that session's doing here: it joined, or is gone.
         doer = event["subject"] if event["type"].startswith("instance.") else event["actor"]
         if doer == instance["id"]:

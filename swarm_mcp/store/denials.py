@@ -118,7 +118,7 @@ class Denials:
                 else:
                     self.record(instance, theirs[0], attempt)
             else:
-                denial = {"file": file, "tool": tool, "denied_at": self._db.now(), "holder_id": holder_id}
+                denial = Denial(file=file, tool=tool, denied_at=self._db.now(), holder_id=holder_id)
                 self._post(instance, [denial], self._sessions.get(holder_id), "freed")
         return bool(theirs)
 
@@ -158,7 +158,7 @@ class Denials:
         """
         if not self._db.row("SELECT 1 FROM swarm_denials LIMIT 1"):
             return  # the common case, however many locks go
-        freed: dict[tuple[str, str], list[dict]] = {}  # (who is to hear, who held) -> denials
+        freed: dict[tuple[str, str], list[Denial]] = {}  # (who is to hear, who held) -> denials
         for lock in locks:
             for denial in self._at(key_of_lock(lock)):
                 if denial["path_key"] in self.taker[1]:
@@ -184,7 +184,7 @@ class Denials:
 
         Implementations that know only the contract's tables delete locks without a word.
         """
-        freed: dict[tuple[str, str], list[dict]] = {}
+        freed: dict[tuple[str, str], list[Denial]] = {}
         for denial in self._silently_freed(limit):
             freed.setdefault((denial["instance_id"], denial["holder_id"]), []).append(denial)
         self._settle(freed, "freed")
@@ -211,7 +211,7 @@ class Denials:
             "SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,), Denial
         )
 
-    def _settle(self, freed: dict[tuple[str, str], list[dict]], reason: str) -> None:
+    def _settle(self, freed: dict[tuple[str, str], list[Denial]], reason: str) -> None:
         for (instance_id, holder_id), denials in freed.items():
             instance = self._sessions.live(instance_id)
             free = [denial for denial in denials if self._is_free(denial, instance_id)]
@@ -220,7 +220,7 @@ class Denials:
             if instance and told:
                 self._post(instance, told, self._sessions.get(holder_id), reason)
 
-    def _is_free(self, denial: dict, instance_id: str) -> bool:
+    def _is_free(self, denial: Denial, instance_id: str) -> bool:
         """Tell whether nobody else holds the file, by any name, or is in line for it; else that one is waited for."""
         held = self._finder.on(denial["file"])
         theirs = [row for row in (*held, *self._waiting_for(denial)) if row["instance_id"] != instance_id]
@@ -228,7 +228,7 @@ class Denials:
             self._waits_for(denial, theirs[0]["instance_id"])
         return not theirs
 
-    def _waiting_for(self, denial: dict) -> list[dict]:
+    def _waiting_for(self, denial: Denial) -> list[Waiter]:
         if not self._db.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
             return []  # the common case
         row = {"file": denial["file"], "path_key": denial["path_key"], "pattern": None}
@@ -236,13 +236,13 @@ class Denials:
         places = self._queue.waiting_for(reach) if reach else []
         return [place for place in places if not self._queue.is_silent(place)]
 
-    def _waits_for(self, denial: dict, holder_id: str) -> None:
+    def _waits_for(self, denial: Denial, holder_id: str) -> None:
         self._db.change(
             "UPDATE swarm_denials SET holder_id = ? WHERE instance_id = ? AND path_key = ?",
             (holder_id, denial["instance_id"], denial["path_key"]),
         )
 
-    def _post(self, instance: Session, denials: list[dict], holder: Session | None, reason: str) -> None:
+    def _post(self, instance: Session, denials: list[Denial], holder: Session | None, reason: str) -> None:
         it = "it" if len(denials) == 1 else "them"
         if holder is None:
             who = f"the session that held {it}"

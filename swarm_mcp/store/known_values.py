@@ -54,7 +54,7 @@ class Planner:
             value, before = self._recorded(scope), value
         return None
 
-    def settle(self, row: dict, before: dict | None = None) -> None:
+    def settle(self, row: Session, before: Session | None = None) -> None:
         """Inside a transaction: a session joined or was renewed as `row`; `before` is its row until then.
 
         A planner takes a plan that nobody owns. One that has stopped planning here leaves it to the next.
@@ -64,7 +64,7 @@ class Planner:
         if plans(row["label"]) and not self.owner(row["scope"]):
             self._assign(row)
 
-    def leave(self, row: dict) -> None:
+    def leave(self, row: Session) -> None:
         """Inside a transaction: session `row` has left its scope; where it owned the plan, the eldest planner does now.
 
         With no planner left, the key goes.
@@ -80,7 +80,7 @@ class Planner:
         else:
             self._values.withdraw(scope, PLANNER_KEY)
 
-    def _assign(self, row: dict) -> None:
+    def _assign(self, row: Session) -> None:
         who = f'"instance_id":{quote(row["id"])},"label":{quote(row["label"])}'
         self._values.declare(row["scope"], PLANNER_KEY, f'{{{who},"assigned_at":{self._db.now_ms()}}}')
 

@@ -149,7 +149,7 @@ class Leases:
         """Inside a transaction that has granted these locks: whose they were before, if they lapsed."""
         if not locks or not self._db.row("SELECT 1 FROM swarm_lapses LIMIT 1"):
             return  # the common case
-        for lapse in self._db.rows("SELECT * FROM swarm_lapses"):
+        for lapse in self._db.rows("SELECT * FROM swarm_lapses", (), Lapse):
             for lock in locks:
                 if lapse["instance_id"] == instance["id"]:
                     if lapse["file"] == lock["file"] and lapse["agent"] == (lock.get("agent") or ""):
@@ -182,7 +182,9 @@ class Leases:
     def _until_due(self, instance_id: str) -> float | None:
         """Return the seconds until a third of this session's first lease is over; None where it has none."""
         rows = self._db.rows(
-            f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_LEASED} AND instance_id = ?", (instance_id,)
+            f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_LEASED} AND instance_id = ?",
+            (instance_id,),
+            Lock,
         )
         waits = [left - row["ttl"] * (1 - 1 / RENEWED_EVERY) for row in rows
                  if (left := self._finder.left(row)) is not None]  # fmt: skip
@@ -204,7 +206,7 @@ class Leases:
             )
         return [row["id"] for row in rows]
 
-    def _warn(self, row: dict) -> None:
+    def _warn(self, row: Lock) -> None:
         self._db.change("UPDATE context SET warned = 1 WHERE id = ?", (row["id"],))
         holder, left = self._sessions.get(row["instance_id"]), self._finder.left(row) or 0.0
         if holder:
@@ -214,13 +216,13 @@ class Leases:
             )
             self._messages.post(holder["scope"], "system", holder["id"], text)
 
-    def _forget(self, lapse: dict) -> None:
+    def _forget(self, lapse: Lapse) -> None:
         self._db.change(
             "DELETE FROM swarm_lapses WHERE instance_id = ? AND file = ? AND agent = ?",
             (lapse["instance_id"], lapse["file"], lapse["agent"]),
         )
 
-    def _taken(self, lapse: dict, taker: Session, lock: Lock) -> None:
+    def _taken(self, lapse: Lapse, taker: Session, lock: Lock) -> None:
         self._db.change(
             "UPDATE swarm_lapses SET taken_fence = ?, taken_by = ?, taken_label = ?"
             " WHERE instance_id = ? AND file = ? AND agent = ?",
@@ -236,7 +238,7 @@ class Leases:
         )
 
 
-def _same_place(lapse: dict, lock: Lock) -> bool:
+def _same_place(lapse: Lapse, lock: Lock) -> bool:
     one, other = reach_in(lapse), reach_in(lock)
     return bool(one and other and meet(one, other))
 

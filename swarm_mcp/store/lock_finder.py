@@ -11,7 +11,7 @@ from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import LONGEST, NO_CASE, above, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock
-from swarm_mcp.domain.session import anywhere
+from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.errors import Refused
 from swarm_mcp.store.lock_request import Reach, candidates, meet, reach_in, reach_of
 
@@ -102,22 +102,22 @@ class LockFinder:
         ended = [row["agent"] for row in rows if has_ended(row["agent"], self._db.here)]
         return self.select(f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
 
-    def is_void(self, row: dict) -> bool:
+    def is_void(self, row: Lock) -> bool:
         """Tell whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
         return self.has_gone(row) or self.has_lapsed(row) or has_ended(row["agent"], self._db.here)
 
-    def has_gone(self, row: dict) -> bool:
+    def has_gone(self, row: Lock) -> bool:
         """Tell whether the session that took a lock has gone."""
         if row["owner_id"] is None:
             return True
         return departed(row, self._db.now(), self._db.here)
 
-    def has_lapsed(self, row: dict) -> bool:
+    def has_lapsed(self, row: Lock) -> bool:
         """Tell whether a lock's lease is over."""
         left = self.left(row)
         return left is not None and left <= 0
 
-    def left(self, row: dict) -> float | None:
+    def left(self, row: Lock) -> float | None:
         """Return the seconds until a lock's lease is over; None for one without a lease."""
         lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
         return clock.left(lease, self._db.here, time.time())
@@ -161,7 +161,7 @@ class LockFinder:
             return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
         return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
 
-    def own(self, instance: dict, reach: Reach, agent: str = "", counted=None) -> list[Lock]:
+    def own(self, instance: Session, reach: Reach, agent: str = "", counted=None) -> list[Lock]:
         """This session's live locks on that very path or pattern, of one `agent` where given.
 
         `counted` sorts out what no longer holds: `live`, or ``LockEndings.reaped`` inside a transaction.

@@ -89,7 +89,7 @@ class LockQueue:
         reach = next(own for own in wanted.reaches if any(meet(own, theirs) for theirs in row["reaches"]))
         return row.replace(file=reach.file, path_key=reach.key, id=None, content="", created_at=None)
 
-    def is_silent(self, row: dict) -> bool:
+    def is_silent(self, row: Waiter) -> bool:
         if row.get("seen") is None or clock.boot(row["host"]) != clock.boot(self._db.here):
             return False  # that place's clock is not ours: what cannot be known counts as alive
         return clock.awake() - row["seen"] >= SILENT_SECONDS
@@ -199,7 +199,7 @@ class LockQueue:
             if common and not self._is_void(row) and not self._may_pass(holder, wanted.mode, common, row):
                 yield row
 
-    def _may_pass(self, holder: Holder, mode: str, common: list[Reach], row: dict) -> bool:
+    def _may_pass(self, holder: Holder, mode: str, common: list[Reach], row: Waiter) -> bool:
         """Tell whether `holder` may have `common` before a waiter: see this module's beginning."""
         kept = self._locks_keeping(Holder(row["instance_id"], row["agent"]), row["mode"], row["reaches"])
         if any(_holder_of(lock) == holder and (lock["fence"] or 0) <= row["fence"] for lock in kept):
@@ -224,7 +224,7 @@ class LockQueue:
 
     def _circle(self, start: Holder, wanted: LockRequest) -> list[Holder]:
         """Return the circle of holders that a wait of `start` would close, beginning with it; empty for none."""
-        waiting: dict[Holder, list[dict]] = {}
+        waiting: dict[Holder, list[Waiter]] = {}
         for row in self.waiting():
             waiting.setdefault(Holder(row["instance_id"], row["agent"]), []).append(row)
 
@@ -254,7 +254,7 @@ class LockQueue:
         name = label((row["label"] if row else "") or holder.instance_id)
         return f"{name} (agent {holder.agent})" if holder.agent else name
 
-    def _is_void(self, row: dict) -> bool:
+    def _is_void(self, row: Waiter) -> bool:
         if row["owner_id"] is None or (row["until"] is not None and row["until"] < clock.now()):
             return True
         if gone(row["host"], row["pid"], row["start"], self._db.here):
@@ -266,7 +266,7 @@ def _holder_of(lock: Lock) -> Holder:
     return Holder(lock["instance_id"], lock["agent"] or "")
 
 
-def _reaches(row: dict) -> tuple[Reach, ...]:
+def _reaches(row: Waiter) -> tuple[Reach, ...]:
     try:
         wants = loads(row["wants"])
         return tuple(reach for want in wants if (reach := reach_in(want))) if isinstance(wants, list) else ()

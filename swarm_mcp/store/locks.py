@@ -260,9 +260,16 @@ class Locks(LockListing):
 
     def _refusal(self, instance: Session, refusal: Lock | Waiter) -> LockRefused:
         viewer = token(instance["label"] or "", "identity")
+<<<<<<< HEAD
         if isinstance(refusal, Lock):
             return LockRefused(self.describe(refusal, viewer))
         return LockRefused(self._queue().described(refusal, viewer))
+=======
+        active = (
+            self._queue().described(refusal, viewer) if isinstance(refusal, Waiter) else self.describe(refusal, viewer)
+        )
+        return LockRefused(active)
+>>>>>>> 5165eea (store: rows are typed as what they are)
 
     def _grant(self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock]) -> Lock:
         """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""

@@ -168,7 +168,7 @@ class Runs:
             return run.replace(state=ENDED, control=None, result=_abandoned(run))
         return run
 
-    def _is_abandoned(self, row: dict) -> bool:
+    def _is_abandoned(self, row: Run) -> bool:
         supervisor = (row["supervisor_pid"] or 0, row["supervisor_start"] or "")
         return gone(row["host"] or "", *supervisor, self._db.here)
 

@@ -230,7 +230,7 @@ def _dead_holders(parts: TaskParts, instance: Session) -> list[Session]:
 # ---------------------------------------------------------- letting go
 
 
-def leave(parts: TaskParts, row: dict, reason: str) -> None:
+def leave(parts: TaskParts, row: Session, reason: str) -> None:
     """Inside a transaction: free the tasks of instance `row`, which is being removed for `reason`.
 
     What it was doing is open again; what still waits only loses its name. Where it was ``reclaimed``
@@ -244,7 +244,7 @@ def leave(parts: TaskParts, row: dict, reason: str) -> None:
         _tell(parts, row, released)
 
 
-def vacate(parts: TaskParts, row: dict) -> None:
+def vacate(parts: TaskParts, row: Session) -> None:
     """Inside a transaction: instance `row` goes to work in another scope, and leaves its tasks of this one behind."""
     for task in _held(parts, row["scope"], row["id"]):
         release(parts, task)
@@ -289,7 +289,7 @@ def _unassign(parts: TaskParts, scope: str, instance_id: str) -> None:
         )
 
 
-def _tell(parts: TaskParts, row: dict, released: list[Task]) -> None:
+def _tell(parts: TaskParts, row: Session, released: list[Task]) -> None:
     """One message to each session that is still there and may know of the one that has gone."""
     peers = [
         peer["id"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_mcp.domain.message import KeyValue
+from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
@@ -143,7 +144,7 @@ class KeyValues:
             events.add(self._db, scope, "cleanup.kv_deleted", "system", None, payload)
         return [f"{scope}:{key}" for scope, keys in removed.items() for key in keys]
 
-    def _owned(self, instance: Session, key: str) -> dict | None:
+    def _owned(self, instance: Session, key: str) -> KeyValue | None:
         """Return what is under `key`. Raises Refused where this session may not change it."""
         row = self.get(instance["scope"], key)
         if row and not _open_to(row, identity_of(instance) or ""):
@@ -180,7 +181,7 @@ def _require_key(key: str) -> None:
         raise SwarmError("a key needs a name")
 
 
-def _open_to(row: dict, viewer: str | None) -> bool:
+def _open_to(row: Record, viewer: str | None) -> bool:
     return viewer is None or row["owner_identity"] in (None, viewer) or without_walls()
 
 
