@@ -63,7 +63,7 @@ class Activity:
         self._denials = denials
 
     def moment(self, instance: Session) -> Moment:
-        scope, instance_id = instance["scope"], instance["id"]
+        scope, instance_id = instance.scope, instance.id
         row = self._db.row(
             "SELECT (SELECT max(id) FROM events WHERE scope = ?1) AS event,"
             " (SELECT max(id) FROM messages WHERE scope = ?1 AND recipient = ?2 AND read = 0) AS message,"
@@ -81,8 +81,8 @@ class Activity:
         now = self.moment(instance)
         if now == before:
             return News(now)
-        events = self._events(instance["scope"], before.event, now.event)
-        known = Acquaintance(self._sessions, instance["label"])
+        events = self._events(instance.scope, before.event, now.event)
+        known = Acquaintance(self._sessions, instance.label)
         known.learn(events)
         moved = {
             "task.": now.task != before.task,
@@ -91,7 +91,7 @@ class Activity:
         }
         if len(events) < EVENTS_AT_ONCE:  # else more than anybody reads one by one: all that moved is news
             for group in moved:
-                mine = [event for event in events if event["type"].startswith(group)]
+                mine = [event for event in events if event.type.startswith(group)]
                 if mine:
                     sight = Sight(self._db, instance)
                     moved[group] = any(self._concerns(instance, event, known, sight) for event in mine)
@@ -145,11 +145,11 @@ class Activity:
 
     def _concerns(self, instance: Session, event: Event, known: Acquaintance, sight: Sight) -> bool:
         # What the system does to a session is that session's doing here: it joined, or is gone.
-        doer = event["subject"] if event["type"].startswith("instance.") else event["actor"]
-        if doer == instance["id"]:
+        doer = event.subject if event.type.startswith("instance.") else event.actor
+        if doer == instance.id:
             return False
-        if event["type"].startswith("task."):
-            task = find(self._db, "id = ?", (event["subject"],))
+        if event.type.startswith("task."):
+            task = find(self._db, "id = ?", (event.subject,))
             return not task or sight.sees(task[0])
         return known.may_meet(doer)
 
@@ -157,15 +157,15 @@ class Activity:
         """Return what became of which file in the end; files that only this session has touched not."""
         last: dict[str, Event] = {}
         for event in events:
-            file = event["subject"] or ""
-            if event["type"] in _LOCK_CHANGES and not file.startswith(MUTEX_PREFIX):
+            file = event.subject or ""
+            if event.type in _LOCK_CHANGES and not file.startswith(MUTEX_PREFIX):
                 last.pop(file, None)
-                if event["actor"] != instance["id"]:
+                if event.actor != instance.id:
                     last[file] = event
         told = []
         for file, newest in list(last.items())[-LOCKS_TOLD:]:
-            holder = newest["actor"] if known.may_meet(newest["actor"]) else None
-            told.append({"file": file, "change": _LOCK_CHANGES[newest["type"]], "instance_id": holder})
+            holder = newest.actor if known.may_meet(newest.actor) else None
+            told.append({"file": file, "change": _LOCK_CHANGES[newest.type], "instance_id": holder})
         return tuple(told)
 
 
@@ -180,12 +180,12 @@ class Feed:
         self.scope = scope
         self.last = self._newest() if last is None else last
         self._viewer = onlooker(identity, scope)
-        self._known = Acquaintance(sessions, self._viewer["label"])
+        self._known = Acquaintance(sessions, self._viewer.label)
 
     def _newest(self) -> int:
         """Return the id of the newest event, 0 where there is none."""
         row = self._db.row("SELECT max(id) AS id FROM events WHERE scope = ?", (self.scope,))
-        return (row and row["id"]) or 0
+        return (row and row.id) or 0
 
     def read(self) -> list[dict]:
         if self._newest() < self.last:
@@ -198,38 +198,38 @@ class Feed:
         )
         self._known.learn(rows)
         if rows:
-            self.last = rows[-1]["id"]
+            self.last = rows[-1].id
         return [self._seen(row) for row in rows]
 
     def _seen(self, row: Event) -> dict:
-        group, payload = row["type"].partition(".")[0], payload_of(row)
-        doer = row["subject"] if group == "instance" else row["actor"]
+        group, payload = row.type.partition(".")[0], payload_of(row)
+        doer = row.subject if group == "instance" else row.actor
         open_to_viewer = self._known.may_meet(doer)
         if group == "message":
-            shown = open_to_viewer and self._known.may_meet(row["subject"])
+            shown = open_to_viewer and self._known.may_meet(row.subject)
         elif group == "task":
-            tasks = find(self._db, "id = ?", (row["subject"],))
+            tasks = find(self._db, "id = ?", (row.subject,))
             shown = Sight(self._db, self._viewer).sees(tasks[0]) if tasks else open_to_viewer
         elif group == "context":
-            shown = not (row["subject"] or "").startswith(MUTEX_PREFIX)
+            shown = not (row.subject or "").startswith(MUTEX_PREFIX)
             if not (open_to_viewer and self._known.may_meet(payload.get("holder"))):
                 payload = {name: value for name, value in payload.items() if name not in _OF_THE_HOLDER}
         else:
             shown = open_to_viewer or group == "instance"
         if not shown:
-            return {"id": row["id"]}
-        actor = row["actor"] if open_to_viewer or group == "instance" else None
+            return {"id": row.id}
+        actor = row.actor if open_to_viewer or group == "instance" else None
         if group == "instance" and not open_to_viewer:
             payload = {"label": None}
         label = self._known.label_of(actor) if actor and open_to_viewer else None
-        facts = {"actor": actor, "actor_label": label, "subject": row["subject"], "payload": payload}
-        return {"id": row["id"], "at": row["created_at"], "change": CHANGES.get(group), "type": row["type"], **facts}
+        facts = {"actor": actor, "actor_label": label, "subject": row.subject, "payload": payload}
+        return {"id": row.id, "at": row.created_at, "change": CHANGES.get(group), "type": row.type, **facts}
 
 
 def payload_of(event: Event) -> dict:
     """Return an event's payload; empty where it has none, or none that can be read."""
     try:
-        value = loads(event["payload"]) if isinstance(event["payload"], str) else None
+        value = loads(event.payload) if isinstance(event.payload, str) else None
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {}
@@ -245,13 +245,13 @@ class Acquaintance:
 
     def learn(self, events: list[Event]) -> None:
         for event in events:
-            if event["type"].startswith("instance.") and event["subject"]:
+            if event.type.startswith("instance.") and event.subject:
                 label = payload_of(event).get("label")
-                self._labels[event["subject"]] = label if isinstance(label, str) else None
+                self._labels[event.subject] = label if isinstance(label, str) else None
 
     def label_of(self, instance_id: str) -> str | None:
         row = self._sessions.get(instance_id)
-        return row["label"] if row else self._labels.get(instance_id)
+        return row.label if row else self._labels.get(instance_id)
 
     def may_meet(self, instance_id: str | None) -> bool:
         if instance_id in (None, "system"):
@@ -259,4 +259,4 @@ class Acquaintance:
         row = self._sessions.get(instance_id)
         if row is None and instance_id not in self._labels:
             return may_meet(self.label, "identity:?")
-        return may_meet(self.label, row["label"] if row else self._labels[instance_id])
+        return may_meet(self.label, row.label if row else self._labels[instance_id])

@@ -54,7 +54,7 @@ class Breaches:
                 lock = self._lock_on(row, holder) if holder else None
                 if lock is None or self._is_known(writer, row):
                     continue
-                row["id"] = self._add(lock["scope"], writer, row)
+                row["id"] = self._add(lock.scope, writer, row)
                 added.append(row["id"])
                 told.setdefault(change["holder_id"], []).append(row)
                 self._say(lock, writer, row)
@@ -67,19 +67,19 @@ class Breaches:
         held = self._finder.on(file)
         with self._db.writing():
             row = {"file": file, "path_key": key, "kind": RESTORED, "kept": kept, "at": self._db.now()}
-            row.update(holder_id=held[0]["instance_id"] if held else "", tool="restore", command="")
-            number = self._add(restorer["scope"] if restorer else scope, restorer, row)
+            row.update(holder_id=held[0].instance_id if held else "", tool="restore", command="")
+            number = self._add(restorer.scope if restorer else scope, restorer, row)
             payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
-            actor = restorer["id"] if restorer else "system"
-            events.add(self._db, restorer["scope"] if restorer else scope, "context.restored", actor, file, payload)
+            actor = restorer.id if restorer else "system"
+            events.add(self._db, restorer.scope if restorer else scope, "context.restored", actor, file, payload)
             for lock in held:
-                holder = self._sessions.live(lock["instance_id"])
-                if holder and not (restorer and restorer["id"] == holder["id"]):
+                holder = self._sessions.live(lock.instance_id)
+                if holder and not (restorer and restorer.id == holder.id):
                     undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
                     who = _name(restorer, holder) if restorer else "A person at a terminal"
                     what = f"has restored an earlier content of {untrusted_text.named(file)}, which you hold."
                     text = f"[auto] {who} {what}{undo}"
-                    self._messages.post(holder["scope"], "system", holder["id"], text)
+                    self._messages.post(holder.scope, "system", holder.id, text)
         return number
 
     def of(self, file: str, keys: list[str]) -> list[Breach]:
@@ -105,12 +105,12 @@ class Breaches:
             "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
             " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                scope, row["file"], row["path_key"], writer and writer["id"], writer and writer["label"],
+                scope, row["file"], row["path_key"], writer and writer.id, writer and writer.label,
                 row["holder_id"], row["tool"], row["command"], row["kind"], row["kept"], int(row["at"]),
             ),
         )  # fmt: skip
         found = self._db.row("SELECT last_insert_rowid() AS id")
-        return found["id"] if found else 0
+        return found.id if found else 0
 
     def _lock_on(self, row: dict, holder: Session) -> Lock | None:
         """Return the lock that covers the file, or did when it changed; None where none did."""
@@ -118,24 +118,24 @@ class Breaches:
         locks = self._db.rows(
             "SELECT id, scope, file, path_key, content, pattern, base FROM context"
             " WHERE type = 'lock' AND instance_id = ?",
-            (holder["id"],),
+            (holder.id,),
             Lock,
         )
         for lock in locks:
-            if lock["pattern"]:
-                if covered(lock["pattern"], lock["base"], lock["path_key"], [key]):
+            if lock.pattern:
+                if covered(lock.pattern, lock.base, lock.path_key, [key]):
                     return lock
-            elif contains(plain(lock["file"]), file) or (lock["path_key"] and contains(lock["path_key"], key)):
+            elif contains(plain(lock.file), file) or (lock.path_key and contains(lock.path_key, key)):
                 return lock
         for lock in self._finder.on(file):  # by a pattern, or in another work tree
-            if lock["instance_id"] == holder["id"]:
+            if lock.instance_id == holder.id:
                 return lock
         released = self._db.rows(
             "SELECT subject FROM events WHERE created_at >= ? AND type = 'context.lock_released' AND actor = ?",
-            (int(row["at"]), holder["id"]),
+            (int(row["at"]), holder.id),
         )
-        if any(event["subject"] and contains(plain(event["subject"]), file) for event in released):
-            return Lock(id=None, scope=holder["scope"], content="")
+        if any(event.subject and contains(plain(event.subject), file) for event in released):
+            return Lock(id=None, scope=holder.scope, content="")
         return None
 
     def _is_known(self, writer: Session | None, row: dict) -> bool:
@@ -143,7 +143,7 @@ class Breaches:
             "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
             " AND abs(altered_at - ?) <= ?",
             (
-                row["path_key"], writer and writer["id"], row["kind"], row["kept"], int(row["at"]),
+                row["path_key"], writer and writer.id, row["kind"], row["kept"], int(row["at"]),
                 SAME_SECONDS if row["kept"] else 0,
             ),
         )  # fmt: skip
@@ -151,19 +151,19 @@ class Breaches:
 
     def _say(self, lock: Lock, writer: Session | None, row: dict) -> None:
         payload = {
-            "holder": row["holder_id"], "lock": lock["id"], "note": lock["content"], "key": row["path_key"],
-            "writer_label": writer and writer["label"], "tool": row["tool"], "command": row["command"],
+            "holder": row["holder_id"], "lock": lock.id, "note": lock.content, "key": row["path_key"],
+            "writer_label": writer and writer.label, "tool": row["tool"], "command": row["command"],
             "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
         }  # fmt: skip
-        actor = writer["id"] if writer else "system"
-        events.add(self._db, lock["scope"], "context.lock_breached", actor, row["file"], payload)
+        actor = writer.id if writer else "system"
+        events.add(self._db, lock.scope, "context.lock_breached", actor, row["file"], payload)
 
     def _post(self, holder: Session | None, writer: Session | None, rows: list[dict]) -> None:
         if holder is None:
             return
         first = rows[0]
         ran = "made a call"
-        if writer is None or may_meet(writer["label"], holder["label"]):
+        if writer is None or may_meet(writer.label, holder.label):
             tool = untrusted_text.named(first["tool"])
             ran = f"ran {untrusted_text.command(first['command'])} ({tool})" if first["command"] else f"called {tool}"
         while_ran = f"while {_name(writer, holder)} {ran}" if writer else f"while a session unknown here {ran}"
@@ -178,7 +178,7 @@ class Breaches:
             text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
         text += "".join(f"\n{_how_to_undo(row)}" for row in rows[:LISTED])
         text += "\nLook at the file before you restore it: only that it changed meanwhile is known, not by whose hand."
-        self._messages.post(holder["scope"], "system", holder["id"], text)
+        self._messages.post(holder.scope, "system", holder.id, text)
 
 
 def _how_to_undo(row: dict) -> str:
@@ -191,6 +191,6 @@ def _how_to_undo(row: dict) -> str:
 
 
 def _name(session: Session, reader: Session) -> str:
-    if not may_meet(session["label"], reader["label"]):
+    if not may_meet(session.label, reader.label):
         return "a session of another identity"
     return known_as(session)

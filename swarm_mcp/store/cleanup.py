@@ -139,14 +139,14 @@ class Cleanup:
             "SELECT min(scope) AS scope FROM tasks WHERE status IN ('blocked', 'approval_required') AND scope > ?",
             (after,),
         )
-        following = row["scope"] if row else None
+        following = row.scope if row else None
         self._note("waiting", following or "")
         for scope in scopes | ({following} if following is not None else set()):
             self._parts().tasks().settle_vanished(scope)
 
     def _is_time(self) -> bool:
         row = self._db.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
-        return row is None or not 0 <= self._db.now() - row["done_at"] < PAUSE_SECONDS
+        return row is None or not 0 <= self._db.now() - row.done_at < PAUSE_SECONDS
 
     def _walk(self, what: str, step):
         """Do one step of a long way round, `step(place) -> (found, next place)`; return what it found."""
@@ -158,7 +158,7 @@ class Cleanup:
 
     def _place(self, what: str) -> str:
         row = self._db.row("SELECT place FROM swarm_upkeep WHERE what = ?", (what,))
-        return (row["place"] if row else "") or ""
+        return (row.place if row else "") or ""
 
     def _note(self, what: str, place: str, offset: int = 0) -> None:
         self._db.change(
@@ -184,13 +184,13 @@ class Cleanup:
     def _clean(self, scope: str | None) -> dict:
         parts, mode = self._parts(), "manual"
         before = self._count("context", "type = 'lock'", ())
-        gone = [row for row in parts.sessions.gone() if scope in (None, row["scope"])]
+        gone = [row for row in parts.sessions.gone() if scope in (None, row.scope)]
         reopened = cleared = identities = 0
         for row in gone:
-            reopened += self._count("tasks", "assignee = ? AND status IN ('claimed', 'in_progress')", (row["id"],))
-            cleared += self._count("tasks", "assignee = ? AND status IN ('blocked', 'approval_required')", (row["id"],))
+            reopened += self._count("tasks", "assignee = ? AND status IN ('claimed', 'in_progress')", (row.id,))
+            cleared += self._count("tasks", "assignee = ? AND status IN ('blocked', 'approval_required')", (row.id,))
             identities += self._count(
-                "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row['id']}", f"identity/herdr/{row['id']}")
+                "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row.id}", f"identity/herdr/{row.id}")
             )
             parts.signals.session_gone(row, "reclaimed")
         self._drop_orphan_locks(parts, parts.finder.vanished_holders("", -1)[0], -1, scope, mode)
@@ -226,7 +226,7 @@ class Cleanup:
 
     def _count(self, table: str, condition: str, values: tuple) -> int:
         row = self._db.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
-        return row["n"] if row else 0
+        return row.n if row else 0
 
     # ------------------------------------------------------------- what is due
 
@@ -239,7 +239,7 @@ class Cleanup:
         counts = self._db.rows(f"SELECT scope, count(*) AS n FROM (SELECT scope {chosen}) GROUP BY scope", values)
         if counts:
             self._db.change(f"DELETE FROM {table} WHERE rowid IN (SELECT rowid {chosen})", values)
-        found = {row["scope"]: row["n"] for row in counts}
+        found = {row.scope: row.n for row in counts}
         more = {"cutoff": past, "ttl_secs": seconds} if seconds else {}
         self._report(kind, found, mode, **more)
         return found
@@ -249,7 +249,7 @@ class Cleanup:
         condition, values = _in_scope(_BY_AGE["terminal_tasks"][1], self._db.now() - TASK_SECONDS, scope)
         chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
         rows = self._db.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
-        return [row["scope"] for row in rows]
+        return [row.scope for row in rows]
 
     def _drop_spent_mutexes(self, parts: CleanupParts, limit: int, scope: str | None, mode: str) -> dict[str, int]:
         """Delete mutexes whose task has ended; how many went, by scope."""
@@ -262,7 +262,7 @@ class Cleanup:
             Lock,
         )
         for row in rows:
-            parts.endings.drop([row], "dispatch_task_terminal", task_id=row["task_id"])
+            parts.endings.drop([row], "dispatch_task_terminal", task_id=row.task_id)
         return self._report_locks("terminal_spawn_locks", rows, mode)
 
     def _drop_orphan_locks(
@@ -271,7 +271,7 @@ class Cleanup:
         """Delete locks held by `holders`, who are not registered; how many went, by scope."""
         rows: list[Lock] = []
         for holder in holders:
-            found = [row for row in parts.finder.of(holder) if scope in (None, row["scope"])]
+            found = [row for row in parts.finder.of(holder) if scope in (None, row.scope)]
             rows += found if limit < 0 else found[: limit - len(rows)]
         parts.endings.drop(rows, "reclaimed")
         return self._report_locks("orphan_locks", rows, mode)
@@ -279,7 +279,7 @@ class Cleanup:
     def _report_locks(self, kind: str, rows: list[Lock], mode: str) -> dict[str, int]:
         found: dict[str, int] = {}
         for row in rows:
-            found[row["scope"]] = found.get(row["scope"], 0) + 1
+            found[row.scope] = found.get(row.scope, 0) + 1
         self._report(kind, found, mode)
         return found
 

@@ -1,18 +1,18 @@
-"""One open store file: rows as records, and every read-then-write as one immediate transaction."""
+"""One open store file, closed to other users: rows as records, every read-then-write as one immediate transaction."""
 
 from __future__ import annotations
 
+import _thread
 import os
 import time
 
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only
 from swarm_hook_core.process import host_id
-from swarm_hook_core.state import refuse_link, store_path
+from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, refuse_link, store_path
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
-from swarm_mcp.store.private_file import make_private_store
 from swarm_mcp.store.transaction import Transaction, is_busy, pause
 
 TYPE_CHECKING = False
@@ -27,6 +27,11 @@ CONTRACT_VERSION = 1
 # Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares whatever
 # comes later again at each use, which takes several times as long as running it.
 STATEMENTS = 256
+_BESIDE = ("-wal", "-shm", "-journal")  # SQLite's own files: new ones have the mode of the store
+_OTHERS = 0o077
+_FILE, _FOLDER = 0o100000, 0o040000
+# Closing a file drops what locks the process has on it. So nobody here opens a store while another makes it.
+_making = _thread.allocate_lock()
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
 
@@ -203,7 +208,7 @@ class Database:
 
     def _open_to_write(self):
         try:
-            make_private_store(self.path)
+            _make_private(self.path)
             connection = self._connect()
         except (OSError, self.driver.Error) as error:
             raise self._unavailable(error) from error
@@ -276,3 +281,40 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _make_private(path: str) -> None:
+    """See to it that there is a file at `path` which this user alone can read. Raises OSError, for a link too."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        make_private(folder)
+    elif path == os.path.expanduser(DEFAULT_STORE):
+        _close_to_others(folder, _FOLDER)  # any other folder that was there before is a person's own choice
+    with _making:
+        refuse_link(path)
+        if not os.path.lexists(path):
+            _create_empty(path)
+    for end in ("", *_BESIDE):
+        _close_to_others(path + end, _FILE)
+
+
+def _create_empty(path: str) -> None:
+    try:
+        handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except FileExistsError:  # another process was first
+        return refuse_link(path)
+    try:
+        os.chmod(path, 0o600)  # the process's umask may have taken our own rights as well
+    finally:
+        os.close(handle)
+
+
+def _close_to_others(path: str, kind: int) -> None:
+    """Take other users' permissions away, where `path` is of this kind, no link, and ours."""
+    try:
+        found = os.lstat(path)
+        ours = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+        if ours and found.st_mode & _OTHERS and found.st_mode & 0o170000 == kind:
+            os.chmod(path, found.st_mode & 0o7777 & ~_OTHERS)
+    except OSError:
+        return  # not there, or a file system that keeps no permissions: it can be used all the same

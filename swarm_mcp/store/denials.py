@@ -68,15 +68,15 @@ class Denials:
         row = self._db.row(
             "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
             " AND (path IS NULL OR ? IN ('', path))",
-            (instance["id"], key_of_lock(lock), lock["instance_id"], path),
+            (instance.id, key_of_lock(lock), lock.instance_id, path),
         )
-        return row is not None and 0 <= self._db.now() - row["denied_at"] < KNOWN_SECONDS
+        return row is not None and 0 <= self._db.now() - row.denied_at < KNOWN_SECONDS
 
     def count(self, instance: Session, lock: Lock | Waiter) -> None:
         """A refusal that `is_known` is no second event, but counts."""
         from swarm_hook_core import repeated_denials
 
-        repeated_denials.note(instance["id"], lock["instance_id"], key_of_lock(lock))
+        repeated_denials.note(instance.id, lock.instance_id, key_of_lock(lock))
 
     def record(self, instance: Session, lock: Lock | Waiter, tried: Attempt | str) -> None:
         """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`).
@@ -91,11 +91,11 @@ class Denials:
             " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                instance["id"],
+                instance.id,
                 key,
-                instance["scope"],
-                lock["file"],
-                lock["instance_id"],
+                instance.scope,
+                lock.file,
+                lock.instance_id,
                 tool,
                 now,
                 attempt.path or None,
@@ -108,10 +108,10 @@ class Denials:
         tool = attempt.tool
         with self._db.writing():
             held = self._finder.on(file)
-            held.sort(key=lambda lock: (lock["instance_id"] != holder_id, lock["fence"] != attempt.fence))
-            theirs = [lock for lock in held if lock["instance_id"] != instance["id"]]
-            if holder_id == instance["id"]:
-                self.report_sibling(instance, [lock for lock in held if lock["agent"]], attempt)
+            held.sort(key=lambda lock: (lock.instance_id != holder_id, lock.fence != attempt.fence))
+            theirs = [lock for lock in held if lock.instance_id != instance.id]
+            if holder_id == instance.id:
+                self.report_sibling(instance, [lock for lock in held if lock.agent], attempt)
             elif theirs:
                 if self.is_known(instance, theirs[0], attempt.path):
                     self.count(instance, theirs[0])
@@ -127,20 +127,20 @@ class Denials:
 
         That is for the record alone: whatever the session is told is told to all of them.
         """
-        others = [lock for lock in held if (lock["instance_id"], lock["agent"]) != (instance["id"], attempt.agent)]
+        others = [lock for lock in held if (lock.instance_id, lock.agent) != (instance.id, attempt.agent)]
         if not others:
             return
         same = self._db.row(
             "SELECT 1 FROM events WHERE created_at > ? AND type = 'context.lock_denied' AND actor = ? AND subject = ?",
-            (self._db.now() - KNOWN_SECONDS, instance["id"], others[0]["file"]),
+            (self._db.now() - KNOWN_SECONDS, instance.id, others[0].file),
         )
         self.count(instance, others[0]) if same else self._say(instance, others[0], attempt)
 
     def _say(self, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
-        payload = {"holder": lock["instance_id"], "holder_label": lock["owner_label"], "key": key_of_lock(lock)}
-        payload.update(tool=attempt.tool, lock=lock["id"], note=lock["content"], locked_at=lock["created_at"])
+        payload: dict = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
+        payload.update(tool=attempt.tool, lock=lock.id, note=lock.content, locked_at=lock.created_at)
         payload.update(_facts(self._db, instance, lock, attempt))
-        events.add(self._db, instance["scope"], "context.lock_denied", instance["id"], lock["file"], payload)
+        events.add(self._db, instance.scope, "context.lock_denied", instance.id, lock.file, payload)
 
     def forget(self, instance_id: str, keys: list[str] | None = None) -> None:
         """Inside a transaction: this session need not hear of these files (None: of any) any more."""
@@ -161,10 +161,10 @@ class Denials:
         freed: dict[tuple[str, str], list[Denial]] = {}  # (who is to hear, who held) -> denials
         for lock in locks:
             for denial in self._at(key_of_lock(lock)):
-                if denial["path_key"] in self.taker[1]:
+                if denial.path_key in self.taker[1]:
                     self._waits_for(denial, self.taker[0])
-                elif denial["instance_id"] != lock["instance_id"]:
-                    freed.setdefault((denial["instance_id"], lock["instance_id"]), []).append(denial)
+                elif denial.instance_id != lock.instance_id:
+                    freed.setdefault((denial.instance_id, lock.instance_id), []).append(denial)
         self._settle(freed, reason)
 
     def follow(self, key: str, holder_id: str) -> None:
@@ -177,7 +177,7 @@ class Denials:
 
     def files(self, instance_id: str, limit: int) -> list[str]:
         rows = self._db.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (instance_id, limit))
-        return [row["file"] for row in rows]
+        return [row.file for row in rows]
 
     def settle(self, limit: int = 100) -> None:
         """Inside a transaction: tell those whose file is free, though nobody here has released it.
@@ -186,7 +186,7 @@ class Denials:
         """
         freed: dict[tuple[str, str], list[Denial]] = {}
         for denial in self._silently_freed(limit):
-            freed.setdefault((denial["instance_id"], denial["holder_id"]), []).append(denial)
+            freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
         self._settle(freed, "freed")
 
     def forget_old(self, limit: int) -> None:
@@ -215,23 +215,23 @@ class Denials:
         for (instance_id, holder_id), denials in freed.items():
             instance = self._sessions.live(instance_id)
             free = [denial for denial in denials if self._is_free(denial, instance_id)]
-            self.forget(instance_id, [denial["path_key"] for denial in free])
+            self.forget(instance_id, [denial.path_key for denial in free])
             told = [denial for denial in free if not self._waiting_for(denial)]  # else by its own wait
             if instance and told:
                 self._post(instance, told, self._sessions.get(holder_id), reason)
 
     def _is_free(self, denial: Denial, instance_id: str) -> bool:
         """Tell whether nobody else holds the file, by any name, or is in line for it; else that one is waited for."""
-        held = self._finder.on(denial["file"])
-        theirs = [row for row in (*held, *self._waiting_for(denial)) if row["instance_id"] != instance_id]
+        held = self._finder.on(denial.file)
+        theirs = [row for row in (*held, *self._waiting_for(denial)) if row.instance_id != instance_id]
         if theirs:
-            self._waits_for(denial, theirs[0]["instance_id"])
+            self._waits_for(denial, theirs[0].instance_id)
         return not theirs
 
     def _waiting_for(self, denial: Denial) -> list[Waiter]:
         if not self._db.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
             return []  # the common case
-        row = {"file": denial["file"], "path_key": denial["path_key"], "pattern": None}
+        row = {"file": denial.file, "path_key": denial.path_key, "pattern": None}
         reach = reach_in(row)
         places = self._queue.waiting_for(reach) if reach else []
         return [place for place in places if not self._queue.is_silent(place)]
@@ -239,37 +239,37 @@ class Denials:
     def _waits_for(self, denial: Denial, holder_id: str) -> None:
         self._db.change(
             "UPDATE swarm_denials SET holder_id = ? WHERE instance_id = ? AND path_key = ?",
-            (holder_id, denial["instance_id"], denial["path_key"]),
+            (holder_id, denial.instance_id, denial.path_key),
         )
 
     def _post(self, instance: Session, denials: list[Denial], holder: Session | None, reason: str) -> None:
         it = "it" if len(denials) == 1 else "them"
         if holder is None:
             who = f"the session that held {it}"
-        elif may_meet(instance["label"], holder["label"]):
+        elif may_meet(instance.label, holder.label):
             who = known_as(holder)
         else:
             who = "a session of another identity"
         how = _WAYS.get(reason, "{who} no longer holds {it}").format(who=who, it=it)
         if len(denials) == 1:
             (denial,) = denials
-            by = f" by {named(denial['tool'])}" if denial["tool"] else ""
-            since = duration(self._db.now() - denial["denied_at"])
+            by = f" by {named(denial.tool)}" if denial.tool else ""
+            since = duration(self._db.now() - denial.denied_at)
             asked = f"You asked for it {since} ago."
-            if denial["tool"] != ASKED:
+            if denial.tool != ASKED:
                 asked = f"Your write{by} was refused {since} ago."
-            text = f"[auto] {named(denial['file'])} is free: {how}. {asked} {_ADVICE}"
+            text = f"[auto] {named(denial.file)} is free: {how}. {asked} {_ADVICE}"
         else:
-            files = "\n".join(f"- {named(denial['file'])}" for denial in denials)
+            files = "\n".join(f"- {named(denial.file)}" for denial in denials)
             text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
-        self._messages.post(instance["scope"], "system", instance["id"], text)
+        self._messages.post(instance.scope, "system", instance.id, text)
 
 
 def key_of_lock(lock: Lock | Waiter) -> str:
     """Return what a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
-    if lock.get("path_key"):
-        return lock["path_key"]
-    return lock["file"] if lock["file"].startswith(MUTEX_PREFIX) else key_of(lock["file"])
+    if key := lock.get("path_key"):
+        return key
+    return lock.file if lock.file.startswith(MUTEX_PREFIX) else key_of(lock.file)
 
 
 def _facts(db: Database, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict:
@@ -277,15 +277,15 @@ def _facts(db: Database, instance: Session, lock: Lock | Waiter, attempt: Attemp
 
     `lock` is a row of ``LockTable``, or a waiter that goes first.
     """
-    path = attempt.path or lock["file"]
-    session = db.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance["id"],))
+    path = attempt.path or lock.file
+    session = db.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
     told: dict = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
     told.update(fence=lock.get("fence"), mode=lock.get("mode"), agent=lock.get("agent"), ttl=lock.get("ttl"))
     told.update(pattern=lock.get("pattern"), base=lock.get("base"), repository=lock.get("repository"))
     told.update(ticket=lock.get("ticket"), seen_fence=attempt.fence)
     told.update(denied_agent=attempt.agent, wanted_mode=attempt.mode, wanted=list(attempt.wanted))
     if session:
-        told["session"] = [session["runtime"], session["session_id"]]
+        told["session"] = [session.runtime, session.session_id]
     if attempt.fence == lock.get("fence"):
         told["seen_fence"] = None
     return {name: value for name, value in told.items() if value}

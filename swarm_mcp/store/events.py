@@ -28,11 +28,11 @@ def add(
 
 def registered(db: Database, row: Session, adopted: bool) -> None:
     """An instance joined, or an existing one was taken over (`adopted`)."""
-    payload = {"label": row["label"], "adopted": adopted, "pid": row["pid"], "directory": row["directory"]}
-    payload.update(root=row["root"], file_root=row["file_root"])
-    if row["lease_until"] is not None:
-        payload["lease_until"] = row["lease_until"]
-    add(db, row["scope"], "instance.registered", row["id"], row["id"], payload)
+    payload = {"label": row.label, "adopted": adopted, "pid": row.pid, "directory": row.directory}
+    payload.update(root=row.root, file_root=row.file_root)
+    if row.lease_until is not None:
+        payload["lease_until"] = row.lease_until
+    add(db, row.scope, "instance.registered", row.id, row.id, payload)
 
 
 def length(text: str) -> int:

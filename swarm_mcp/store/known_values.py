@@ -49,7 +49,7 @@ class Planner:
         value, before = self._recorded(scope), None
         while value and value != before:  # who has left just now has also handed the plan over
             row = self._sessions.live(value["instance_id"])
-            if row and row["scope"] == scope and plans(row["label"]):
+            if row and row.scope == scope and plans(row.label):
                 return value
             value, before = self._recorded(scope), value
         return None
@@ -59,9 +59,9 @@ class Planner:
 
         A planner takes a plan that nobody owns. One that has stopped planning here leaves it to the next.
         """
-        if before and plans(before["label"]) and (before["scope"] != row["scope"] or not plans(row["label"])):
+        if before and plans(before.label) and (before.scope != row.scope or not plans(row.label)):
             self.leave(before)
-        if plans(row["label"]) and not self.owner(row["scope"]):
+        if plans(row.label) and not self.owner(row.scope):
             self._assign(row)
 
     def leave(self, row: Session) -> None:
@@ -69,25 +69,25 @@ class Planner:
 
         With no planner left, the key goes.
         """
-        scope = row["scope"]
+        scope = row.scope
         value = self._recorded(scope)
-        if not value or value["instance_id"] != row["id"]:
+        if not value or value["instance_id"] != row.id:
             return
-        others = [peer for peer in self._sessions.in_scope(scope) if peer["id"] != row["id"]]
-        planners = [peer for peer in others if plans(peer["label"])]
+        others = [peer for peer in self._sessions.in_scope(scope) if peer.id != row.id]
+        planners = [peer for peer in others if plans(peer.label)]
         if planners:
-            self._assign(min(planners, key=lambda peer: (peer["registered_at"], peer["id"])))
+            self._assign(min(planners, key=lambda peer: (peer.registered_at, peer.id)))
         else:
             self._values.withdraw(scope, PLANNER_KEY)
 
     def _assign(self, row: Session) -> None:
-        who = f'"instance_id":{quote(row["id"])},"label":{quote(row["label"])}'
-        self._values.declare(row["scope"], PLANNER_KEY, f'{{{who},"assigned_at":{self._db.now_ms()}}}')
+        who = f'"instance_id":{quote(row.id)},"label":{quote(row.label or "")}'
+        self._values.declare(row.scope, PLANNER_KEY, f'{{{who},"assigned_at":{self._db.now_ms()}}}')
 
     def _recorded(self, scope: str) -> dict | None:
         row = self._db.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (scope, PLANNER_KEY))
         try:
-            value = loads(row["value"]) if row else None
+            value = loads(row.value) if row else None
         except (ValueError, TypeError, RecursionError):
             return None
         return value if isinstance(value, dict) and isinstance(value.get("instance_id"), str) else None
@@ -101,11 +101,11 @@ class Tracker:
         self._values = values
 
     def of(self, instance: Session) -> dict | None:
-        identity = token(instance["label"] or "", "identity")
+        identity = token(instance.label or "", "identity")
         for name in (identity, DEFAULT_TRACKER):
-            row = self._values.get(instance["scope"], TRACKER_KEY + name) if name else None
+            row = self._values.get(instance.scope, TRACKER_KEY + name) if name else None
             if row:
-                return {"key": TRACKER_KEY + name, "value": _parsed(row["value"]), "updated_at": row["updated_at"]}
+                return {"key": TRACKER_KEY + name, "value": _parsed(row.value), "updated_at": row.updated_at}
         return None
 
     def link(self, instance: Session, provider: str, task_id: str, identifier: str, url: str = "") -> dict:
@@ -117,14 +117,14 @@ class Tracker:
         return entry
 
     def entry(self, instance: Session, provider: str, task_id: str) -> dict | None:
-        if not token(instance["label"] or "", "identity") or not is_word(provider):
+        if not token(instance.label or "", "identity") or not is_word(provider):
             return None
-        row = self._values.get(instance["scope"], self._key(instance, provider, task_id))
-        value = _parsed(row["value"]) if row else None
+        row = self._values.get(instance.scope, self._key(instance, provider, task_id))
+        value = _parsed(row.value) if row else None
         return value if isinstance(value, dict) and isinstance(value.get("identifier"), str) else None
 
     def _key(self, instance: Session, provider: str, task_id: str) -> str:
-        identity = token(instance["label"] or "", "identity")
+        identity = token(instance.label or "", "identity")
         if not identity:
             raise SwarmError("a session without an identity has no tracker to link a task to")
         if not is_word(provider):

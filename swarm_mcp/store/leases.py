@@ -84,16 +84,16 @@ class Leases:
         reach, ttl = reach_of(instance, file), checked_ttl(ttl)
         refusal: Refused | None = None
         with self._db.writing():
-            self._sessions.require(instance["id"])
+            self._sessions.require(instance.id)
             mine = self._finder.own(instance, reach, agent)
             refusal = unfit(reach, mine, fence)
             if refusal is None and ttl is not None:
                 self._db.change(
                     "UPDATE context SET ttl = ?, renewed = ?, booted = ?, wall_until = ? WHERE id = ?",
-                    (ttl, clock.now(), clock.boot(self._db.here), time.time() + ttl, mine[0]["id"]),
+                    (ttl, clock.now(), clock.boot(self._db.here), time.time() + ttl, mine[0].id),
                 )
-                told = {"id": mine[0]["id"], "fence": mine[0]["fence"], "ttl": ttl}
-                events.add(self._db, mine[0]["scope"], "context.lock_renewed", instance["id"], reach.file, told)
+                told = {"id": mine[0].id, "fence": mine[0].fence, "ttl": ttl}
+                events.add(self._db, mine[0].scope, "context.lock_renewed", instance.id, reach.file, told)
         if refusal:  # raised out here, so that what has lapsed stays told
             raise refusal
         return self._finder.own(instance, reach, agent)[0]
@@ -116,7 +116,7 @@ class Leases:
             " ORDER BY renewed + ttl * 0.8 LIMIT 50",
             (clock.boot(self._db.here),),
         )
-        ends = [row["renewed"] + row["ttl"] * (1 if row["warned"] else 1 - WARNED_AT) for row in rows]
+        ends = [row.renewed + row.ttl * (1 if row.warned else 1 - WARNED_AT) for row in rows]
         return min(ends) - clock.now() if ends else None
 
     def settle(self) -> None:
@@ -133,12 +133,12 @@ class Leases:
         for lock in locks:
             left = self._finder.left(lock) or 0.0
             lapsed_at = int(time.time() + left)
-            holder = self._sessions.get(lock["instance_id"])
+            holder = self._sessions.get(lock.instance_id)
             if holder is None:
                 continue
-            file = plain(lock["file"])
+            file = plain(lock.file)
             row = {name: lock[name] for name in ("instance_id", "path_key", "pattern", "base", "fence")}
-            row.update(file=file, agent=lock["agent"] or "", lapsed_at=lapsed_at)
+            row.update(file=file, agent=lock.agent or "", lapsed_at=lapsed_at)
             row["message_id"] = self._notices.post(holder, _words(lock.replace(file=file), lapsed_at), file)
             marks = ", ".join("?" * len(row))
             self._db.change(
@@ -151,10 +151,10 @@ class Leases:
             return  # the common case
         for lapse in self._db.rows("SELECT * FROM swarm_lapses", (), Lapse):
             for lock in locks:
-                if lapse["instance_id"] == instance["id"]:
-                    if lapse["file"] == lock["file"] and lapse["agent"] == (lock.get("agent") or ""):
+                if lapse.instance_id == instance.id:
+                    if lapse.file == lock.file and lapse.agent == (lock.get("agent") or ""):
                         self._forget(lapse)
-                elif lapse["taken_fence"] is None and _same_place(lapse, lock):
+                elif lapse.taken_fence is None and _same_place(lapse, lock):
                     self._taken(lapse, instance, lock)
                     break
 
@@ -186,7 +186,7 @@ class Leases:
             (instance_id,),
             Lock,
         )
-        waits = [left - row["ttl"] * (1 - 1 / RENEWED_EVERY) for row in rows
+        waits = [left - (row.ttl or 0.0) * (1 - 1 / RENEWED_EVERY) for row in rows
                  if (left := self._finder.left(row)) is not None]  # fmt: skip
         return min(waits, default=None)
 
@@ -204,37 +204,37 @@ class Leases:
                 " LIMIT ?",
                 (boot, wall, wall, limit),
             )
-        return [row["id"] for row in rows]
+        return [row.id for row in rows]
 
     def _warn(self, row: Lock) -> None:
-        self._db.change("UPDATE context SET warned = 1 WHERE id = ?", (row["id"],))
-        holder, left = self._sessions.get(row["instance_id"]), self._finder.left(row) or 0.0
+        self._db.change("UPDATE context SET warned = 1 WHERE id = ?", (row.id,))
+        holder, left = self._sessions.get(row.instance_id), self._finder.left(row) or 0.0
         if holder:
             text = (
-                f"[auto] Your lock on {named(plain(row['file']))} lapses in {left:.0f} s. Anything this session does"
+                f"[auto] Your lock on {named(plain(row.file))} lapses in {left:.0f} s. Anything this session does"
                 " renews it; if you need it no longer, release it: others may be waiting."
             )
-            self._messages.post(holder["scope"], "system", holder["id"], text)
+            self._messages.post(holder.scope, "system", holder.id, text)
 
     def _forget(self, lapse: Lapse) -> None:
         self._db.change(
             "DELETE FROM swarm_lapses WHERE instance_id = ? AND file = ? AND agent = ?",
-            (lapse["instance_id"], lapse["file"], lapse["agent"]),
+            (lapse.instance_id, lapse.file, lapse.agent),
         )
 
     def _taken(self, lapse: Lapse, taker: Session, lock: Lock) -> None:
         self._db.change(
             "UPDATE swarm_lapses SET taken_fence = ?, taken_by = ?, taken_label = ?"
             " WHERE instance_id = ? AND file = ? AND agent = ?",
-            (lock["fence"], taker["id"], taker["label"], lapse["instance_id"], lapse["file"], lapse["agent"]),
+            (lock.fence, taker.id, taker.label, lapse.instance_id, lapse.file, lapse.agent),
         )
-        former = self._sessions.get(lapse["instance_id"])
-        known = former and may_meet(former["label"], taker["label"])
-        own = label(taker["label"]) if taker["label"] else f"instance {taker['id']}"
+        former = self._sessions.get(lapse.instance_id)
+        known = former and may_meet(former.label, taker.label)
+        own = label(taker.label) if taker.label else f"instance {taker.id}"
         name = own if known else "a session of another identity"
-        more = f" Since then {name} has been given {named(lock['file'])}: read before you write."
+        more = f" Since then {name} has been given {named(lock.file)}: read before you write."
         self._db.change(
-            "UPDATE messages SET content = content || ? WHERE id = ? AND read = 0", (more, lapse["message_id"])
+            "UPDATE messages SET content = content || ? WHERE id = ? AND read = 0", (more, lapse.message_id)
         )
 
 
@@ -245,9 +245,9 @@ def _same_place(lapse: Lapse, lock: Lock) -> bool:
 
 def _words(lock: Lock, lapsed_at: int) -> str:
     moment = time.strftime("%H:%M:%S", time.localtime(lapsed_at))
-    held = f" (agent {named(lock['agent'])})" if lock["agent"] else ""
-    fence = f", fence {lock['fence']}" if lock["fence"] else ""
+    held = f" (agent {named(lock.agent)})" if lock.agent else ""
+    fence = f", fence {lock.fence}" if lock.fence else ""
     return (
-        f"[auto] Your lock on {named(lock['file'])}{held} lapsed at {moment}: there was no sign of life for"
-        f" {duration(lock['ttl'])}{fence}. It may have changed; lock it again before you go on with it."
+        f"[auto] Your lock on {named(lock.file)}{held} lapsed at {moment}: there was no sign of life for"
+        f" {duration(lock.ttl or 0.0)}{fence}. It may have changed; lock it again before you go on with it."
     )

@@ -17,6 +17,8 @@ from swarm_mcp.store.lock_request import Reach, candidates, meet, reach_in, reac
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.worktree_locks import WorktreeLocks
 
@@ -81,7 +83,7 @@ class LockFinder:
         """Return locks on a path by any of its names."""
         return [
             row for row in self.found(keys)
-            if row["path_key"] in keys or row["file"] in keys or (not row["path_key"] and key_of(row["file"]) in keys)
+            if row.path_key in keys or row.file in keys or (not row.path_key and key_of(row.file) in keys)
         ]  # fmt: skip
 
     def in_place(self, reach: Reach) -> list[Lock]:
@@ -99,16 +101,16 @@ class LockFinder:
         held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
         sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
         rows = self._db.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
-        ended = [row["agent"] for row in rows if has_ended(row["agent"], self._db.here)]
+        ended = [row.agent for row in rows if has_ended(row.agent, self._db.here)]
         return self.select(f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
 
     def is_void(self, row: Lock) -> bool:
         """Tell whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
-        return self.has_gone(row) or self.has_lapsed(row) or has_ended(row["agent"], self._db.here)
+        return self.has_gone(row) or self.has_lapsed(row) or has_ended(row.agent, self._db.here)
 
     def has_gone(self, row: Lock) -> bool:
         """Tell whether the session that took a lock has gone."""
-        if row["owner_id"] is None:
+        if row.owner_id is None:
             return True
         return departed(row, self._db.now(), self._db.here)
 
@@ -119,7 +121,7 @@ class LockFinder:
 
     def left(self, row: Lock) -> float | None:
         """Return the seconds until a lock's lease is over; None for one without a lease."""
-        lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
+        lease = (row.ttl, row.renewed, row.booted, row.wall_until)
         return clock.left(lease, self._db.here, time.time())
 
     def on(self, file: str) -> list[Lock]:
@@ -131,43 +133,49 @@ class LockFinder:
         if reach.key is None:
             return self.named(reach.keys)
         names = [name for key in reach.keys for name in (key, *above(key))]
-        found = {row["id"]: row for row in self.named(list(dict.fromkeys(names)))}
+        found = {row.id: row for row in self.named(list(dict.fromkeys(names)))}
         exact = reach._replace(segments=tuple(part for part in reach.segments if part is not None))
         for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";")):
             there = reach_in(row)
             if there and meet(exact, there):
-                found[row["id"]] = row
-        found.update((row["id"], row) for row in self.worktrees.covering(reach))
-        return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
+                found[row.id] = row
+        found.update((row.id, row) for row in self.worktrees.covering(reach))
+        return sorted(found.values(), key=lambda row: (row.created_at, row.id))
 
     def meeting(self, reach: Reach) -> list[Lock]:
         """Return locks that meet `reach`, here or in another work tree, whoever holds them, in whatever mode."""
         here, elsewhere = self.in_place(reach), self.worktrees.meeting(reach)
         if not elsewhere:
             return here
-        found = {row["id"]: row for row in (*here, *elsewhere)}
-        return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
+        found = {row.id: row for row in (*here, *elsewhere)}
+        return sorted(found.values(), key=lambda row: (row.created_at, row.id))
 
     def same(self, reach: Reach) -> list[Lock]:
         """Return every lock on that very path or pattern, live or not."""
         if reach.pattern:
             rows = self.select("AND c.path_key = ?", (reach.key,))
-            return [row for row in rows if (row["pattern"], row["base"]) == (reach.pattern, reach.base)]
-        return [row for row in self.named(reach.keys) if not row["pattern"]]
+            return [row for row in rows if (row.pattern, row.base) == (reach.pattern, reach.base)]
+        return [row for row in self.named(reach.keys) if not row.pattern]
 
     def is_same(self, row: Lock, reach: Reach) -> bool:
         """Tell whether a lock is on that very path, by whatever name, or on that very pattern."""
-        if reach.pattern or row["pattern"]:
-            return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
-        return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
+        if reach.pattern or row.pattern:
+            return (row.pattern, row.base) == (reach.pattern, reach.base)
+        return row.file in reach.keys or (row.path_key or key_of(row.file)) in reach.keys
 
-    def own(self, instance: Session, reach: Reach, agent: str = "", counted=None) -> list[Lock]:
+    def own(
+        self,
+        instance: Session,
+        reach: Reach,
+        agent: str = "",
+        counted: Callable[[list[Lock]], list[Lock]] | None = None,
+    ) -> list[Lock]:
         """This session's live locks on that very path or pattern, of one `agent` where given.
 
         `counted` sorts out what no longer holds: `live`, or ``LockEndings.reaped`` inside a transaction.
         """
         rows = (counted or self.live)(self.same(reach))
-        return [row for row in rows if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")]
+        return [row for row in rows if row.instance_id == instance.id and agent in ("", row.agent or "")]
 
     def of(self, instance_id: str) -> list[Lock]:
         """Return every lock this session holds, mutexes too, with the columns that are the lock's own."""
@@ -192,7 +200,7 @@ class LockFinder:
             f" FROM holders WHERE id IS NOT NULL LIMIT {limit}",
             (after,),
         )
-        return [row["id"] for row in rows if not row["known"]], str(rows[-1]["id"]) if len(rows) == limit else ""
+        return [row.id for row in rows if not row.known], str(rows[-1].id) if len(rows) == limit else ""
 
     def without_key(self, limit: int) -> list[Lock]:
         """Return some locks that another implementation stored without a key."""
@@ -206,15 +214,15 @@ class LockFinder:
     def key_foreign_rows(self, limit: int) -> None:
         """Inside a transaction: give a key to locks that another implementation stored without one."""
         for row in self.without_key(limit):
-            file = row["file"]
+            file = row.file
             if isinstance(file, str) and storable(file) and "\0" not in file and len(file) <= LONGEST:
-                self._db.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(file), row["id"]))
+                self._db.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(file), row.id))
 
 
 def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
     """Return why `mine`, what `own` found, is not the one grant that is meant (`fence`), None where it is."""
-    if fence is not None and [row["fence"] for row in mine] != [fence]:
-        held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
+    if fence is not None and [row.fence for row in mine] != [fence]:
+        held = f"; it is held with fence {mine[0].fence}" if mine else ""
         return Refused(f"fence {fence} is no longer good for {reach.file}{held}")
     return None if mine else Refused(f"this session holds no lock on {reach.file}")
 

@@ -75,7 +75,7 @@ class LockListing:
 
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         others = "type = 'lock' AND scope = ? AND instance_id <> ?"
-        values = (instance["scope"], instance["id"])
+        values = (instance.scope, instance.id)
         sql = f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)"
         counted = self._db.row(sql, values) or {"n": 0}
         few = self._finder.select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
@@ -87,28 +87,28 @@ class LockListing:
 
     def listed(self, row: Lock, viewer_identity: str) -> dict:
         shown = self._shown(row)
-        shown.update(owner_label=row["owner_label"], **self._beyond(row))
-        if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
+        shown.update(owner_label=row.owner_label, **self._beyond(row))
+        if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
             shown.update(content="", owner_label=None, hidden=True)
         return shown
 
     def describe(self, row: Lock, viewer_identity: str) -> dict:
-        if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
-            return {"hidden": True, "reason": "cross_identity", "file": plain(row["file"])}
-        age = seconds_since(row["heartbeat"], self._db.now())
+        if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
+            return {"hidden": True, "reason": "cross_identity", "file": plain(row.file)}
+        age = seconds_since(row.heartbeat, self._db.now())
         # A live session that is merely quiet is not stale: its client is there, or its lease runs.
-        quiet = row["last_seen"] is None and age > STALE_SECONDS
-        owner = {"id": row["instance_id"], "label": row["owner_label"], "heartbeat": row["heartbeat"]}
+        quiet = row.last_seen is None and age > STALE_SECONDS
+        owner = {"id": row.instance_id, "label": row.owner_label, "heartbeat": row.heartbeat}
         owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
         tasks = self._db.rows(
             "SELECT id, type, title, status, requester, assignee FROM tasks"
             " WHERE scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress')"
             " ORDER BY priority DESC, created_at, id LIMIT 5",
-            (row["scope"], row["instance_id"]),
+            (row.scope, row.instance_id),
         )
         active = _shown_to(self._db, viewer_identity, tasks) if tasks else []
         shown = self._shown(row)
-        place = self._panes.with_lock({"instance_id": row["instance_id"]})
+        place = self._panes.with_lock({"instance_id": row.instance_id})
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
         return {**shown, "owner": owner, **workspace, "active_tasks": active, **self._beyond(row)}
@@ -118,14 +118,14 @@ class LockListing:
     def _shown(self, row: Lock) -> dict:
         """Return a lock in the contract's words, and whatever more there is to say of it."""
         shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
-        return {**shown, "file": plain(row["file"])}
+        return {**shown, "file": plain(row.file)}
 
     def _beyond(self, row: Lock) -> dict:
         """Return what there is to say of a lock beyond the contract's words."""
         more = {name: row.get(name) for name in ("mode", "agent", "pattern", "fence", "expected_end", "repository")}
         left = self._finder.left(row)
         if left is not None:
-            more.update(ttl=row["ttl"], lapses_in=round(max(0.0, left), 1))
+            more.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
         return {name: value for name, value in more.items() if value or value == 0.0}
 
 

@@ -59,7 +59,7 @@ class LockQueue:
         return [row for row in self._places() if not self._is_void(row)]
 
     def waiting_for(self, *reaches: Reach) -> list[Waiter]:
-        met = [row for row in self._places() if any(meet(one, other) for one in reaches for other in row["reaches"])]
+        met = [row for row in self._places() if any(meet(one, other) for one in reaches for other in row.reaches)]
         return [row for row in met if not self._is_void(row)]
 
     def has(self, ticket: int, instance_id: str) -> bool:
@@ -76,31 +76,31 @@ class LockQueue:
             lock = self._finder.with_id(row["id"])
             reach = reach_in(lock) if lock else None
             holder = (row["instance_id"], row.get("agent") or "")
-            others = [one for one in waiting if (one["instance_id"], one["agent"]) != holder]
-            behind = [one for one in others if reach and any(meet(reach, wanted) for wanted in one["reaches"])]
+            others = [one for one in waiting if (one.instance_id, one.agent) != holder]
+            behind = [one for one in others if reach and any(meet(reach, wanted) for wanted in one.reaches)]
             if behind:
                 found[row["id"]] = len(behind)
         return found
 
     def ahead_of(self, instance: Session, wanted: LockRequest) -> Waiter | None:
-        row = next(self._ahead(Holder(instance["id"], wanted.agent), wanted), None)
+        row = next(self._ahead(Holder(instance.id, wanted.agent), wanted), None)
         if row is None:
             return None
-        reach = next(own for own in wanted.reaches if any(meet(own, theirs) for theirs in row["reaches"]))
+        reach = next(own for own in wanted.reaches if any(meet(own, theirs) for theirs in row.reaches))
         return row.replace(file=reach.file, path_key=reach.key, id=None, content="", created_at=None)
 
     def is_silent(self, row: Waiter) -> bool:
-        if row.get("seen") is None or clock.boot(row["host"]) != clock.boot(self._db.here):
+        if row.seen is None or clock.boot(row.host) != clock.boot(self._db.here):
             return False  # that place's clock is not ours: what cannot be known counts as alive
-        return clock.awake() - row["seen"] >= SILENT_SECONDS
+        return clock.awake() - row.seen >= SILENT_SECONDS
 
     def described(self, row: Waiter, viewer_identity: str) -> dict:
         """Return a waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
-        if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
-            return {"hidden": True, "reason": "cross_identity", "file": row["file"], "waiting": True}
-        owner = {"id": row["instance_id"], "label": row["owner_label"]}
-        shown = {"ticket": row["ticket"], "instance_id": row["instance_id"], "file": row["file"]}
-        return {**shown, "content": "", "waiting": True, "mode": row["mode"], "owner": owner, "active_tasks": []}
+        if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
+            return {"hidden": True, "reason": "cross_identity", "file": row.file, "waiting": True}
+        owner = {"id": row.instance_id, "label": row.owner_label}
+        shown = {"ticket": row.ticket, "instance_id": row.instance_id, "file": row.file}
+        return {**shown, "content": "", "waiting": True, "mode": row.mode, "owner": owner, "active_tasks": []}
 
     # --------------------------------------------------------------- change
 
@@ -117,31 +117,31 @@ class LockQueue:
             for reach in wanted.reaches
         ]
         now = clock.now()
-        values: dict = {"instance_id": instance["id"], "agent": wanted.agent, "scope": instance["scope"]}
+        values: dict = {"instance_id": instance.id, "agent": wanted.agent, "scope": instance.scope}
         values.update(host=self._db.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
         values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
         values["seen"] = clock.awake()
         with self._db.writing():
-            self._sessions.require(instance["id"])
+            self._sessions.require(instance.id)
             self.sweep()
-            circle = self._circle(Holder(instance["id"], wanted.agent), wanted)
+            circle = self._circle(Holder(instance.id, wanted.agent), wanted)
             if not circle:
-                values["fence"] = (self._db.row("SELECT last FROM swarm_fence") or Record(last=0))["last"]
+                values["fence"] = (self._db.row("SELECT last FROM swarm_fence") or Record(last=0)).last
                 marks = ", ".join("?" * len(values))
                 self._db.change(
                     f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values())
                 )
-                return int(self._db.rows("SELECT last_insert_rowid() AS ticket")[0]["ticket"])
+                return int(self._db.rows("SELECT last_insert_rowid() AS ticket")[0].ticket)
             events.add(
-                self._db, instance["scope"], "context.lock_deadlock", instance["id"], wanted.reaches[0].file,
+                self._db, instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
                 {"circle": [list(holder) for holder in circle]},
             )  # fmt: skip
         raise Deadlock([self._named(holder) for holder in circle])
 
     def require_end(self, instance: Session, wanted: LockRequest) -> None:
-        me = Holder(instance["id"], wanted.agent)
+        me = Holder(instance.id, wanted.agent)
         circle = self._circle(me, wanted)
-        tickets = [row["ticket"] for row in self.waiting() if Holder(row["instance_id"], row["agent"]) in circle]
+        tickets = [row.ticket for row in self.waiting() if Holder(row.instance_id, row.agent) in circle]
         if circle and max(tickets, default=0) <= wanted.ticket:
             raise Deadlock([self._named(holder) for holder in circle])
 
@@ -157,20 +157,20 @@ class LockQueue:
 
     def show_life(self, instance: Session, ticket: int) -> bool:
         with self._db.writing():
-            self._sessions.require(instance["id"])
+            self._sessions.require(instance.id)
             return bool(self._db.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
 
     def pass_over(self, instance: Session, wanted: LockRequest) -> None:
         """Inside a transaction that grants `wanted`: give up the places of silent waiters that came before it."""
-        for row in self._before(Holder(instance["id"], wanted.agent), wanted):
+        for row in self._before(Holder(instance.id, wanted.agent), wanted):
             if self.is_silent(row):
-                self.leave(row["ticket"])
+                self.leave(row.ticket)
 
     def sweep(self) -> None:
         """Inside a transaction: remove the places of waiters that are gone, or have waited long enough."""
         for row in self._places():
             if self._is_void(row):
-                self.leave(row["ticket"])
+                self.leave(row.ticket)
 
     # -------------------------------------------------------------- innards
 
@@ -191,25 +191,25 @@ class LockQueue:
     def _before(self, holder: Holder, wanted: LockRequest) -> Iterator[Waiter]:
         """Return the waiters whose turn comes before that of this request."""
         for row in self._places(wanted.ticket or None):
-            if Holder(row["instance_id"], row["agent"]) == holder:
+            if Holder(row.instance_id, row.agent) == holder:
                 continue
-            if row["mode"] == SHARED and wanted.mode == SHARED:
+            if row.mode == SHARED and wanted.mode == SHARED:
                 continue
-            common = [own for own in wanted.reaches if any(meet(own, theirs) for theirs in row["reaches"])]
+            common = [own for own in wanted.reaches if any(meet(own, theirs) for theirs in row.reaches)]
             if common and not self._is_void(row) and not self._may_pass(holder, wanted.mode, common, row):
                 yield row
 
     def _may_pass(self, holder: Holder, mode: str, common: list[Reach], row: Waiter) -> bool:
         """Tell whether `holder` may have `common` before a waiter: see this module's beginning."""
-        kept = self._locks_keeping(Holder(row["instance_id"], row["agent"]), row["mode"], row["reaches"])
-        if any(_holder_of(lock) == holder and (lock["fence"] or 0) <= row["fence"] for lock in kept):
+        kept = self._locks_keeping(Holder(row.instance_id, row.agent), row.mode, row.reaches)
+        if any(_holder_of(lock) == holder and (lock.fence or 0) <= row.fence for lock in kept):
             return True
         return all(self._has(holder, mode, reach) for reach in common)
 
     def _has(self, holder: Holder, mode: str, reach: Reach) -> bool:
         """Tell whether `holder` has that very lock already, so that asking again gives it no more."""
         own = [lock for lock in self._finder.same(reach) if _holder_of(lock) == holder]
-        return any(not self._finder.is_void(lock) and lock["mode"] in (None, mode) for lock in own)
+        return any(not self._finder.is_void(lock) and lock.mode in (None, mode) for lock in own)
 
     def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
         """Return who holds what keeps `holder` from these."""
@@ -226,18 +226,18 @@ class LockQueue:
         """Return the circle of holders that a wait of `start` would close, beginning with it; empty for none."""
         waiting: dict[Holder, list[Waiter]] = {}
         for row in self.waiting():
-            waiting.setdefault(Holder(row["instance_id"], row["agent"]), []).append(row)
+            waiting.setdefault(Holder(row.instance_id, row.agent), []).append(row)
 
         def next_of(holder: Holder) -> list[Holder]:
             found = []
             for row in waiting.get(holder, ()):
-                asked = wanted._replace(reaches=row["reaches"], mode=row["mode"], ticket=row["ticket"])
-                found += self._keeping(holder, row["mode"], row["reaches"])
-                found += [Holder(other["instance_id"], other["agent"]) for other in self._ahead(holder, asked)]
+                asked = wanted._replace(reaches=row.reaches, mode=row.mode, ticket=row.ticket)
+                found += self._keeping(holder, row.mode, row.reaches)
+                found += [Holder(other.instance_id, other.agent) for other in self._ahead(holder, asked)]
             return found
 
         first = self._keeping(start, wanted.mode, wanted.reaches)
-        first += [Holder(row["instance_id"], row["agent"]) for row in self._ahead(start, wanted)]
+        first += [Holder(row.instance_id, row.agent) for row in self._ahead(start, wanted)]
         seen: set[Holder] = set()
         pending = [(holder, [start]) for holder in first]
         while pending:
@@ -251,24 +251,24 @@ class LockQueue:
 
     def _named(self, holder: Holder) -> str:
         row = self._sessions.get(holder.instance_id)
-        name = label((row["label"] if row else "") or holder.instance_id)
+        name = label((row.label if row else "") or holder.instance_id)
         return f"{name} (agent {holder.agent})" if holder.agent else name
 
     def _is_void(self, row: Waiter) -> bool:
-        if row["owner_id"] is None or (row["until"] is not None and row["until"] < clock.now()):
+        if row.owner_id is None or (row.until is not None and row.until < clock.now()):
             return True
-        if gone(row["host"], row["pid"], row["start"], self._db.here):
+        if gone(row.host, row.pid, row.start, self._db.here):
             return True
-        return self._sessions.live(row["owner_id"]) is None  # who has gone waits no more than it holds
+        return self._sessions.live(row.owner_id) is None  # who has gone waits no more than it holds
 
 
 def _holder_of(lock: Lock) -> Holder:
-    return Holder(lock["instance_id"], lock["agent"] or "")
+    return Holder(lock.instance_id, lock.agent or "")
 
 
 def _reaches(row: Waiter) -> tuple[Reach, ...]:
     try:
-        wants = loads(row["wants"])
+        wants = loads(row.wants)
         return tuple(reach for want in wants if (reach := reach_in(want))) if isinstance(wants, list) else ()
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return ()  # nothing of ours stores such a row: it waits for nothing, and stops nobody

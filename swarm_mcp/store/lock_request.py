@@ -73,7 +73,7 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None) -> Re
         key, keys = key_and_keys(path)
         deep = text.endswith("/") or os.path.isdir(path)
         return Reach(path, key, tuple(keys), base=key if deep else "", segments=tuple(_of_key(key, deep)))
-    base = instance["scope"]
+    base = instance.scope
     if os.path.isabs(text):
         if not text.startswith(base.rstrip("/") + "/"):
             raise SwarmError(f"a pattern counts from this scope, {base}, and {text[:120]} is not in it")
@@ -343,7 +343,7 @@ def of_request(instance: Session, wanted: LockRequest) -> Attempt:
     """Return the attempt of a session that asked for locks."""
     files = tuple(reach.file for reach in wanted.reaches)
     more = files[:MOST_NAMED] if len(files) > 1 else ()
-    return Attempt(wanted.tool, files[0], instance["directory"], wanted.agent, None, wanted.mode, more)
+    return Attempt(wanted.tool, files[0], instance.directory, wanted.agent, None, wanted.mode, more)
 
 
 def rule(lock: dict, path: str) -> str:

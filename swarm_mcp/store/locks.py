@@ -63,9 +63,9 @@ class LockEndings:
         """
         told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
         for lock in locks:
-            self._db.change("DELETE FROM context WHERE id = ?", (lock["id"],))
-            said = {**told, "lock": lock["id"], **facts(lock)}
-            events.add(self._db, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], said)
+            self._db.change("DELETE FROM context WHERE id = ?", (lock.id,))
+            said = {**told, "lock": lock.id, **facts(lock)}
+            events.add(self._db, lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
         if locks:
             self._signals.locks_freed(locks, reason)
 
@@ -78,18 +78,18 @@ class LockEndings:
     def reaped(self, rows: list[Lock]) -> list[Lock]:
         """Inside a transaction: those of `rows` that still hold. What is left of gone sessions is removed."""
         void = [row for row in rows if self._finder.is_void(row)]
-        for holder_id in {row["instance_id"] for row in void if self._finder.has_gone(row)}:
+        for holder_id in {row.instance_id for row in void if self._finder.has_gone(row)}:
             holder = self._sessions.get(holder_id)
             if holder:
                 self._signals.session_gone(holder, "reclaimed")
             else:
-                self.drop([row for row in void if row["instance_id"] == holder_id], "reclaimed")
+                self.drop([row for row in void if row.instance_id == holder_id], "reclaimed")
         left = [row for row in void if not self._finder.has_gone(row)]
-        ended = [row for row in left if has_ended(row["agent"], self._db.here)]
+        ended = [row for row in left if has_ended(row.agent, self._db.here)]
         self.drop(ended, "ended")
         self.let_go([row for row in left if row not in ended])
-        ids = {row["id"] for row in void}
-        return [row for row in rows if row["id"] not in ids]
+        ids = {row.id for row in void}
+        return [row for row in rows if row.id not in ids]
 
 
 class Look(NamedTuple):
@@ -151,22 +151,22 @@ class Locks(LockListing):
         if look.refusal and wanted.ticket:
             raise self._refusal(instance, look.refusal)
         if look.refusal:
-            own = look.refusal["instance_id"] == instance["id"]
+            own = look.refusal.instance_id == instance.id
             known = not own and self._denials().is_known(instance, look.refusal, wanted.reaches[0].file)
             if known:
                 self._denials().count(instance, look.refusal)
-            elif own and (look.refusal["agent"] or "") not in ("", wanted.agent):
+            elif own and (look.refusal.agent or "") not in ("", wanted.agent):
                 with self._db.writing():
                     self._denials().report_sibling(instance, [look.refusal], of_request(instance, wanted))
             if own or known:
                 raise self._refusal(instance, look.refusal)
         keys = [key for reach in wanted.reaches for key in reach.keys]
         with self._db.writing():
-            self._sessions.require(instance["id"])
-            self._denials().forget(instance["id"], keys)
+            self._sessions.require(instance.id)
+            self._denials().forget(instance.id, keys)
             if look.is_good and self._is_as(look):
                 return self.grant(instance, wanted, look.met)
-            self._denials().taker = (instance["id"], keys)
+            self._denials().taker = (instance.id, keys)
             refusal: Lock | Waiter | None
             try:
                 refusal = self._first_other(instance, wanted, self._endings().reaped)
@@ -175,7 +175,7 @@ class Locks(LockListing):
             refusal = refusal or self._queue().ahead_of(instance, wanted)
             if refusal is None:
                 return self.grant(instance, wanted)
-            if refusal["instance_id"] != instance["id"] and not wanted.ticket:
+            if refusal.instance_id != instance.id and not wanted.ticket:
                 self._denials().record(instance, refusal, of_request(instance, wanted))
         raise self._refusal(instance, refusal)
 
@@ -209,9 +209,9 @@ class Locks(LockListing):
 
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         with self._db.writing():
-            theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
+            theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance.id, agent))
             self._endings().drop(theirs, "agent_ended", agent=agent)
-        return [plain(row["file"]) for row in theirs]
+        return [plain(row.file) for row in theirs]
 
     # -------------------------------------------------------------- innards
 
@@ -226,19 +226,19 @@ class Locks(LockListing):
 
     def _look(self, instance: Session, wanted: LockRequest) -> Look:
         """Return what a request meets now, outside of a transaction."""
-        version = (id(self._db.connection), self._db.rows("PRAGMA data_version")[0]["data_version"])
+        version = (id(self._db.connection), self._db.rows("PRAGMA data_version")[0].data_version)
         there = self._db.rows(_THERE)[0]
-        alone = not there["logical"] and not any(reach.names for reach in wanted.reaches)
+        alone = not there.logical and not any(reach.names for reach in wanted.reaches)
         met = [self._finder.in_place(reach) if alone else self._finder.meeting(reach) for reach in wanted.reaches]
         refusal: Lock | Waiter | None = next(
             (row for reach, rows in zip(wanted.reaches, met) for row in self._finder.live(rows)
              if self._is_in_the_way(row, instance, wanted, reach)),
             None,
         )  # fmt: skip
-        if there["waiters"]:
+        if there.waiters:
             refusal = refusal or self._queue().ahead_of(instance, wanted)
         # Nothing to be removed first, nothing that could lapse before it is renewed.
-        plain = all(row["ttl"] is None and not self._finder.is_void(row) for rows in met for row in rows)
+        plain = all(row.ttl is None and not self._finder.is_void(row) for rows in met for row in rows)
         return Look(version, met, refusal, refusal is None and plain)
 
     def _is_as(self, look: Look) -> bool:
@@ -255,25 +255,18 @@ class Locks(LockListing):
         return None
 
     def _is_in_the_way(self, row: Lock, instance: Session, wanted: LockRequest, reach: Reach) -> bool:
-        own = wanted.once and row["instance_id"] == instance["id"] and self._finder.is_same(row, reach)
-        return own or keeps_out(row, instance["id"], wanted.agent, wanted.mode)
+        own = wanted.once and row.instance_id == instance.id and self._finder.is_same(row, reach)
+        return own or keeps_out(row, instance.id, wanted.agent, wanted.mode)
 
     def _refusal(self, instance: Session, refusal: Lock | Waiter) -> LockRefused:
-        viewer = token(instance["label"] or "", "identity")
-<<<<<<< HEAD
+        viewer = token(instance.label or "", "identity")
         if isinstance(refusal, Lock):
             return LockRefused(self.describe(refusal, viewer))
         return LockRefused(self._queue().described(refusal, viewer))
-=======
-        active = (
-            self._queue().described(refusal, viewer) if isinstance(refusal, Waiter) else self.describe(refusal, viewer)
-        )
-        return LockRefused(active)
->>>>>>> 5165eea (store: rows are typed as what they are)
 
     def _grant(self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock]) -> Lock:
         """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
-        mine = [row for row in met if row["instance_id"] == instance["id"] and (row["agent"] or "") == wanted.agent]
+        mine = [row for row in met if row.instance_id == instance.id and (row.agent or "") == wanted.agent]
         own = next((row for row in mine if self._finder.is_same(row, reach)), None)
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
         now = self._db.now()
@@ -285,23 +278,23 @@ class Locks(LockListing):
         lock.update(wall_until=time.time() + wanted.ttl if wanted.ttl is not None else None)
         if own:
             # Held all along, it is the same grant, unless it is now one of another kind.
-            lock["fence"] = own["fence"] if own["fence"] and own["mode"] == mode else self.next_fence()
+            lock["fence"] = own.fence if own.fence and own.mode == mode else self.next_fence()
             names = ", ".join(f"{name} = ?" for name in lock)
-            self._db.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own["id"]))
+            self._db.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own.id))
             lock = {**own, **lock}
         else:
-            lock.update(scope=instance["scope"], instance_id=instance["id"], type="lock", fence=self.next_fence())
+            lock.update(scope=instance.scope, instance_id=instance.id, type="lock", fence=self.next_fence())
             lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
             self._insert(lock, reach.file)
         payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
         payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
-        payload.update(facts(lock), **({"was": own["mode"] or EXCLUSIVE} if own else {}))
-        events.add(self._db, lock["scope"], "context.lock_acquired", instance["id"], reach.file, payload)
+        payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
+        events.add(self._db, lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
         return Lock({**lock, "file": reach.file})
 
     def next_fence(self) -> int:
         """Inside a transaction: the number of the next grant."""
-        return self._db.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]["last"]
+        return self._db.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0].last
 
     def _insert(self, lock: dict, file: str) -> None:
         """Add the row, under a way to write `file` that no lock of this scope has: the contract has one row each."""

@@ -54,35 +54,35 @@ class Messages:
     def send(self, sender: Session, recipient_id: str, content: str) -> int:
         _require_words(content)
         with self._db.writing():
-            self._sessions.require(sender["id"])
+            self._sessions.require(sender.id)
             recipient = self._sessions.live(recipient_id)
-            if recipient is None or recipient["scope"] != sender["scope"]:
+            if recipient is None or recipient.scope != sender.scope:
                 raise UnknownInstance(f"Instance {recipient_id} is not active in this scope")
-            if not may_meet(sender["label"], recipient["label"]):
+            if not may_meet(sender.label, recipient.label):
                 raise Refused(
                     f"Cross-identity coordination blocked: session {recipient_id} works under another identity;"
                     " only a shell with SWARM_MCP_ALLOW_CROSS_IDENTITY=1 may write to it"
                 )
-            return self.post(sender["scope"], sender["id"], recipient_id, content)
+            return self.post(sender.scope, sender.id, recipient_id, content)
 
     def broadcast(self, sender: Session, content: str) -> list[str]:
         _require_words(content)
         with self._db.writing():
-            self._sessions.require(sender["id"])
+            self._sessions.require(sender.id)
             return self.announce(sender, content)
 
     def announce(self, sender: Session, content: str) -> list[str]:
         """Inside a transaction: the same, of what `sender` has just done."""
         peers = [
-            row["id"]
-            for row in self._sessions.in_scope(sender["scope"])
-            if row["id"] != sender["id"] and may_meet(sender["label"], row["label"])
+            row.id
+            for row in self._sessions.in_scope(sender.scope)
+            if row.id != sender.id and may_meet(sender.label, row.label)
         ]
         for peer in peers:
-            self._insert(sender["scope"], sender["id"], peer, content)
+            self._insert(sender.scope, sender.id, peer, content)
         if peers:
             payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
-            events.add(self._db, sender["scope"], "message.broadcast", sender["id"], None, payload)
+            events.add(self._db, sender.scope, "message.broadcast", sender.id, None, payload)
         return peers
 
     def announce_removal(self, session: Session, by: Session) -> None:
@@ -97,10 +97,10 @@ class Messages:
             there = self._db.row(
                 "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ?"
                 " AND content IN (?, ?)",
-                (sender["scope"], recipient_id, int(read_too), sender["id"], content, same),
+                (sender.scope, recipient_id, int(read_too), sender.id, content, same),
             )
-            if not there and recipient_id != sender["id"]:
-                self.post(sender["scope"], sender["id"], recipient_id, content)
+            if not there and recipient_id != sender.id:
+                self.post(sender.scope, sender.id, recipient_id, content)
 
     def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
         with self._db.writing():
@@ -109,7 +109,7 @@ class Messages:
 
     def forget_of(self, session: Session) -> None:
         """Inside a transaction: drop the mail of a session that has gone."""
-        self._db.change("DELETE FROM messages WHERE scope = ? AND recipient = ?", (session["scope"], session["id"]))
+        self._db.change("DELETE FROM messages WHERE scope = ? AND recipient = ?", (session.scope, session.id))
 
     def forget_lost_deliveries(self, after: str, limit: int) -> str:
         """Inside a transaction: forget deliveries of messages that are gone, among the next `limit` behind `after`.
@@ -122,9 +122,9 @@ class Messages:
             (int(after or 0),),
         )
         for row in rows:
-            if not row["known"]:
-                self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (row["message_id"],))
-        return str(rows[-1]["message_id"]) if len(rows) == limit else ""
+            if not row.known:
+                self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (row.message_id,))
+        return str(rows[-1].message_id) if len(rows) == limit else ""
 
     # --------------------------------------------------------------- deliver
 
@@ -139,7 +139,7 @@ class Messages:
         wanted = ", ".join(str(int(message_id)) for message_id in ids)
         condition, values = self._waiting(instance)
         rows = self._db.rows(f"SELECT {_COLUMNS} FROM messages WHERE {condition} AND id IN ({wanted})", values, Message)
-        return self._claimed(sorted(rows, key=lambda row: row["id"]))
+        return self._claimed(sorted(rows, key=lambda row: row.id))
 
     def acknowledge(self, ids: list[int]) -> None:
         if not ids:
@@ -163,7 +163,7 @@ class Messages:
         """Return how many messages wait for this session, without those just being handed to it."""
         condition, values = self._waiting(instance)
         row = self._db.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
-        return row["n"] if row else 0
+        return row.n if row else 0
 
     # --------------------------------------------------------------- look on
 
@@ -207,7 +207,7 @@ class Messages:
             (scope, sender, recipient, content, self._db.now()),
         )
         row = self._db.row("SELECT last_insert_rowid() AS id")
-        return row["id"] if row else 0
+        return row.id if row else 0
 
     def _claimed(self, rows: list[Message]) -> list[Message]:
         """Return those `rows`, which are now this process's to hand out."""
@@ -221,7 +221,7 @@ class Messages:
             self._db.change(
                 "INSERT OR REPLACE INTO swarm_deliveries (message_id, host, pid, start, taken_at)"
                 " VALUES (?, ?, ?, ?, ?)",
-                (row["id"], self._db.here, pid, started, now),
+                (row.id, self._db.here, pid, started, now),
             )
         return rows
 
@@ -235,14 +235,14 @@ class Messages:
         )
 
     def _waiting(self, instance: Session) -> tuple[str, tuple]:
-        condition, values = "scope = ? AND recipient = ? AND read = 0", (instance["scope"], instance["id"])
+        condition, values = "scope = ? AND recipient = ? AND read = 0", (instance.scope, instance.id)
         claimed = ", ".join(str(message_id) for message_id in self._on_their_way(instance))
         return (f"{condition} AND id NOT IN ({claimed})" if claimed else condition), values
 
     def _strangers(self, scope: str, viewer: str) -> list[str]:
         """Return the ids of the scope's sessions, gone or not, whose mail identity `viewer` may not read."""
         rows = self._db.rows("SELECT id, label FROM instances WHERE scope = ?", (scope,))
-        return [row["id"] for row in rows if not may_meet(f"identity:{viewer}", row["label"])]
+        return [row.id for row in rows if not may_meet(f"identity:{viewer}", row.label)]
 
     def _on_their_way(self, instance: Session) -> list[int]:
         """Return the ids of this session's messages under a claim that stands."""
@@ -250,18 +250,18 @@ class Messages:
         rows = self._db.rows(
             "SELECT d.message_id, d.host, d.pid, d.start, d.taken_at FROM swarm_deliveries d"
             " CROSS JOIN messages m ON m.id = d.message_id WHERE m.recipient = ? AND m.scope = ? AND m.read = 0",
-            (instance["id"], instance["scope"]),
+            (instance.id, instance.scope),
         )
         now, here, mine = self._db.now(), self._db.here, (self._db.here, *_this_process())
         standing: dict[tuple, bool] = {}
         for row in rows:
-            claimant = (row["host"], row["pid"], row["start"])
+            claimant = (row.host, row.pid, row.start)
             if claimant not in standing:
                 standing[claimant] = claimant == mine or not gone(*claimant, here)
         return [
-            row["message_id"]
+            row.message_id
             for row in rows
-            if standing[row["host"], row["pid"], row["start"]] and abs(now - row["taken_at"]) <= CLAIM_SECONDS
+            if standing[row.host, row.pid, row.start] and abs(now - row.taken_at) <= CLAIM_SECONDS
         ]
 
 
@@ -281,10 +281,10 @@ class Notices:
 
         With absolute `file`, whoever holds that when the hook tells it is named besides.
         """
-        message_id = self._messages.post(instance["scope"], sender, instance["id"], content)
+        message_id = self._messages.post(instance.scope, sender, instance.id, content)
         self._db.change(
             "INSERT INTO swarm_notices (message_id, instance_id, file) VALUES (?, ?, ?)",
-            (message_id, instance["id"], file or None),
+            (message_id, instance.id, file or None),
         )
         return message_id
 
@@ -294,25 +294,25 @@ class Notices:
             "SELECT 1 FROM swarm_notices n JOIN messages m ON m.id = n.message_id"
             " WHERE n.instance_id = ? AND n.file = ? AND m.sender = ? AND m.read = 0"
         )
-        return self._db.row(sql, (instance["id"], file, sender)) is not None
+        return self._db.row(sql, (instance.id, file, sender)) is not None
 
     def take(self, instance: Session) -> list[Notice]:
-        if not self._db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance["id"],)):
+        if not self._db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance.id,)):
             return []
         with self._db.writing():
             about = {
-                row["message_id"]: row["file"]
+                row.message_id: row.file
                 for row in self._db.rows(
                     "SELECT message_id, file FROM swarm_notices WHERE instance_id = ? ORDER BY message_id",
-                    (instance["id"],),
+                    (instance.id,),
                 )
             }
             claimed = self._messages.claim(instance, list(about)[:NOTICES_AT_ONCE])
-            gone = [name for name in list(about)[:NOTICES_AT_ONCE] if name not in {row["id"] for row in claimed}]
+            gone = [name for name in list(about)[:NOTICES_AT_ONCE] if name not in {row.id for row in claimed}]
             for message_id in gone:  # read by a poll, deleted, or just on its way to one
                 if not self._still_unread(message_id):
                     self._db.change("DELETE FROM swarm_notices WHERE message_id = ?", (message_id,))
-        return [Notice(id=row["id"], text=row["content"] + self._now(instance, about[row["id"]])) for row in claimed]
+        return [Notice(id=row.id, text=row.content + self._now(instance, about[row.id])) for row in claimed]
 
     def forget_of(self, instance_id: str) -> None:
         """Inside a transaction: drop those of a session that has gone."""
@@ -334,11 +334,11 @@ class Notices:
     def _now(self, instance: Session, file: str | None) -> str:
         if not file:
             return ""
-        locks = [lock for lock in self._finder.on(file) if lock["instance_id"] != instance["id"]]
+        locks = [lock for lock in self._finder.on(file) if lock.instance_id != instance.id]
         if not locks:
             return "" if self._finder.on(file) else " Nobody holds it now."
-        mine, theirs = (token(one or "", "identity") for one in (instance["label"], locks[0]["owner_label"]))
-        name = label(locks[0]["owner_label"]) if locks[0]["owner_label"] else f"instance {locks[0]['instance_id']}"
+        mine, theirs = (token(one or "", "identity") for one in (instance.label, locks[0].owner_label))
+        name = label(locks[0].owner_label) if locks[0].owner_label else f"instance {locks[0].instance_id}"
         return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."
 
 

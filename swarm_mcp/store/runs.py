@@ -54,7 +54,7 @@ class Runs:
 
     def ask(self, run_id: str, control: str) -> Run:
         row = self.get(run_id)
-        if row is None or row["state"] == ENDED:
+        if row is None or row.state == ENDED:
             raise Refused(f"run {run_id} has ended" if row else f"there is no run {run_id}")
         return self.update(run_id, control=control or None) or row
 
@@ -72,8 +72,8 @@ class Runs:
         )
         if not reference or not found:
             raise Refused(f"no run here has {reference[:60]!r} for its id or its task's")
-        if len({row["task_id"] or row["id"] for row in found}) > 1:
-            raise Refused(f"{reference[:60]!r} is how several runs begin: {', '.join(row['id'] for row in found[:5])}")
+        if len({row.task_id or row.id for row in found}) > 1:
+            raise Refused(f"{reference[:60]!r} is how several runs begin: {', '.join(row.id for row in found[:5])}")
         return found[0]
 
     def of_task(self, scope: str, task_id: str) -> list[Run]:
@@ -85,21 +85,21 @@ class Runs:
 
     def live(self, scope: str = "") -> list[Run]:
         where, values = (" AND scope = ?", (scope,)) if scope else ("", ())
-        return [row for row in self._rows(f"WHERE state <> 'ended'{where}", values) if row["state"] != ENDED]
+        return [row for row in self._rows(f"WHERE state <> 'ended'{where}", values) if row.state != ENDED]
 
     def session_of(self, task_id: str, harness: str) -> dict | None:
         for row in self._rows("WHERE task_id = ? AND harness = ?", (task_id, harness)):
-            if row["result"] and row["result"].get("clear_session") and not row["session_params"]:
+            if row.result and row.result.get("clear_session") and not row.session_params:
                 return None
-            if row["session_params"]:
-                return row["session_params"]
+            if row.session_params:
+                return row.session_params
         return None
 
     # ---------------------------------------------------------------- guests
 
     def of_instance(self, instance_id: str) -> Run | None:
         rows = self._rows("WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
-        return rows[0] if rows and rows[0]["state"] != ENDED else None
+        return rows[0] if rows and rows[0].state != ENDED else None
 
     def admit(self, instance_id: str, client: tuple[int, str]) -> Run | None:
         run = self.of_instance(instance_id)
@@ -109,7 +109,7 @@ class Runs:
         if client in known:
             return run
         pid, started = known[2]
-        if pid and not gone(run["host"] or "", pid, started or "", self._db.here):
+        if pid and not gone(run.host or "", pid, started or "", self._db.here):
             return None
         if self._db.connection.in_transaction:
             return self._note(run, client)
@@ -117,7 +117,7 @@ class Runs:
             return self._note(run, client)
 
     def _note(self, run: Run, client: tuple[int, str]) -> Run:
-        self._db.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run["id"]))
+        self._db.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run.id))
         return run.replace(client_pid=client[0], client_start=client[1])
 
     def take_back(self, instance_id: str) -> bool:
@@ -127,9 +127,9 @@ class Runs:
         with self._db.writing():
             self._db.change(
                 "UPDATE swarm_sessions SET runtime = ?, session_id = ?, state = 'idle' WHERE instance_id = ?",
-                (RUN_RUNTIME, run["id"], instance_id),
+                (RUN_RUNTIME, run.id, instance_id),
             )
-            self._db.change("UPDATE swarm_runs SET client_pid = NULL, client_start = NULL WHERE id = ?", (run["id"],))
+            self._db.change("UPDATE swarm_runs SET client_pid = NULL, client_start = NULL WHERE id = ?", (run.id,))
         return True
 
     # ---------------------------------------------------------------- upkeep
@@ -140,17 +140,17 @@ class Runs:
             if self._is_abandoned(row):
                 self._db.change(
                     "UPDATE swarm_runs SET state = ?, ended_at = ?, control = NULL, result = ? WHERE id = ?",
-                    (ENDED, self._db.now(), dumps(_abandoned(row)), row["id"]),
+                    (ENDED, self._db.now(), dumps(_abandoned(row)), row.id),
                 )
         before = self._db.now() - KEPT_SECONDS
         old = self._db.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
         for ended in old:
-            folder = os.path.dirname(ended["record"] or "")
-            if os.path.basename(folder) == ended["id"]:  # nothing but a run's own folder
+            folder = os.path.dirname(ended.record or "")
+            if os.path.basename(folder) == ended.id:  # nothing but a run's own folder
                 import shutil
 
                 shutil.rmtree(folder, ignore_errors=True)
-            self._db.change("DELETE FROM swarm_runs WHERE id = ?", (ended["id"],))
+            self._db.change("DELETE FROM swarm_runs WHERE id = ?", (ended.id,))
 
     # --------------------------------------------------------------- innards
 
@@ -169,8 +169,8 @@ class Runs:
         return run
 
     def _is_abandoned(self, row: Run) -> bool:
-        supervisor = (row["supervisor_pid"] or 0, row["supervisor_start"] or "")
-        return gone(row["host"] or "", *supervisor, self._db.here)
+        supervisor = (row.supervisor_pid or 0, row.supervisor_start or "")
+        return gone(row.host or "", *supervisor, self._db.here)
 
 
 def _parsed(text: object) -> dict | None:
@@ -183,8 +183,8 @@ def _parsed(text: object) -> dict | None:
 
 def _abandoned(row: Run) -> dict:
     return {
-        "run_id": row["id"], "harness": row["harness"], "is_error": True, "error_category": "process_crashed",
-        "error_message": ABANDONED, "output": "", "record": row["record"] or "",
+        "run_id": row.id, "harness": row.harness, "is_error": True, "error_category": "process_crashed",
+        "error_message": ABANDONED, "output": "", "record": row.record or "",
     }  # fmt: skip
 
 

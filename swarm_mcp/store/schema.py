@@ -258,10 +258,9 @@ def _part_rivals(database) -> None:
     rival = "EXISTS (SELECT 1 FROM {0} first WHERE first.scope = {0}.scope AND first.rowid < {0}.rowid AND {1})"
     same_file = "first.type = 'lock' AND first.file = context.file"
     same_key = "first.idempotency_key = tasks.idempotency_key"
-    indexes = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()}
-    if "context_lock_idx" not in indexes:
+    if "context_lock_idx" not in {index.name for index in database["context"].indexes}:
         database.execute(f"DELETE FROM context WHERE type = 'lock' AND {rival.format('context', same_file)}")
-    if "tasks_idempotency_key_idx" not in indexes:
+    if "tasks_idempotency_key_idx" not in {index.name for index in database["tasks"].indexes}:
         duplicate = f"idempotency_key IS NOT NULL AND {rival.format('tasks', same_key)}"
         database.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
 

@@ -69,10 +69,10 @@ class SessionTable:
             "SELECT host, terminal_pid, terminal_start FROM swarm_sessions WHERE runtime = ? AND session_id = ?",
             (runtime, session_id),
         )
-        if not row or not row["terminal_pid"]:
+        if not row or not row.terminal_pid:
             return 0, ""
-        terminal = (row["terminal_pid"], row["terminal_start"])
-        return (0, "") if gone(row["host"], *terminal, self._db.here) else terminal
+        terminal = (row.terminal_pid, row.terminal_start)
+        return (0, "") if gone(row.host, *terminal, self._db.here) else terminal
 
     def gone(self) -> list[Session]:
         return [row for row, has_gone in self._with_evidence("", ()) if has_gone]
@@ -87,17 +87,17 @@ class SessionTable:
         """
         found = self._with_evidence("WHERE i.id = ?", (instance_id,))
         row, has_gone = found[0] if found else (Session(), True)
-        if row and row["last_seen"] is not None:
-            has_gone = bool(row["client_pid"]) and not living(row["host"], clients_of(row), self._db.here)
+        if row and row.last_seen is not None:
+            has_gone = bool(row.client_pid) and not living(row.host, clients_of(row), self._db.here)
         if has_gone:
             raise SwarmError(f"instance {instance_id} is no longer registered; register again")
         self._signals.session_alive(instance_id)
         now = self._db.now()
-        if row["last_seen"] == now:
+        if row.last_seen == now:
             return  # said already this second; a session that works fast would pay for it each time
         self._db.change("UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (now, instance_id))
-        if row["last_seen"] is not None and row["lease_seconds"]:
-            lease_until = now + row["lease_seconds"]
+        if row.last_seen is not None and row.lease_seconds:
+            lease_until = now + row.lease_seconds
             values = (now, lease_until, instance_id)
             self._db.change("UPDATE instances SET heartbeat = ?, lease_until = ? WHERE id = ?", values)
 
@@ -122,7 +122,7 @@ class SessionTable:
 
     def reclaim(self, spare: str = "") -> list[Session]:
         """Inside a transaction: remove every session that has gone, bar instance `spare`; their rows."""
-        rows = [row for row in self.gone() if row["id"] != spare]
+        rows = [row for row in self.gone() if row.id != spare]
         for row in rows:
             self._signals.session_gone(row, "reclaimed")
         return rows
@@ -160,5 +160,5 @@ class SessionTable:
 
 def clients_of(session: Record) -> list:
     """Return pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
-    own = (session["client_pid"], session["client_start"])
-    return [*([own] if own[0] else []), *clients_in(session["other_clients"])]
+    own = (session.client_pid, session.client_start)
+    return [*([own] if own[0] else []), *clients_in(session.other_clients)]

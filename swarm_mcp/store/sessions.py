@@ -67,7 +67,7 @@ class Sessions(SessionTable):
         with self._db.writing():
             # A session that is here to register has not gone, however long it was silent.
             known = self.of_session(request.runtime, request.session_id) if request.session_id else None
-            self.reclaim(known["id"] if known else "")
+            self.reclaim(known.id if known else "")
             self._finder.key_foreign_rows(2000)
             if request.session_id:
                 row = self._register_session(request)
@@ -81,10 +81,10 @@ class Sessions(SessionTable):
     def adopt(self, row: Session, instance_id: str) -> Session | None:
         with self._db.writing():
             reserved = self.get(instance_id)
-            place = (row["scope"], row["directory"])
-            if not reserved or (reserved["scope"], reserved["directory"]) != place or self.is_session(instance_id):
+            place = (row.scope, row.directory)
+            if not reserved or (reserved.scope, reserved.directory) != place or self.is_session(instance_id):
                 return None
-            now_ms, old, scope = self._db.now_ms(), row["id"], row["scope"]
+            now_ms, old, scope = self._db.now_ms(), row.id, row.scope
             for sql, values in (
                 ("UPDATE context SET instance_id = ? WHERE instance_id = ? AND type = 'lock'", (instance_id, old)),
                 ("UPDATE messages SET recipient = ? WHERE scope = ? AND recipient = ?", (instance_id, scope, old)),
@@ -97,7 +97,7 @@ class Sessions(SessionTable):
                 (
                     "UPDATE instances SET label = coalesce(label, ?), heartbeat = ?, pid = ?, adopted = 0,"
                     " lease_until = ? WHERE id = ?",
-                    (row["label"], self._db.now(), row["pid"], row["lease_until"], instance_id),
+                    (row.label, self._db.now(), row.pid, row.lease_until, instance_id),
                 ),
             ):
                 self._db.change(sql, values)
@@ -129,22 +129,22 @@ class Sessions(SessionTable):
         with self._db.writing():
             session = self._db.row(
                 "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
-                (row["id"],),
+                (row.id,),
             )
             clients = clients_of(session) if session else []
             # Hooks end every session here; few are of runs, and need the module that knows what those are.
-            of_run = self._db.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row["id"],))
+            of_run = self._db.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row.id,))
             if session and client[0] and (client in clients or not of_run):
-                left = living(session["host"], [other for other in clients if other != client], self._db.here)
+                left = living(session.host, [other for other in clients if other != client], self._db.here)
                 if left:
-                    self._leave_to(row["id"], left)
+                    self._leave_to(row.id, left)
                     return False
             if not of_run:
-                found = self.get(row["id"])
+                found = self.get(row.id)
                 if found:
                     self._signals.session_gone(found, "deregistered")
                 return True
-        return not self._runs().take_back(row["id"]) and self.remove(row["id"])
+        return not self._runs().take_back(row.id) and self.remove(row.id)
 
     def _leave_to(self, instance_id: str, clients: list) -> None:
         """These are the clients of a session from now on."""
@@ -172,30 +172,30 @@ class Sessions(SessionTable):
             (request.runtime, request.session_id),
         )
         run = self._run_of(request)
-        if run and not (known and known["instance_id"] == run["instance_id"]):
+        if run and not (known and known.instance_id == run.instance_id):
             known = self._adopt_run(request, run)
         known = known or self._joined_by_server(request)
-        if known and known["client_pid"] and known["host"] == self._db.here and not request.client[0]:
+        if known and known.client_pid and known.host == self._db.here and not request.client[0]:
             # A hook whose client was killed under it finds no client; the session is still that client's, and over.
-            request.client = (known["client_pid"], known["client_start"])
+            request.client = (known.client_pid, known.client_start)
         if run:
             # The supervisor answers for the instance, whatever becomes of its child.
-            request.client = (run["supervisor_pid"], run["supervisor_start"])
-            given = self.get(run["instance_id"]) or Session()
+            request.client = (run.supervisor_pid, run.supervisor_start)
+            given = self.get(run.instance_id) or Session()
             request.label = bounded(merged(given.get("label") or "", request.label or ""))
         now = self._db.now()
         lease_until = now + request.lease_seconds if request.lease_seconds else None
-        row = self.get(known["instance_id"]) if known else self._reserved(request)
+        row = self.get(known.instance_id) if known else self._reserved(request)
         if row and not known:
             self._db.change(
                 "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = 0,"
                 " lease_until = ? WHERE id = ?",
-                (request.label, now, request.client[0] or os.getpid(), lease_until, row["id"]),
+                (request.label, now, request.client[0] or os.getpid(), lease_until, row.id),
             )
-            instance_id = row["id"]
+            instance_id = row.id
             events.registered(self._db, self.get(instance_id) or Session(), adopted=True)
         elif row:
-            if row["scope"] != request.scope:
+            if row.scope != request.scope:
                 self._move(row, request, known)
             # adopted stays 0 with a lease: implementations that know only heartbeats would reclaim
             # a quiet session after a minute otherwise.
@@ -204,12 +204,12 @@ class Sessions(SessionTable):
                 " lease_until = ?, adopted = 0, pid = ? WHERE id = ?",
                 (
                     request.label, request.directory, git_root(request.directory), request.file_root, request.scope,
-                    now, lease_until, request.client[0] or row["pid"], row["id"],
+                    now, lease_until, request.client[0] or row.pid, row.id,
                 ),
             )  # fmt: skip
-            instance_id = row["id"]
+            instance_id = row.id
         else:
-            instance_id = known["instance_id"] if known else self._free_id(request)
+            instance_id = known.instance_id if known else self._free_id(request)
             self._insert(request, instance_id, now, adopted=0, lease_until=lease_until)
         self._signals.session_alive(instance_id)
         pid, started = request.client
@@ -244,7 +244,7 @@ class Sessions(SessionTable):
             return None
         self._db.change(
             "UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?",
-            (request.runtime, request.session_id, rows[0]["instance_id"]),
+            (request.runtime, request.session_id, rows[0].instance_id),
         )
         return rows[0]
 
@@ -254,24 +254,24 @@ class Sessions(SessionTable):
             return None
         return self._runs().admit(request.preassigned_id, request.client)
 
-    def _adopt_run(self, request: Registration, run: dict) -> Record | None:
+    def _adopt_run(self, request: Registration, run: Run) -> Record | None:
         """Return the run's registration, from now on in the name of the session that its child has reported."""
-        values = (request.runtime, request.session_id, run["instance_id"])
+        values = (request.runtime, request.session_id, run.instance_id)
         self._db.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
         if not self._db.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
             return None
-        client = {"client_pid": run["supervisor_pid"], "client_start": run["supervisor_start"], "other_clients": None}
-        return Record(instance_id=run["instance_id"], host=run["host"], **client)
+        client = {"client_pid": run.supervisor_pid, "client_start": run.supervisor_start, "other_clients": None}
+        return Record(instance_id=run.instance_id, host=run.host, **client)
 
     def _others(self, known: Record | None, client: tuple[int, str]) -> list:
         """Return the clients beside `client` that have a session open which is `known` already.
 
         Of clients that cannot be looked at from here, the one that spoke last is the session's.
         """
-        if not known or known["host"] != self._db.here:
+        if not known or known.host != self._db.here:
             return []
         others = [other for other in clients_of(known) if other != client and other[1]]
-        return living(known["host"], others, self._db.here)
+        return living(known.host, others, self._db.here)
 
     def _move(self, row: Session, request: Registration, known: Record | None) -> None:
         """Session `row` works in another scope from now on. Its unread mail comes along.
@@ -281,9 +281,9 @@ class Sessions(SessionTable):
         """
         self._db.change(
             "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
-            (request.scope, row["scope"], row["id"]),
+            (request.scope, row.scope, row.id),
         )
-        same = known is not None and known["host"] == self._db.here and request.client in clients_of(known)
+        same = known is not None and known.host == self._db.here and request.client in clients_of(known)
         if same or self._others(known, request.client):
             return
         self._signals.session_moved(row)
@@ -291,7 +291,7 @@ class Sessions(SessionTable):
     def _reserved(self, request: Registration) -> Session | None:
         """Return the row that is waiting for this session, if it is nobody's yet."""
         row = self._adoptable(request) if request.preassigned_id or request.adopt_id else None
-        return None if row and self.is_session(row["id"]) else row
+        return None if row and self.is_session(row.id) else row
 
     def _free_id(self, request: Registration) -> str:
         """Return the id reserved for this session, or a new one where that is taken."""
@@ -303,18 +303,18 @@ class Sessions(SessionTable):
         now = self._db.now()
         lease_until = now + request.lease_seconds if request.lease_seconds > 0 else None
         before = self._adoptable(request)
-        if before and self.is_session(before["id"]):
+        if before and self.is_session(before.id):
             # Of hooks, and named by its own id: a sign of life, and its lease stays what they made it.
-            label = request.label or before["label"]
-            self._db.change("UPDATE instances SET label = ? WHERE id = ?", (label, before["id"]))
-            self.require(before["id"])
+            label = request.label or before.label
+            self._db.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
+            self.require(before.id)
         elif before:
             self._db.change(
                 "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = ?,"
                 " lease_until = ? WHERE id = ?",
-                (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, before["id"]),
+                (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, before.id),
             )
-        instance_id = before["id"] if before else self._free_id(request)
+        instance_id = before.id if before else self._free_id(request)
         if before is None:
             self._insert(request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
         row = self.get(instance_id) or Session()
@@ -328,7 +328,7 @@ class Sessions(SessionTable):
             return self.get(request.preassigned_id)
         if request.adopt_id:
             row = self.get(request.adopt_id)
-            same = row and (row["scope"], row["directory"]) == (request.scope, request.directory)
+            same = row and (row.scope, row.directory) == (request.scope, request.directory)
             return row if same else None
         if token(request.label or "", "session"):
             # The contract's rule for callers without a session id: the same whole label is the same session.
@@ -342,7 +342,7 @@ class Sessions(SessionTable):
 
     def _settle_plan(self, row: Session, before: Session | None) -> None:
         # Most sessions never plan, and need not load what planning is.
-        if "role:planner" in f"{row['label']} {before['label'] if before else ''}":
+        if "role:planner" in f"{row.label} {before.label if before else ''}":
             self._signals.session_settled(row, before)
 
     def _insert(self, request: Registration, instance_id: str, now: int, adopted: int, lease_until: int | None) -> None:

@@ -39,15 +39,15 @@ class SpawnLocks:
 
     def take(self, instance: Session, name: str, task_id: str, worker_id: str) -> Lock | None:
         with self._db.writing():
-            self._sessions.require(instance["id"])
-            held = self.holder(instance["scope"], name)
+            self._sessions.require(instance.id)
+            held = self.holder(instance.scope, name)
             if held and not self.is_void(held):
                 return None
-            self._delete(instance["scope"], name, "spawn_void")
+            self._delete(instance.scope, name, "spawn_void")
             row = {
                 "id": new_id(),
-                "scope": instance["scope"],
-                "instance_id": instance["id"],
+                "scope": instance.scope,
+                "instance_id": instance.id,
                 "file": name,
                 "task_id": task_id,
             }
@@ -59,24 +59,24 @@ class SpawnLocks:
                 (row["id"], row["scope"], row["instance_id"], name, row["content"], task_id, self._db.now()),
             )
             payload = {"id": row["id"], "content": row["content"]}
-            events.add(self._db, row["scope"], "context.lock_acquired", instance["id"], name, payload)
+            events.add(self._db, row["scope"], "context.lock_acquired", instance.id, name, payload)
             return Lock(row)
 
     def started(self, row: Lock, facts: dict) -> None:
         with self._db.writing():
-            self._db.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row["id"]))
+            self._db.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row.id))
 
     def release(self, row: Lock, reason: str) -> None:
         with self._db.writing():
             self._release(row, reason)
 
     def _release(self, row: Lock, reason: str) -> None:
-        if self._db.change("DELETE FROM context WHERE id = ?", (row["id"],)):
-            payload = {"released": 1, "reason": reason, "task_id": row["task_id"]}
-            events.add(self._db, row["scope"], "context.lock_released", row["instance_id"], row["file"], payload)
+        if self._db.change("DELETE FROM context WHERE id = ?", (row.id,)):
+            payload = {"released": 1, "reason": reason, "task_id": row.task_id}
+            events.add(self._db, row.scope, "context.lock_released", row.instance_id, row.file, payload)
 
     def holder(self, scope: str, name: str) -> Lock | None:
-        return next((row for row in self._finder.on(name) if row["scope"] == scope), None)
+        return next((row for row in self._finder.on(name) if row.scope == scope), None)
 
     def worker_of(self, row: Lock) -> Session | None:
         reserved = reserved_in(row)
@@ -84,8 +84,8 @@ class SpawnLocks:
 
     def is_void(self, row: Lock) -> bool:
         """Tell whether the spawn under a lock is provably over without a worker."""
-        task = self._db.row("SELECT status FROM tasks WHERE id = ?", (row["task_id"],))
-        if task is None or task["status"] in TERMINAL:
+        task = self._db.row("SELECT status FROM tasks WHERE id = ?", (row.task_id,))
+        if task is None or task.status in TERMINAL:
             return True
         note = _read(row)
         if self.worker_of(row):
@@ -97,11 +97,11 @@ class SpawnLocks:
         command = note.get("ui_command_id")
         if isinstance(command, int):
             found = self._db.row("SELECT status FROM ui_commands WHERE id = ?", (command,))
-            if found is None or found["status"] == "failed":
+            if found is None or found.status == "failed":
                 return True
-            if found["status"] != "done":
+            if found.status != "done":
                 return False  # the queue's reader may yet come
-        return note.get("stage") == STARTED and self._db.now() - row["created_at"] > ARRIVAL_SECONDS
+        return note.get("stage") == STARTED and self._db.now() - row.created_at > ARRIVAL_SECONDS
 
     def _delete(self, scope: str, name: str, reason: str) -> None:
         for row in self._db.rows(
@@ -137,7 +137,7 @@ def _note(stage: str, facts: dict) -> str:
 
 def _read(row: Lock) -> dict:
     try:
-        value = loads(row["content"])
+        value = loads(row.content)
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {}

@@ -105,7 +105,7 @@ class Store:
 
     def journal(self) -> str:
         """Return how commits are kept safe: ``wal``, or another journal mode of the file."""
-        return str(self.database.rows("PRAGMA journal_mode")[0]["journal_mode"]).lower()
+        return str(self.database.rows("PRAGMA journal_mode")[0].journal_mode).lower()
 
     def as_hooks_read_it(self) -> StoreReader:
         from swarm_hook_core.lookup.sqlite import StoreReader

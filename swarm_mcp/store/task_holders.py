@@ -59,7 +59,7 @@ _AT_ONCE = 100
 def claim(parts: TaskParts, instance: Session, task_id: str, ignore_unread: bool = False) -> dict:
     """Begin a task: ``{task, prior_status}``. Raises Refused, and says which unread messages come first."""
     with parts.db.writing():
-        parts.sessions.require(instance["id"])
+        parts.sessions.require(instance.id)
         task = rows.seen(parts.db, instance, task_id)
         if task is None:
             raise Refused("Task not found")
@@ -88,9 +88,9 @@ def claim_next(
                 continue
             raise Refused("No claimable task found")
         with parts.db.writing():
-            parts.sessions.require(instance["id"])
-            task = rows.get(parts.db, instance["scope"], found[0]["id"])
-            if task and (task["status"], task["assignee"]) == (found[0]["status"], found[0]["assignee"]):
+            parts.sessions.require(instance.id)
+            task = rows.get(parts.db, instance.scope, found[0].id)
+            if task and (task.status, task.assignee) == (found[0].status, found[0].assignee):
                 return _begin(parts, instance, task, ignore_unread, {"claim_next": True})
         # Somebody was faster: with every round another session has got on.
 
@@ -98,11 +98,11 @@ def claim_next(
 def reserve(parts: TaskParts, task_id: str, worker: Session) -> Task:
     """Keep an open task for a worker that a dispatch has found or started; the task. Raises Refused."""
     with parts.db.writing():
-        task = rows.get(parts.db, worker["scope"], task_id)
+        task = rows.get(parts.db, worker.scope, task_id)
         if task is None:
             raise Refused("Task not found")
-        payload = {"prior_status": task["status"], "status": states.CLAIMED}
-        return states.move(parts, task, states.CLAIMED, "reserve", worker["id"], payload, assignee=worker["id"])
+        payload = {"prior_status": task.status, "status": states.CLAIMED}
+        return states.move(parts, task, states.CLAIMED, "reserve", worker.id, payload, assignee=worker.id)
 
 
 def claimable(parts: TaskParts, instance: Session, limit: int) -> list[Task]:
@@ -128,7 +128,7 @@ class _Wanted:
         more, values = self.narrow, self.values
         if self.types:
             more, values = f" AND type IN {rows.AMONG}{more}", (states.as_json(self.types), *values)
-        own = (self.instance["scope"], self.instance["id"], *values, limit)
+        own = (self.instance.scope, self.instance.id, *values, limit)
         found = rows.find(self.parts.db, MINE.format(more=more), own)
         return found + self._queued(limit - len(found)) if len(found) < limit else found
 
@@ -137,13 +137,13 @@ class _Wanted:
         if self.strangers:
             more, values = f" AND requester NOT IN {rows.AMONG}{more}", (states.as_json(self.strangers), *values)
         if not self.types:
-            return rows.find(self.parts.db, QUEUE.format(more=more), (self.instance["scope"], *values, limit))
+            return rows.find(self.parts.db, QUEUE.format(more=more), (self.instance.scope, *values, limit))
         # Each type in a walk of its own: only then is there an index that has nothing else on the way.
         one = f"SELECT id FROM tasks WHERE {QUEUE.format(more=f' AND type = ?{more}')}"
         heads = [
-            row["id"]
+            row.id
             for kind in self.types
-            for row in self.parts.db.rows(one, (self.instance["scope"], kind, *values, limit))
+            for row in self.parts.db.rows(one, (self.instance.scope, kind, *values, limit))
         ]
         first = f"id IN {rows.AMONG} ORDER BY {rows.ORDER} LIMIT ?"
         return rows.find(self.parts.db, first, (states.as_json(heads), limit))
@@ -151,15 +151,15 @@ class _Wanted:
 
 def _begin(parts: TaskParts, instance: Session, task: Task, ignore_unread: bool, more: dict) -> dict:
     if not ignore_unread:
-        _refuse_while_unread(parts, instance, task["id"])
-    payload = {"prior_status": task["status"], "status": states.IN_PROGRESS, **more}
-    begun = states.move(parts, task, states.IN_PROGRESS, "claim", instance["id"], payload, assignee=instance["id"])
-    return {"task": begun, "prior_status": task["status"]}
+        _refuse_while_unread(parts, instance, task.id)
+    payload = {"prior_status": task.status, "status": states.IN_PROGRESS, **more}
+    begun = states.move(parts, task, states.IN_PROGRESS, "claim", instance.id, payload, assignee=instance.id)
+    return {"task": begun, "prior_status": task.status}
 
 
 def _refuse_unless_possible(parts: TaskParts, task: Task, instance: Session) -> None:
-    why = states.refusal(task, states.IN_PROGRESS, "claim", instance["id"])
-    if not why and task["assignee"] not in (None, instance["id"]) and parts.sessions.live(task["assignee"]):
+    why = states.refusal(task, states.IN_PROGRESS, "claim", instance.id)
+    if not why and task.assignee not in (None, instance.id) and parts.sessions.live(task.assignee):
         why = "Task is assigned to another session"
     if why:
         raise Refused(why)
@@ -171,46 +171,46 @@ def _refuse_while_unread(parts: TaskParts, instance: Session, task_id: str) -> N
     The notice that one has been given this very task is no reason to wait.
     """
     glance = parts.messages.peek(instance, INBOX_GLANCE)
-    if all(is_about(message["content"], task_id) for message in glance):
+    if all(is_about(message.content, task_id) for message in glance):
         return
     latest = (
         parts.db.row(
             "SELECT id, sender FROM messages WHERE scope = ? AND recipient = ? AND read = 0 ORDER BY id DESC LIMIT 1",
-            (instance["scope"], instance["id"]),
+            (instance.scope, instance.id),
         )
         or glance[-1]
     )
     count = parts.messages.unread_count(instance)
     raise Refused(
-        f"Read your mail first: {count} unread message{'s' if count != 1 else ''}, the latest #{latest['id']} from"
-        f" {latest['sender']}. Call poll_messages (or bootstrap), then claim again; ignore_unread_messages skips this.",
+        f"Read your mail first: {count} unread message{'s' if count != 1 else ''}, the latest #{latest.id} from"
+        f" {latest.sender}. Call poll_messages (or bootstrap), then claim again; ignore_unread_messages skips this.",
         unread_message_count=count,
-        latest_message_id=latest["id"],
-        latest_message_sender=latest["sender"],
+        latest_message_id=latest.id,
+        latest_message_sender=latest.sender,
     )
 
 
 def _without_dead_holder(parts: TaskParts, task: Task) -> Task:
     """Return `task`, open again where the session that has it is gone and nobody has noticed yet, or there is none."""
-    holder = task["assignee"]
-    if task["status"] not in (states.CLAIMED, states.IN_PROGRESS) or (holder and parts.sessions.live(holder)):
+    holder = task.assignee
+    if task.status not in (states.CLAIMED, states.IN_PROGRESS) or (holder and parts.sessions.live(holder)):
         return task
     row = parts.sessions.get(holder) if holder else None
     if row is None:
         return release(parts, task)
     parts.signals.session_gone(row, "reclaimed")
-    return rows.get(parts.db, task["scope"], task["id"]) or task
+    return rows.get(parts.db, task.scope, task.id) or task
 
 
 def _reopen(parts: TaskParts, instance: Session) -> bool:
     """Make tasks of this scope claimable that nobody has any more; whether there were any."""
-    if not _dead_holders(parts, instance) and not abandoned(parts, instance["scope"]):
+    if not _dead_holders(parts, instance) and not abandoned(parts, instance.scope):
         return False
     with parts.db.writing():
-        parts.sessions.require(instance["id"])
+        parts.sessions.require(instance.id)
         for row in _dead_holders(parts, instance):
             parts.signals.session_gone(row, "reclaimed")
-        for task in abandoned(parts, instance["scope"]):
+        for task in abandoned(parts, instance.scope):
             release(parts, task)
     return True
 
@@ -222,7 +222,7 @@ def _dead_holders(parts: TaskParts, instance: Session) -> list[Session]:
         for row in parts.sessions.gone()
         if parts.db.row(
             "SELECT 1 FROM tasks WHERE scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress')",
-            (instance["scope"], row["id"]),
+            (instance.scope, row.id),
         )
     ]
 
@@ -238,17 +238,17 @@ def leave(parts: TaskParts, row: Session, reason: str) -> None:
     """
     released = []
     for place in parts.db.rows(_SCOPES):
-        released += [release(parts, task) for task in _held(parts, place["scope"], row["id"])]
-        _unassign(parts, place["scope"], row["id"])
+        released += [release(parts, task) for task in _held(parts, place.scope, row.id)]
+        _unassign(parts, place.scope, row.id)
     if released and reason == "reclaimed":
         _tell(parts, row, released)
 
 
 def vacate(parts: TaskParts, row: Session) -> None:
     """Inside a transaction: instance `row` goes to work in another scope, and leaves its tasks of this one behind."""
-    for task in _held(parts, row["scope"], row["id"]):
+    for task in _held(parts, row.scope, row.id):
         release(parts, task)
-    _unassign(parts, row["scope"], row["id"])
+    _unassign(parts, row.scope, row.id)
 
 
 def release(parts: TaskParts, task: Task) -> Task:
@@ -256,7 +256,7 @@ def release(parts: TaskParts, task: Task) -> Task:
 
     How far it came is still worth knowing; that its session was stuck, and when it meant to report, is not.
     """
-    payload = {"status": states.OPEN, "prior_status": task["status"], "result": None, "reason": "assignee_gone"}
+    payload = {"status": states.OPEN, "prior_status": task.status, "result": None, "reason": "assignee_gone"}
     over = {"assignee": None, "blocked_reason": None, "expected_next_update_at": None}
     return states.move(parts, task, states.OPEN, "release", "system", payload, **over)
 
@@ -266,7 +266,7 @@ def abandoned(parts: TaskParts, scope: str) -> list[Task]:
     found = _held(parts, scope, None)
     for ghost in parts.db.rows(_GHOSTS, (scope,)):
         if len(found) < _AT_ONCE:
-            found += _held(parts, scope, ghost["id"])
+            found += _held(parts, scope, ghost.id)
     return found[:_AT_ONCE]
 
 
@@ -285,29 +285,27 @@ def _unassign(parts: TaskParts, scope: str, instance_id: str) -> None:
     for task in waiting:
         parts.db.change(
             "UPDATE tasks SET assignee = NULL, updated_at = ?, changed_at = ? WHERE id = ?",
-            (parts.db.now(), states.stamp(parts, scope), task["id"]),
+            (parts.db.now(), states.stamp(parts, scope), task.id),
         )
 
 
 def _tell(parts: TaskParts, row: Session, released: list[Task]) -> None:
     """One message to each session that is still there and may know of the one that has gone."""
     peers = [
-        peer["id"]
-        for peer in parts.sessions.in_scope(row["scope"])
-        if peer["id"] != row["id"] and may_meet(row["label"], peer["label"])
+        peer.id for peer in parts.sessions.in_scope(row.scope) if peer.id != row.id and may_meet(row.label, peer.label)
     ]
     if not peers:
         return
-    named = [f"{quoted(task['title'])} (task_id: {task['id']})" for task in released[:_NAMED_LIMIT]]
+    named = [f"{quoted(task.title)} (task_id: {task.id})" for task in released[:_NAMED_LIMIT]]
     if len(released) > _NAMED_LIMIT:
         named.append(f"{len(released) - _NAMED_LIMIT} more")
-    who = label(row["label"] or row["id"])
+    who = label(row.label or row.id)
     content = f"[auto] Session {who} has gone. Open again: {', '.join(named)}. claim_task takes one over."
     for peer in peers:
         parts.db.change(
             "INSERT INTO messages (scope, sender, recipient, content, created_at) VALUES (?, 'system', ?, ?, ?)",
-            (row["scope"], peer, content, parts.db.now()),
+            (row.scope, peer, content, parts.db.now()),
         )
     payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
     payload.update(reason="instance_stale_reclaimed", released_tasks=len(released))
-    events.add(parts.db, row["scope"], "message.broadcast", "system", None, payload)
+    events.add(parts.db, row.scope, "message.broadcast", "system", None, payload)

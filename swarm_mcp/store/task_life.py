@@ -109,15 +109,15 @@ class TaskParts(NamedTuple):
 
 def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
     """Return why `actor` (an instance id, None for the store itself) may not do that; empty where it may."""
-    status = task["status"]
+    status = task.status
     who = _WHO.get((status, target, how))
     if who is None:
         return _impossible(task, target, how)
-    if who == ASSIGNEE and task["assignee"] != actor:
+    if who == ASSIGNEE and task.assignee != actor:
         if how == "claim":
             return "Task is assigned to another session"
         return f"Only the assignee can mark this task {target}"
-    if who == PARTY and actor not in (task["requester"], task["assignee"]):
+    if who == PARTY and actor not in (task.requester, task.assignee):
         return "Only the requester or the assignee can cancel this task"
     return ""
 
@@ -144,15 +144,15 @@ def move(parts: TaskParts, task: Task, target: str, how: str, actor: str | None,
     changed = {"status": target, **columns}
     if target in TERMINAL:
         changed.update(dict.fromkeys(_PROGRESS))
-    changed.update(updated_at=parts.db.now(), changed_at=stamp(parts, task["scope"]))
+    changed.update(updated_at=parts.db.now(), changed_at=stamp(parts, task.scope))
     moved = parts.db.change(
         f"UPDATE tasks SET {', '.join(f'{name} = ?' for name in changed)}"
         " WHERE id = ? AND status = ? AND assignee IS ?",
-        (*changed.values(), task["id"], task["status"], task["assignee"]),
+        (*changed.values(), task.id, task.status, task.assignee),
     )
     if moved != 1:  # read before this transaction began
         raise Refused("Task was changed by another session just now; look at it again")
-    events.add(parts.db, task["scope"], _EVENTS[how], actor, task["id"], payload)
+    events.add(parts.db, task.scope, _EVENTS[how], actor, task.id, payload)
     return task.replace(**changed)
 
 
@@ -174,13 +174,13 @@ def as_json(texts: list[str]) -> str:
 
 
 def _impossible(task: Task, target: str, how: str) -> str:
-    status = task["status"]
+    status = task.status
     if how == "approve":
         return f"Task is {status}, not approval_required"
     if status in TERMINAL or status == target:
         return f"Task is already {status}"
     if status == BLOCKED:
-        waits = ", ".join(task["depends_on"] or ())
+        waits = ", ".join(task.depends_on or ())
         return f"Task is blocked: it waits for {waits or 'other tasks'}"
     if status == APPROVAL_REQUIRED:
         return "Task waits for approval: approve_task"
@@ -194,7 +194,7 @@ def _impossible(task: Task, target: str, how: str) -> str:
 
 def keys_of(task: Task) -> list[str]:
     """Return by what names its declared files may be locked. Asks the file system, which may be slow."""
-    return [key_of(file) for file in task["files"] or ()]
+    return [key_of(file) for file in task.files or ()]
 
 
 def release_locks(parts: TaskParts, task: Task, keys: list[str] | None = None) -> None:
@@ -202,19 +202,19 @@ def release_locks(parts: TaskParts, task: Task, keys: list[str] | None = None) -
 
     `keys` as `keys_of` gives them; without them they are found here, where such a lock may be.
     """
-    if not task["assignee"]:
+    if not task.assignee:
         return
     held = "FROM context WHERE type = 'lock' AND instance_id = ?"
     if keys is None:
-        untagged = parts.db.row(f"SELECT 1 {held} AND task_id IS NULL LIMIT 1", (task["assignee"],))
+        untagged = parts.db.row(f"SELECT 1 {held} AND task_id IS NULL LIMIT 1", (task.assignee,))
         keys = keys_of(task) if untagged else []
     found = parts.db.rows(
         f"SELECT id, instance_id, scope, file, path_key, task_id {held}"
         f" AND (task_id = ? OR task_id IS NULL AND (file IN {rows.AMONG} OR path_key IN {rows.AMONG}))",
-        (task["assignee"], task["id"], as_json(task["files"] or []), as_json(keys)),
+        (task.assignee, task.id, as_json(task.files or []), as_json(keys)),
         Lock,
     )
-    parts.locks.drop(found, "task_terminal", task_id=task["id"])
+    parts.locks.drop(found, "task_terminal", task_id=task.id)
 
 
 # ----------------------------------------------------- dependencies
@@ -248,7 +248,7 @@ class Dependencies(NamedTuple):
 def statuses(parts: TaskParts, ids: list[str]) -> dict[str, str]:
     """Return the status by id of those tasks that are there."""
     found = parts.db.rows(f"SELECT id, status FROM tasks WHERE id IN {rows.AMONG}", (as_json(ids),))
-    return {row["id"]: row["status"] for row in found}
+    return {row.id: row.status for row in found}
 
 
 def dependencies_of(parts: TaskParts, task: dict) -> Dependencies:
@@ -274,8 +274,8 @@ def because_of(cause: Dependencies) -> str:
 
 def settle(parts: TaskParts, ended: Task) -> list[Task]:
     """Inside a transaction: what the end of a task means for those that wait for it; those that may begin now."""
-    if ended["status"] == DONE:
-        return _resume(parts, _dependents(parts, ended), ended["id"])
+    if ended.status == DONE:
+        return _resume(parts, _dependents(parts, ended), ended.id)
     cancel_dependents(parts, ended)
     return []
 
@@ -284,13 +284,13 @@ def cancel_dependents(parts: TaskParts, ended: Task) -> None:
     """Inside a transaction: cancel whatever depends on a task that came to nothing, however far down."""
     if not _dependents(parts, ended):  # which is found far sooner
         return
-    reached = [row["id"] for row in parts.db.rows(_REACHED, (ended["scope"], ended["id"]))]
-    tasks = {task["id"]: task for task in rows.find(parts.db, f"id IN {rows.AMONG}", (as_json(reached),))}
-    over = {ended["id"]: ended["status"]}
+    reached = [row.id for row in parts.db.rows(_REACHED, (ended.scope, ended.id))]
+    tasks = {task.id: task for task in rows.find(parts.db, f"id IN {rows.AMONG}", (as_json(reached),))}
+    over = {ended.id: ended.status}
     for task_id in reached[1:]:  # each behind the one by which it was reached
-        cause = next((one for one in tasks[task_id]["depends_on"] or () if one in over), "")
+        cause = next((one for one in tasks[task_id].depends_on or () if one in over), "")
         if cause:  # else it is no list that another program left there
-            over[task_id] = _cancel(parts, tasks[task_id], Dependencies(False, cause, over[cause]))["status"]
+            over[task_id] = _cancel(parts, tasks[task_id], Dependencies(False, cause, over[cause])).status
 
 
 def settle_vanished(parts: TaskParts, scope: str | None) -> list[Task]:
@@ -311,12 +311,12 @@ def settle_vanished(parts: TaskParts, scope: str | None) -> list[Task]:
 
 def _dependents(parts: TaskParts, task: Task) -> list[Task]:
     # Most lists are told apart by a look for the bare id; one that JSON may spell otherwise is in every text.
-    plain = task["id"] if task["id"].replace("-", "").isalnum() and task["id"].isascii() else ""
+    plain = task.id if task.id.replace("-", "").isalnum() and task.id.isascii() else ""
     return rows.find(
         parts.db,
         f"scope = ? AND {_WAITING} AND instr(depends_on, ?)"
         f" AND EXISTS (SELECT 1 FROM {_NAMES} needed WHERE needed.value = ?) AND {rows.SOUND} ORDER BY {rows.ORDER}",
-        (task["scope"], plain, task["id"]),
+        (task.scope, plain, task.id),
     )
 
 
@@ -326,13 +326,13 @@ def _resume(parts: TaskParts, tasks: list[Task], trigger: str) -> list[Task]:
         now = dependencies_of(parts, task)
         if now.failed:
             # Another program let it fail and left its dependents alone; or it was cancelled just above.
-            found = rows.get(parts.db, task["scope"], task["id"])
+            found = rows.get(parts.db, task.scope, task.id)
             if found and found.status not in TERMINAL:
                 cancel_dependents(parts, _cancel(parts, task, now))
-        elif now.met and task["status"] == BLOCKED:
+        elif now.met and task.status == BLOCKED:
             target = ready_status(task)
-            payload = {"trigger": trigger or now.gone or (task["depends_on"] or [""])[-1], "status": target}
-            payload["prior_status"] = task["status"]
+            payload = {"trigger": trigger or now.gone or (task.depends_on or [""])[-1], "status": target}
+            payload["prior_status"] = task.status
             resumed.append(move(parts, task, target, "unblock", SYSTEM, payload))
     return resumed
 
@@ -340,7 +340,7 @@ def _resume(parts: TaskParts, tasks: list[Task], trigger: str) -> list[Task]:
 def _cancel(parts: TaskParts, task: Task, cause: Dependencies) -> Task:
     result = because_of(cause)
     payload = {"trigger": cause.failed, "reason": "dependency_failed", "result": result}
-    payload.update(prior_status=task["status"], dependency_status=cause.status)
+    payload.update(prior_status=task.status, dependency_status=cause.status)
     moved = move(parts, task, CANCELLED, "cascade", SYSTEM, payload, result=result)
     release_locks(parts, moved)
     return moved

@@ -32,7 +32,7 @@ AMONG = "(SELECT value FROM json_each(?))"
 
 def find(db: Database, condition: str, values: tuple | list) -> list[Task]:
     """Return tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
-    return [parsed(row) for row in db.rows(f"{SELECT} WHERE {condition}", values) if row["id"] is not None]
+    return [parsed(row) for row in db.rows(f"{SELECT} WHERE {condition}", values) if row.id is not None]
 
 
 def get(db: Database, scope: str, task_id: str) -> Task | None:
@@ -48,9 +48,9 @@ def seen(db: Database, viewer: Session, task_id: str) -> Task | None:
     """
     found = find(db, "id = ?", (task_id,))
     task = found[0] if found else None
-    if task is None or viewer["id"] in (task["requester"], task["assignee"]):
+    if task is None or viewer.id in (task.requester, task.assignee):
         return task
-    return task if task["scope"] == viewer["scope"] and Sight(db, viewer).sees(task) else None
+    return task if task.scope == viewer.scope and Sight(db, viewer).sees(task) else None
 
 
 def parsed(row: dict) -> Task:
@@ -76,11 +76,9 @@ class Sight:
 
     def __init__(self, db: Database, viewer: Session):
         rows = db.rows("SELECT id, label FROM instances")
-        self._viewer = viewer["id"]
-        self._registered = {row["id"] for row in rows}
-        self.strangers = {
-            row["id"] for row in rows if row["id"] != viewer["id"] and not may_meet(viewer["label"], row["label"])
-        }
+        self._viewer = viewer.id
+        self._registered = {row.id for row in rows}
+        self.strangers = {row.id for row in rows if row.id != viewer.id and not may_meet(viewer.label, row.label)}
 
     def sees(self, task: dict) -> bool:
         """Tell whether the session may know of `task`."""
@@ -114,8 +112,8 @@ class TaskReader:
     def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
         grouped: dict = {status: [] for status in states.STATUSES}
         for task in self.listed(viewer):
-            if task["status"] in grouped:
-                grouped[task["status"]].append(task)
+            if task.status in grouped:
+                grouped[task.status].append(task)
         counts = {status: len(grouped[status]) for status in states.TERMINAL}
         for status in states.TERMINAL:
             if not include_terminal and terminal_limit <= 0:
@@ -131,17 +129,17 @@ class TaskReader:
         known = self._counted(viewer, sight)
         grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
         for task in self._changed(viewer, changed_after):
-            if task["status"] in grouped and sight.sees(task):
-                grouped[task["status"]].append(task)
+            if task.status in grouped and sight.sees(task):
+                grouped[task.status].append(task)
         for status, tasks in grouped.items():
-            there = {task["id"] for task in tasks}
+            there = {task.id for task in tasks}
             for task in self._first(viewer, status, known[status]) if known[status] > len(tasks) else ():
-                if task["id"] not in there and sight.sees(task):
+                if task.id not in there and sight.sees(task):
                     tasks.append(task)
             if status in states.TERMINAL:
-                tasks.sort(key=lambda task: task["changed_at"], reverse=True)
+                tasks.sort(key=lambda task: task.changed_at, reverse=True)
             else:
-                tasks.sort(key=lambda task: (-task["priority"], task["created_at"], task["id"]))
+                tasks.sort(key=lambda task: (-task.priority, task.created_at, task.id))
         left = {status: known[status] - len(tasks) for status, tasks in grouped.items() if known[status] > len(tasks)}
         ended = {status: known[status] for status in states.TERMINAL}
         return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
@@ -149,14 +147,14 @@ class TaskReader:
     def unfinished_of(self, session: Session) -> list[Task]:
         ended = ", ".join(f"'{status}'" for status in states.TERMINAL)
         condition = f"scope = ? AND assignee = ? AND status NOT IN ({ended}) ORDER BY {ORDER}"
-        return find(self._db, condition, (session["scope"], session["id"]))
+        return find(self._db, condition, (session.scope, session.id))
 
     def at_work_beside(self, session: Session, limit: int) -> list[Task]:
         tasks = find(
             self._db,
             "scope = ? AND status IN ('claimed', 'in_progress') AND assignee IS NOT NULL AND assignee <> ?"
             f" ORDER BY {ORDER} LIMIT 200",
-            (session["scope"], session["id"]),
+            (session.scope, session.id),
         )
         sight = Sight(self._db, session)
         return [task for task in tasks if sight.sees(task)][:limit]
@@ -166,7 +164,7 @@ class TaskReader:
     def _listed(
         self, order: str, viewer: Session, status: str = "", assignee: str = "", requester: str = ""
     ) -> list[Task]:
-        condition, values = "scope = ?", [viewer["scope"]]
+        condition, values = "scope = ?", [viewer.scope]
         for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
             if wanted:
                 condition += f" AND {column} = ?"
@@ -179,12 +177,12 @@ class TaskReader:
         whose = "requester, assignee" if sight.strangers else "'' AS requester, '' AS assignee"
         groups = "status, requester, assignee" if sight.strangers else "status"
         groups_of = self._db.rows(
-            f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer["scope"],)
+            f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer.scope,)
         )
         found = dict.fromkeys(states.STATUSES, 0)
         for row in groups_of:
-            if row["status"] in found and sight.sees(row):
-                found[row["status"]] += row["n"]
+            if row.status in found and sight.sees(row):
+                found[row.status] += row.n
         return found
 
     def _changed(self, viewer: Session, after: int | None) -> list[Task]:
@@ -192,13 +190,13 @@ class TaskReader:
             return []
         # The same millisecond again: what it held then may have been seen without what came last in it.
         condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
-        return find(self._db, condition, (viewer["scope"], after))
+        return find(self._db, condition, (viewer.scope, after))
 
     def _first(self, viewer: Session, status: str, count: int) -> list[Task]:
         # As a literal, so that the index on open tasks alone serves too. It is one of our own words.
         condition = f"scope = ? AND status = '{status}'"
         if status not in states.TERMINAL:
-            return find(self._db, f"{condition} ORDER BY {ORDER} LIMIT {SHOWN}", (viewer["scope"],))
+            return find(self._db, f"{condition} ORDER BY {ORDER} LIMIT {SHOWN}", (viewer.scope,))
         if count > MANY:
             condition = f"scope = ? AND +status = '{status}'"  # through the index on changed_at
-        return find(self._db, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer["scope"],))
+        return find(self._db, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer.scope,))

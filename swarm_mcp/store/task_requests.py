@@ -57,7 +57,7 @@ def request(parts: TaskParts, requester: Session, spec: dict, notify: bool = Tru
         # Files are resolved outside of the transaction, which asks the file system, and only where there is need.
         task = None if _is_taken(parts, requester, spec) else _composed(requester, spec)
         with parts.db.writing():
-            parts.sessions.require(requester["id"])
+            parts.sessions.require(requester.id)
             sight = rows.Sight(parts.db, requester)
             known = _existing(parts, requester, spec, sight)
             if known:
@@ -100,7 +100,7 @@ def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> di
         return task
 
     with parts.db.writing():
-        parts.sessions.require(requester["id"])
+        parts.sessions.require(requester.id)
         sight = rows.Sight(parts.db, requester)
         for index in range(len(specs)):
             made.append(None if index in faulty else _collected(details, index, fulfilled, index))
@@ -132,10 +132,10 @@ def _composed(requester: Session, spec: dict) -> dict:
     named_in = (task["idempotency_key"], title, task["description"])
     task.update(
         id=new_id(),
-        scope=requester["scope"],
+        scope=requester.scope,
         type=kind,
         title=title,
-        requester=requester["id"],
+        requester=requester.id,
         status=states.APPROVAL_REQUIRED if spec.get("approval_required") else states.OPEN,
         files=resolved(requester, spec.get("files") or [], "files") or None,
         priority=int(priority),
@@ -162,13 +162,13 @@ def _key(spec: dict) -> str:
 def _is_taken(parts: TaskParts, requester: Session, spec: dict) -> bool:
     """Tell whether there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
-    return bool(_key(spec)) and parts.db.row(sql, (requester["scope"], _key(spec))) is not None
+    return bool(_key(spec)) and parts.db.row(sql, (requester.scope, _key(spec))) is not None
 
 
 def _existing(parts: TaskParts, requester: Session, spec: dict, sight: rows.Sight) -> dict | None:
     """Return the task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
-    found = rows.find(parts.db, "scope = ? AND idempotency_key = ?", (requester["scope"], key)) if key else []
+    found = rows.find(parts.db, "scope = ? AND idempotency_key = ?", (requester.scope, key)) if key else []
     if found and not sight.sees(found[0]):
         raise _Wrong(
             "idempotency_key",
@@ -183,9 +183,9 @@ def _check_assignee(parts: TaskParts, task: dict) -> None:
     if not assignee:
         return
     row, requester = parts.sessions.live(assignee), parts.sessions.get(task["requester"])
-    if row is None or row["scope"] != task["scope"]:
+    if row is None or row.scope != task["scope"]:
         raise _Wrong("assignee", f"Instance {assignee} is not active in this scope")
-    if not may_meet(requester.label if requester else None, row["label"]):
+    if not may_meet(requester.label if requester else None, row.label):
         raise _Wrong(
             "assignee",
             f"Cross-identity coordination blocked: session {assignee} works under another identity;"
@@ -201,7 +201,7 @@ def _check_links(parts: TaskParts, task: dict, sight: rows.Sight) -> None:
         f"SELECT id, requester, assignee FROM tasks WHERE id IN {rows.AMONG} AND +scope = ?",
         (states.as_json([task_id for *_, task_id in wanted]), task["scope"]),
     )
-    known = {row["id"] for row in there if sight.sees(row)}
+    known = {row.id for row in there if sight.sees(row)}
     for field, what, task_id in wanted:
         if task_id not in known:
             raise _Wrong(field, f"{what} task {task_id} not found in scope")
@@ -291,27 +291,25 @@ def _brief(task: dict, new: bool) -> dict:
 
 def tell_assigned(parts: TaskParts, requester: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee of a new task."""
-    if task["assignee"] in (None, requester["id"]) or task["status"] in TERMINAL:
+    if task.assignee in (None, requester.id) or task.status in TERMINAL:
         return []
     when = {
         BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
         APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
-    }.get(task["status"], "Begin with claim_task.")
-    return _post(
-        parts, requester, task["assignee"], f"New {named(task['type'])} task for you: {_title(task)}. {when}", task
-    )
+    }.get(task.status, "Begin with claim_task.")
+    return _post(parts, requester, task.assignee, f"New {named(task.type)} task for you: {_title(task)}. {when}", task)
 
 
 def tell_assigned_together(parts: TaskParts, requester: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell each assignee of a batch, in one message each."""
     mine: dict[str, list[Task]] = {}
     for task in tasks:
-        if task["assignee"] not in (None, requester["id"]) and task["status"] not in TERMINAL:
-            mine.setdefault(task["assignee"], []).append(task)
+        if task.assignee not in (None, requester.id) and task.status not in TERMINAL:
+            mine.setdefault(task.assignee, []).append(task)
     told = []
     for assignee, some in mine.items():
-        listed = "; ".join(f"{_title(task)} [{named(task['type'])}, {task['status']}]" for task in some)
-        waiting = any(task["status"] != CLAIMED for task in some)
+        listed = "; ".join(f"{_title(task)} [{named(task.type)}, {task.status}]" for task in some)
+        waiting = any(task.status != CLAIMED for task in some)
         later = " those that are claimed; you will be told when the others may begin" if waiting else ""
         text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
         told += _post(parts, requester, assignee, text, None)
@@ -320,19 +318,19 @@ def tell_assigned_together(parts: TaskParts, requester: Session, tasks: list[Tas
 
 def tell_approved(parts: TaskParts, approver: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee that an approved task may begin."""
-    if task["status"] != CLAIMED or task["assignee"] == approver["id"]:
+    if task.status != CLAIMED or task.assignee == approver.id:
         return []
     text = f"Approved: {_title(task)}. Begin with claim_task."
-    return _post(parts, approver, task["assignee"], text, task)
+    return _post(parts, approver, task.assignee, text, task)
 
 
 def tell_ended(parts: TaskParts, actor: Session, task: Task, summary: str | None) -> list[tuple[str, str]]:
     """Inside a transaction: tell the requester that a task is done or has failed. Cancelling is silent."""
-    requester = task["requester"]
-    if task["status"] == CANCELLED or requester == actor["id"]:
+    requester = task.requester
+    if task.status == CANCELLED or requester == actor.id:
         return []
     outcome = f": {quoted(summary, LONGEST_QUOTE)}" if summary and summary.strip() else ""
-    text = f"{'Done' if task['status'] == DONE else 'Failed'}: {_title(task)}{outcome}"
+    text = f"{'Done' if task.status == DONE else 'Failed'}: {_title(task)}{outcome}"
     return _post(parts, actor, requester, text, task)
 
 
@@ -340,9 +338,9 @@ def tell_unblocked(parts: TaskParts, actor: Session, tasks: list[Task]) -> list[
     """Inside a transaction: tell assignees that their tasks may begin now. `actor` may be the system itself."""
     told = []
     for task in tasks:
-        if task["status"] == CLAIMED and task["assignee"] != actor["id"]:
+        if task.status == CLAIMED and task.assignee != actor.id:
             text = f"No longer blocked: {_title(task)}. Begin with claim_task."
-            told += _post(parts, actor, task["assignee"], text, task)
+            told += _post(parts, actor, task.assignee, text, task)
     return told
 
 
@@ -353,13 +351,15 @@ def is_about(content: str, task_id: str) -> bool:
 
 
 def _title(task: Task) -> str:
-    return f"{quoted(task['title'])} (task_id: {task['id']})"
+    return f"{quoted(task.title)} (task_id: {task.id})"
 
 
-def _post(parts: TaskParts, sender: Session, recipient: str, text: str, task: Task | None) -> list[tuple[str, str]]:
-    row = parts.sessions.get(recipient)
+def _post(
+    parts: TaskParts, sender: Session, recipient: str | None, text: str, task: Task | None
+) -> list[tuple[str, str]]:
+    row = parts.sessions.get(recipient) if recipient else None
     if row is None:
         return []
-    content = f"[task:{task['id']}] {AUTO}{text}" if task else AUTO + text
-    parts.messages.post(row["scope"], sender["id"], recipient, content)
-    return [(recipient, content)]
+    content = f"[task:{task.id}] {AUTO}{text}" if task else AUTO + text
+    parts.messages.post(row.scope, sender.id, row.id, content)
+    return [(row.id, content)]

@@ -78,21 +78,21 @@ class Tasks(TaskReader):
             changed["expected_next_update_at"] = int(due)
         with self._db.writing():
             task = self._known(actor, task_id)
-            if task["assignee"] != actor["id"]:
+            if task.assignee != actor.id:
                 raise Refused("Only the assignee can report progress on this task")
-            if task["status"] != states.IN_PROGRESS and (begun or task["status"] != states.CLAIMED):
-                raise Refused(f"Task is {task['status']}, not in_progress")
+            if task.status != states.IN_PROGRESS and (begun or task.status != states.CLAIMED):
+                raise Refused(f"Task is {task.status}, not in_progress")
             now = self._db.now()
             progress = {"progress_summary": summary, "progress_updated_at": now}
             progress.update({name: changed.get(name, task[name]) for name in given})
-            columns = {**progress, "updated_at": now, "changed_at": states.stamp(self._parts, task["scope"])}
+            columns = {**progress, "updated_at": now, "changed_at": states.stamp(self._parts, task.scope)}
             self._db.change(
                 f"UPDATE tasks SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
-                (*columns.values(), task["id"]),
+                (*columns.values(), task.id),
             )
             payload = {"summary": summary, **progress}
             del payload["progress_summary"]
-            events.add(self._db, task["scope"], "task.progress", actor["id"], task["id"], payload)
+            events.add(self._db, task.scope, "task.progress", actor.id, task.id, payload)
         return progress
 
     def approve(self, actor: Session, task_id: str) -> dict:
@@ -105,7 +105,7 @@ class Tasks(TaskReader):
                 target, columns = states.CANCELLED, {"result": states.because_of(standing)}
             else:
                 target = states.ready_status(task) if standing.met else states.BLOCKED
-            payload = {"status": target, "prior_status": task["status"]}
+            payload = {"status": target, "prior_status": task.status}
             # The contract leaves this event without an actor.
             moved = states.move(parts, task, target, "approve", None, payload, **columns)
             if standing.failed:
@@ -161,11 +161,11 @@ class Tasks(TaskReader):
         keys = states.keys_of(known) if known else []  # outside the transaction
         with self._db.writing():
             task = self._known(actor, task_id)
-            why = states.refusal(task, status, "end", actor["id"]) or complaint(task)
+            why = states.refusal(task, status, "end", actor.id) or complaint(task)
             if why:
                 raise Refused(why)
-            payload = {"status": status, "prior_status": task["status"], "result": result}
-            ended = states.move(parts, task, status, "end", actor["id"], payload, result=result)
+            payload = {"status": status, "prior_status": task.status, "result": result}
+            ended = states.move(parts, task, status, "end", actor.id, payload, result=result)
             states.release_locks(parts, ended, keys)
             unblocked = states.settle(parts, ended)
             told = task_requests.tell_ended(parts, actor, ended, summary)
@@ -193,7 +193,7 @@ class Tasks(TaskReader):
 
     def _known(self, actor: Session, task_id: str) -> Task:
         """Inside a transaction, which `actor` makes: the task. Raises Refused where it may not know of it."""
-        self._parts.sessions.require(actor["id"])
+        self._parts.sessions.require(actor.id)
         task = seen(self._db, actor, task_id)
         if task is None:
             raise Refused("Task not found")
@@ -205,7 +205,7 @@ class Tasks(TaskReader):
 
 def _needs_entry(task: Task) -> bool:
     """Tell whether a task belongs to an entry of a work tracker, which its end has to account for."""
-    return bool(task["tracker_required"]) or any(
+    return bool(task.tracker_required) or any(
         names_entry(task[name]) for name in ("idempotency_key", "title", "description")
     )
 

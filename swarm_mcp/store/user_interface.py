@@ -48,11 +48,11 @@ class Panes:
 
     def publish(self, row: Session, pane: dict[str, str]) -> None:
         """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
-        known = self.published(row["id"])
+        known = self.published(row.id)
         if known and pane["pane_id"] in pane_handles(known) and _same_server(known, pane):
             return  # also where the pane has been moved since: the environment keeps the name it had at first
         value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
-        self._values.write(row, _key(row["id"]), dumps(value))
+        self._values.write(row, _key(row.id), dumps(value))
 
     def republish(self, row: Session, environment, client_pid: int = 0) -> None:
         from swarm_hook_core.process import runs_app_server
@@ -74,9 +74,9 @@ class Panes:
         earlier = sorted(pane_handles(known) - {found["pane_id"]})
         value.update(handle_aliases=earlier, pane_aliases=earlier)
         with self._db.writing():
-            if self.published(row["id"]) != known or self._sessions.get(row["id"]) is None:
+            if self.published(row.id) != known or self._sessions.get(row.id) is None:
                 return False
-            self._values.write(row, _key(row["id"]), dumps(value))
+            self._values.write(row, _key(row.id), dumps(value))
         return True
 
     def published(self, instance_id: str) -> dict:
@@ -87,7 +87,7 @@ class Panes:
         )
         for row in rows:
             try:
-                value = loads(row["value"])
+                value = loads(row.value)
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
@@ -155,7 +155,7 @@ class UiCommands:
                 if row is None:
                     raise SwarmError(f"ui command {command_id} is not there any more")
                 left = end - time.monotonic()
-                if row["status"] in UI_ENDED or left <= 0:
+                if row.status in UI_ENDED or left <= 0:
                     return row
                 changes.wait(left)
 

@@ -42,13 +42,13 @@ class KeyValues:
             KeyValue,
         )
         seen = [row for row in rows if _open_to(row, viewer)]
-        return [KeyValue(key=row["key"], updated_at=row["updated_at"]) for row in seen]
+        return [KeyValue(key=row.key, updated_at=row.updated_at) for row in seen]
 
     def count(self, scope: str, viewer: str | None = None) -> int:
         rows = self._db.rows(
             "SELECT owner_identity, count(*) AS n FROM kv WHERE scope = ? GROUP BY owner_identity", (scope,)
         )
-        return sum(row["n"] for row in rows if _open_to(row, viewer))
+        return sum(row.n for row in rows if _open_to(row, viewer))
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
         row = self._db.row(
@@ -70,23 +70,23 @@ class KeyValues:
             raise NotJson(f"Value must be valid JSON: {error}") from None
         with self._db.writing():
             row = self._owned(instance, key)
-            text, length = appended_to(row and row["value"], item)
-            self._store(instance["scope"], key, text, identity_of(instance))
+            text, length = appended_to(row and row.value, item)
+            self._store(instance.scope, key, text, identity_of(instance))
             payload = f'{{"appended": {item}, "length": {length}}}'
-            events.add(self._db, instance["scope"], "kv.appended", instance["id"], key, payload)
+            events.add(self._db, instance.scope, "kv.appended", instance.id, key, payload)
         return length
 
     def delete(self, instance: Session, key: str) -> bool:
         with self._db.writing():
             row = self._owned(instance, key)
             if row:
-                self._delete(instance["scope"], key, row["value"], instance["id"])
+                self._delete(instance.scope, key, row.value, instance.id)
         return row is not None
 
     def write(self, instance: Session, key: str, value: str) -> None:
         """Inside a transaction: set a value for a session, with its event."""
-        self._store(instance["scope"], key, value, identity_of(instance))
-        self._set_event(instance["scope"], key, value, instance["id"])
+        self._store(instance.scope, key, value, identity_of(instance))
+        self._set_event(instance.scope, key, value, instance.id)
 
     def declare(self, scope: str, key: str, value: str) -> None:
         """Inside a transaction: set a value that is nobody's in particular, with its event."""
@@ -98,13 +98,13 @@ class KeyValues:
         """Inside a transaction: remove a key, whoever owns it, with its event."""
         row = self.get(scope, key)
         if row:
-            self._delete(scope, key, row["value"], None)
+            self._delete(scope, key, row.value, None)
 
     def erase(self, key: str) -> None:
         """Inside a transaction: remove a key from every scope, whoever owns it."""
         for row in self._db.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
-            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], key))
-            self.touch(row["scope"])
+            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, key))
+            self.touch(row.scope)
 
     def touch(self, scope: str) -> None:
         """Inside a transaction: note that something in a scope has changed, for those who wait for that."""
@@ -129,15 +129,15 @@ class KeyValues:
             KeyValue,
         )
         old = self._db.now() - ORPHAN_SECONDS
-        found = [row for row in rows if not row["known"] and row["updated_at"] < old]
-        return found, str(rows[-1]["key"]) if len(rows) == limit else ""
+        found = [row for row in rows if not row.known and row.updated_at < old]
+        return found, str(rows[-1].key) if len(rows) == limit else ""
 
     def remove_orphans(self, rows: list[KeyValue], mode: str) -> list[str]:
         """Inside a transaction: delete what `orphans` found; ``scope:key`` of each. `mode` is for the event."""
         removed: dict[str, list[str]] = {}
         for row in rows:
-            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], row["key"]))
-            removed.setdefault(row["scope"], []).append(row["key"])
+            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row.scope, row.key))
+            removed.setdefault(row.scope, []).append(row.key)
         for scope, keys in removed.items():
             self.touch(scope)
             payload = {"count": len(keys), "mode": mode, "keys": keys, "ttl_secs": ORPHAN_SECONDS}
@@ -146,7 +146,7 @@ class KeyValues:
 
     def _owned(self, instance: Session, key: str) -> KeyValue | None:
         """Return what is under `key`. Raises Refused where this session may not change it."""
-        row = self.get(instance["scope"], key)
+        row = self.get(instance.scope, key)
         if row and not _open_to(row, identity_of(instance) or ""):
             raise Refused("KV key is owned by another identity")
         return row
@@ -172,7 +172,7 @@ class KeyValues:
 
 def identity_of(instance: Session) -> str | None:
     """Return the owner that keys of this session get: ``identity:NAME``, or None."""
-    name = token(instance["label"] or "", "identity")
+    name = token(instance.label or "", "identity")
     return f"identity:{name}" if name else None
 
 
@@ -182,7 +182,7 @@ def _require_key(key: str) -> None:
 
 
 def _open_to(row: Record, viewer: str | None) -> bool:
-    return viewer is None or row["owner_identity"] in (None, viewer) or without_walls()
+    return viewer is None or row.owner_identity in (None, viewer) or without_walls()
 
 
 # ------------------------------------------------------------- lists kept as JSON text

@@ -54,10 +54,10 @@ class WorktreeLocks:
         if reach.names or self._takes_part(tree):
             for row, here in self._of_others(tree, *self._near(reach, tree)):
                 if meet(reach, here):
-                    found[row["id"]] = row
+                    found[row.id] = row
         for there in self._elsewhere(reach, tree) if reach.names else ():
             for row in self._table.in_place(there):
-                found[row["id"]] = row
+                found[row.id] = row
         return list(found.values())
 
     def covering(self, reach: Reach) -> list[Lock]:
@@ -77,7 +77,7 @@ class WorktreeLocks:
         if tree is None or not self._takes_part(tree):
             return {}
         found = self._of_others(tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
-        places = {row["id"]: _place(row["repository"], tree).removeprefix(NO_CASE) for row, _here in found}
+        places = {row.id: _place(row.repository or "", tree).removeprefix(NO_CASE) for row, _here in found}
         return {lock: os.path.join(tree.top, place) if place else tree.top for lock, place in places.items()}
 
     # -------------------------------------------------------------- innards
@@ -85,7 +85,7 @@ class WorktreeLocks:
     def _takes_part(self, tree: Tree) -> bool:
         if repository.opted_in(tree):
             repository.learn(tree, GIT_SECONDS)
-        return takes_part(tree, lambda low, high: [row["path_key"] for row in self._between(low, high)])
+        return takes_part(tree, lambda low, high: [row.path_key for row in self._between(low, high)])
 
     def _between(self, low: str, high: str) -> list[Lock]:
         return self._table.select("AND c.repository >= ? AND c.repository < ?", (low, high))
@@ -104,14 +104,14 @@ class WorktreeLocks:
             rows += self._between(low, high)
         found = {}
         for row in rows:
-            if row["id"] in found or is_in(row["path_key"], tree):
+            if row.id in found or is_in(row.path_key, tree):
                 continue
-            key = _key(tree.top, _place(row["repository"], tree))
+            key = _key(tree.top, _place(row.repository or "", tree))
             # A folder is one where it was locked, whether or not it is there here.
             file = key.removeprefix(NO_CASE)
-            here = reach_in({"file": file, "path_key": key, "base": key if row["base"] else ""})
+            here = reach_in({"file": file, "path_key": key, "base": key if row.base else ""})
             if here:
-                found[row["id"]] = (row, here)
+                found[row.id] = (row, here)
         return list(found.values())
 
     def _elsewhere(self, reach: Reach, tree: Tree) -> list[Reach]:
@@ -119,7 +119,7 @@ class WorktreeLocks:
         tops: dict[str, None] = {}
         for one in repository.ids(tree):
             for row in self._between(one + ":", one + ";"):
-                top = repository.tree_over((row["path_key"] or "").removeprefix(NO_CASE))
+                top = repository.tree_over((row.path_key or "").removeprefix(NO_CASE))
                 if top is not None:
                     tops[top.top] = None
         for top in repository.trees_beside(tree):
