@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
@@ -73,44 +74,45 @@ def deeds(store: Store, folder: str):
     """One of everything, in an order that makes each possible: (what it is called, doing it)."""
     parent = os.getppid()
     facts = {"runtime": "codex", "client": (parent, start_time(parent)), "lease_seconds": 86400}
-    me: dict = {}
-    peer: dict = {}
+    rows: dict[str, Session] = {}
     task: dict = {}
     taken: list = []
 
-    def join(row: dict, name: str) -> None:
+    def join(name: str) -> None:
         request = Registration(folder, label=name, session_id=name, preassigned_id=name, **facts)
-        row.update(store.instances.register(request))
+        rows[name] = store.instances.register(request)
 
     def request() -> None:
-        task.update(store.tasks.request(me, {"type": "fix", "title": "a task", "assignee": me["id"]})["task"])
+        task.update(
+            store.tasks.request(rows["me"], {"type": "fix", "title": "a task", "assignee": rows["me"].id})["task"]
+        )
 
-    yield "register", lambda: join(me, "me")
-    yield "register a peer", lambda: join(peer, "peer")
-    yield "register again", lambda: join(me, "me")
-    yield "lock", lambda: store.locks.acquire(me, "f", "first")
-    yield "lock another", lambda: store.locks.acquire(me, "g", "second")
-    yield "lock again", lambda: store.locks.acquire(me, "f", "renewed")
-    yield "unlock", lambda: store.locks.release(me, "f")
-    yield "set", lambda: store.kv.put(me, "k", "1")
-    yield "append", lambda: store.kv.append(me, "k", "2")
-    yield "delete", lambda: store.kv.delete(me, "k")
-    yield "send", lambda: store.messages.send(peer, me["id"], "hello")
-    yield "broadcast", lambda: store.messages.broadcast(peer, "all of you")
-    yield "take", lambda: taken.extend(store.messages.take(me, 1))
+    yield "register", lambda: join("me")
+    yield "register a peer", lambda: join("peer")
+    yield "register again", lambda: join("me")
+    yield "lock", lambda: store.locks.acquire(rows["me"], "f", "first")
+    yield "lock another", lambda: store.locks.acquire(rows["me"], "g", "second")
+    yield "lock again", lambda: store.locks.acquire(rows["me"], "f", "renewed")
+    yield "unlock", lambda: store.locks.release(rows["me"], "f")
+    yield "set", lambda: store.kv.put(rows["me"], "k", "1")
+    yield "append", lambda: store.kv.append(rows["me"], "k", "2")
+    yield "delete", lambda: store.kv.delete(rows["me"], "k")
+    yield "send", lambda: store.messages.send(rows["peer"], rows["me"].id, "hello")
+    yield "broadcast", lambda: store.messages.broadcast(rows["peer"], "all of you")
+    yield "take", lambda: taken.extend(store.messages.take(rows["me"], 1))
     yield "acknowledge", lambda: store.messages.acknowledge([message["id"] for message in taken])
     yield "request", request
     yield (
         "request a dependent",
-        lambda: store.tasks.request(peer, {"type": "test", "title": "dependent", "depends_on": [task["id"]]}),
+        lambda: store.tasks.request(rows["peer"], {"type": "test", "title": "dependent", "depends_on": [task["id"]]}),
     )
-    yield "claim", lambda: store.tasks.claim(me, task["id"], ignore_unread=True)
-    yield "lock for the task", lambda: store.locks.acquire(me, "h", "task", task_id=task["id"])
-    yield "report", lambda: store.tasks.report_progress(me, task["id"], "half")
-    yield "end", lambda: store.tasks.end(me, task["id"], "done", "fine")
-    yield "claim the next", lambda: store.tasks.claim_next(peer, ignore_unread=True)
-    yield "leave", lambda: store.instances.remove(peer["id"])
-    yield "leave too", lambda: store.instances.remove(me["id"])
+    yield "claim", lambda: store.tasks.claim(rows["me"], task["id"], ignore_unread=True)
+    yield "lock for the task", lambda: store.locks.acquire(rows["me"], "h", "task", task_id=task["id"])
+    yield "report", lambda: store.tasks.report_progress(rows["me"], task["id"], "half")
+    yield "end", lambda: store.tasks.end(rows["me"], task["id"], "done", "fine")
+    yield "claim the next", lambda: store.tasks.claim_next(rows["peer"], ignore_unread=True)
+    yield "leave", lambda: store.instances.remove(rows["peer"].id)
+    yield "leave too", lambda: store.instances.remove(rows["me"].id)
 
 
 def state(path: str) -> dict:

@@ -18,6 +18,7 @@ from support.supervised import mutexes
 from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, UiShells, spawner
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.store import spawn_locks
 
 pytestmark = pytest.mark.slow
@@ -428,7 +429,7 @@ def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         store.tasks.end(lead, task_id, "cancelled")
         for lock in mutexes(ground):
-            assert store.spawn_locks.is_void(lock)
+            assert store.spawn_locks.is_void(Lock(lock))
 
 
 def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:

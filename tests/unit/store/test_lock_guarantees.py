@@ -230,10 +230,11 @@ import json, sys, time
 sys.path[:0] = {FOLDERS!r}
 step, real = float(sys.argv[1]), time.time
 time.time = lambda: real() + step
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-row, said = json.loads(sys.argv[2]), []
+row, said = Session(json.loads(sys.argv[2])), []
 with Store() as store:
     for name in ("a", "b/", "x.py"):
         try:

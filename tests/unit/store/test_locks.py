@@ -79,7 +79,7 @@ gate()
 while len(os.listdir(arguments["done"])) < 3 if arguments["owner"] else tries < 40:
     tries += 1
     try:
-        got.append(store.locks.acquire(arguments["row"], "f")["fence"])
+        got.append(store.locks.acquire(Session(arguments["row"]), "f").fence)
     except LockRefused:
         got.append(None)
 open(f"{arguments['done']}/{os.getpid()}", "w").close()

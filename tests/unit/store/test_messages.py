@@ -292,7 +292,7 @@ def test_the_tools_answer_as_the_contract_has_it(pair):
 def test_the_tools_refuse_in_words(pair):
     ground, ann, _ = pair
     eve = ground.session("3", "identity:b")
-    ann = {**ann, "label": "identity:a"}
+    ann = ann.replace(label="identity:a")
     for recipient, words in (
         (ann["id"], "Cannot send a message to yourself"),
         ("nope", "Instance nope is not active in this scope"),

@@ -16,6 +16,7 @@ from support.fixtures import Ground
 from support.foreign_client import BASE_TABLES, Other
 from support.toolbox import Hands
 
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.store.changes import Changes
 
@@ -317,7 +318,7 @@ def test_any_order_of_both_keeps_the_file_as_both_expect(ground: Ground, steps: 
             label = f"member {who}"
             members[who] = other.register(ground.scope, label) if theirs else ground.plain(label)["id"]
         me = members[who]
-        row = {} if theirs else ground.sql("SELECT * FROM instances WHERE id = ?", me)[0]
+        row = Session({} if theirs else ground.sql("SELECT * FROM instances WHERE id = ?", me)[0])
         if step == "lock":
             by = other.lock(me, file) if theirs else refused(ground, row, file)
             assert by == ("" if held.get(file, who) == who else members[held[file]]), (step, who, file)

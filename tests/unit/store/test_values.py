@@ -168,7 +168,7 @@ def test_no_append_is_lost_among_sixteen_processes(ground: Ground):
 store = Store()
 gate()
 for number in range(25):
-    report(store.kv.append(arguments, "k", json.dumps([arguments["id"], number])))
+    report(store.kv.append(Session(arguments), "k", json.dumps([arguments["id"], number])))
 """
     members = crowd.run(body, rows)
     assert [(member.code, member.err) for member in members] == [(0, "")] * 16
@@ -236,5 +236,5 @@ def test_a_refusal_changes_neither_clock_nor_events(ground: Ground, actors):
     ground.swarm("kv", "set", "k", "1", "--as", a)
     before = ground.sql("SELECT * FROM events"), ground.sql("SELECT * FROM kv_scope_updates")
     with ground.store() as store, pytest.raises(SwarmError):
-        store.kv.put({**store.instances.get(b)}, "k", "2")
+        store.kv.put(store.instances.get(b), "k", "2")
     assert before == (ground.sql("SELECT * FROM events"), ground.sql("SELECT * FROM kv_scope_updates"))
