@@ -187,3 +187,31 @@ def fault_lines() -> list[dict[str, Any]]:
 def mistakes() -> list[dict[str, Any]]:
     """What hooks have recorded, but for answers that the coordinator had no time for, as on a busy machine."""
     return [line for line in fault_lines() if "no answer within" not in line["fault"]]
+
+
+def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
+    """What the wired hook says after the call of `payload`; empty for nothing."""
+    command = wired_command(runtime, event).replace("; exit 0", f" {shlex.quote(sys.executable)}; exit 0")
+    assert sys.executable in command
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], input=json.dumps({**payload, "hook_event_name": event, **more}), text=True,
+        capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    if not done.stdout:
+        return ""
+    inner = json.loads(done.stdout)["hookSpecificOutput"]
+    assert set(inner) == {"hookEventName", "additionalContext"} and inner["hookEventName"] == event
+    return str(inner["additionalContext"])
+
+
+def begun(runtime: str, me: str, repo: Path, command: str = "make gen", tool: str = "PowerShell") -> dict[str, Any]:
+    """A shell call that the real hook has let pass; its payload.
+
+    By default of a language that nobody here reads: to read another, this interpreter has to ask the coordinator.
+    """
+    given = {"tool_name": tool, "tool_input": {"command": command}, "tool_use_id": "call-1"}
+    payload = {**captured(runtime, "PreToolUse.Bash", repo), "session_id": me, **given}
+    ran = run(runtime, "pre_tool_use", payload)
+    assert '"deny"' not in ran.out and mistakes() == []
+    return payload

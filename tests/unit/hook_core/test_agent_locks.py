@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 from support.fixtures import wait_for
 from support.sessions import (
-    RUNTIMES,
     Ran,
+    after,
+    begun,
     captured,
     hooks_by_tool,
     join,
     mistakes,
     new_session,
-    ready_store,
     run,
     start,
 )
-from unit.hook_core.test_watched import after, begun
 
 from swarm_hook_core.lookup import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -36,18 +35,10 @@ pytestmark = pytest.mark.slow
 SUBAGENTS = {"claude-code": "PreToolUse.Write.subagent", "codex": "PreToolUse.apply_patch.subagent"}
 
 
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    ready_store()
-    folder = tmp_path.resolve() / "repo"
-    (folder / ".git").mkdir(parents=True)
-    (folder / "sa.md").write_text("theirs\n")
-    return folder
+def repo(repo: Path) -> Path:
+    (repo / "sa.md").write_text("theirs\n")
+    return repo
 
 
 def lock(runtime: str, session: str, *files: Any, **given: Any) -> dict[str, Any]:

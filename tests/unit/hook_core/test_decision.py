@@ -90,16 +90,19 @@ def test_nothing_is_decided_about_tools_that_do_not_write() -> None:
         assert decided(CLAUDE, tool, tool_input) is None, "no reason to look for locks"
 
 
-@pytest.mark.parametrize("tool_input", [None, [], "x", {}, {"file_path": ""}, {"file_path": 3}, {"path": "/repo/f"}])
-def test_a_write_whose_paths_cannot_be_read_is_an_error(tool_input: Any) -> None:
+@pytest.mark.parametrize(
+    ("config", "tool", "tool_input"),
+    [
+        *(
+            (CLAUDE, "Write", odd)
+            for odd in (None, [], "x", {}, {"file_path": ""}, {"file_path": 3}, {"path": "/repo/f"})
+        ),
+        *((CODEX, "apply_patch", odd) for odd in (None, [], "", "*** Begin", {}, {"command": 3}, {"command": "rm x"})),
+    ],
+)
+def test_a_write_whose_paths_cannot_be_read_is_an_error(config: RuntimeConfig, tool: str, tool_input: Any) -> None:
     with pytest.raises(ValueError):
-        decided(CLAUDE, "Write", tool_input)
-
-
-@pytest.mark.parametrize("tool_input", [None, [], "", "*** Begin", {}, {"command": 3}, {"command": "rm x"}])
-def test_a_patch_that_cannot_be_read_is_an_error(tool_input: Any) -> None:
-    with pytest.raises(ValueError):
-        decided(CODEX, "apply_patch", tool_input)
+        decided(config, tool, tool_input)
 
 
 @pytest.mark.parametrize("locked", ["a", "b", "c", "d"])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground, time_limit
 from support.serving import Server
-from support.sessions import captured, mistakes, new_session, peer_locks, ready_store, run, start
+from support.sessions import captured, mistakes, new_session, peer_locks, run, start
 
 from swarm_hook_core.hooks import ToolCall, tool_call
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer, shallow
@@ -50,11 +50,9 @@ def tool_inputs(file: Path, deep: str) -> dict[str, tuple[str, str]]:
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    ready_store()
-    (tmp_path / "checkout" / ".git").mkdir(parents=True)
-    (tmp_path / "checkout" / "f.py").write_text("a\n")
-    return tmp_path / "checkout"
+def repo(repo: Path) -> Path:
+    (repo / "f.py").write_text("a\n")
+    return repo
 
 
 def payload_bytes(runtime: str, me: str, repo: Path, tool: str, tool_input: str) -> bytes:

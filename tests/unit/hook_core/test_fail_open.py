@@ -44,11 +44,6 @@ HOOKS = ("session_start", "turn", "pre_tool_use", "session_end")
 SOON = 1.5  # seconds; the hook allows itself 0.25 beside the interpreter's start, the rest is for a busy machine
 
 
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def assert_passed(ran: Ran, within: float = SOON) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     assert ran.took < time_limit(within)

@@ -46,21 +46,9 @@ pytestmark = pytest.mark.slow
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
 
 
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(autouse=True)
 def store() -> Path:
     return ready_store()
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
-    (tmp_path / "repo" / "sub").mkdir()
-    return tmp_path / "repo"
 
 
 def only_instance() -> dict[str, Any]:

@@ -52,6 +52,10 @@ PATCH = envelope(ADD)
         ("*** Move File: a\n", ["a"]),
         ("*** Environment ID: local\n" + ADD, ["n"]),
         (ADD + UPDATE + UPDATE + "*** Delete File: n\n", ["n", "f"]),
+        ("", []),
+        ("*** Add File: a\0b\n+1\n" + ADD, ["n"]),  # a path that no file can have is left out
+        # Of several envelopes all are read, and what stands between them is not.
+        (ADD + "*** End Patch\n*** Add File: between\n+1\n*** Begin Patch\n" + UPDATE, ["n", "f"]),
     ],
 )
 def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> None:
@@ -75,10 +79,6 @@ def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> Non
 )
 def test_a_path_is_what_codex_makes_of_its_spelling(spelled: str, path: str) -> None:
     assert patch_paths(envelope(f"*** Add File: {spelled}\n+1\n")) == [path]
-
-
-def test_a_path_that_no_file_can_have_is_left_out() -> None:
-    assert patch_paths(envelope("*** Add File: a\0b\n+1\n", ADD)) == ["n"]
 
 
 @pytest.mark.parametrize(
@@ -133,27 +133,16 @@ def test_an_indented_header_is_a_header_where_there_is_no_context_to_be(indent: 
     assert patch_paths(envelope(before, indent + "*** Delete File: t\n"))[-1] == "t"
 
 
-def test_several_envelopes_are_all_read_and_what_stands_between_is_not() -> None:
-    text = envelope(ADD) + "*** Add File: between\n+1\n" + envelope(UPDATE)
-    assert patch_paths(text) == ["n", "f"]
-
-
 @pytest.mark.parametrize(
-    "text", ["", "hello", ADD, "+*** Begin Patch\n" + ADD, "*** begin patch\n" + ADD, "\0", "\ud800"]
+    "text",
+    [
+        *("", "hello", ADD, "+*** Begin Patch\n" + ADD, "*** begin patch\n" + ADD, "\0", "\ud800"),
+        *map(envelope, ("*** Copy File: a -> b\n", "hello\n", "*** Add File:\n+1\n")),
+    ],
 )
-def test_a_text_without_an_envelope_is_unreadable(text: str) -> None:
+def test_a_text_without_an_envelope_or_with_one_that_names_no_file_is_unreadable(text: str) -> None:
     with pytest.raises(PatchUnreadable):
         patch_paths(text)
-
-
-@pytest.mark.parametrize("body", ["*** Copy File: a -> b\n", "hello\n", "*** Add File:\n+1\n"])
-def test_an_envelope_that_names_no_file_is_unreadable(body: str) -> None:
-    with pytest.raises(PatchUnreadable):
-        patch_paths(envelope(body))
-
-
-def test_an_empty_envelope_writes_nothing() -> None:
-    assert patch_paths(envelope()) == []
 
 
 # -- where a patch is in a tool input ---------------------------------------------------------------

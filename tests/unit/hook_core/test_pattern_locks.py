@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground, time_limit, wait_for
-from support.sessions import RUNTIMES, captured, join, mistakes, new_session, ready_store, run, start, write
-from unit.hook_core.test_watched import after
+from support.sessions import RUNTIMES, after, captured, join, mistakes, new_session, ready_store, run, start, write
 
 from swarm_hook_core import pattern_match
 from swarm_hook_core.lookup import GLOB, Held, Peers, Session

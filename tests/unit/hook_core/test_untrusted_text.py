@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.fixtures import Ground
 from support.serving import Server
-from support.sessions import mistakes, new_session, peer_locks, ready_store, run, start, write
+from support.sessions import mistakes, new_session, peer_locks, run, start, write
 
 from swarm_hook_core import labels, untrusted_text
 from swarm_hook_core.watching.report import quoted as as_word
@@ -91,13 +91,6 @@ def test_a_suggested_command_names_the_very_file(name: str, tmp_path: Path) -> N
 
 
 # -- what a model reads --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    ready_store()
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
-    return tmp_path / "repo"
 
 
 def stored_raw(peer: dict[str, Any], label: str, note: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -18,13 +17,13 @@ import pytest
 from support.fixtures import time_limit, wait_for
 from support.sessions import (
     ROOT,
-    RUNTIMES,
+    after,
+    begun,
     captured,
     fault_lines,
     mistakes,
     new_session,
     peer_locks,
-    ready_store,
     run,
     start,
     wired_command,
@@ -46,56 +45,15 @@ class Config:
     runtime_name, env_prefix = "codex", "CODEX"
 
 
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    ready_store()
-    folder = tmp_path.resolve() / "repo"
-    (folder / ".git").mkdir(parents=True)
-    (folder / "f").write_text("theirs\n")
-    return folder
+def repo(repo: Path) -> Path:
+    (repo / "f").write_text("theirs\n")
+    return repo
 
 
 @pytest.fixture
 def state() -> Path:
     return Path(os.environ["SWARM_STATE_DIR"])
-
-
-def shell(runtime: str, me: str, cwd: Path, command: str) -> dict[str, Any]:
-    """The payload before a shell call."""
-    payload = captured(runtime, "PreToolUse.Bash", cwd)
-    return {**payload, "session_id": me, "tool_input": {"command": command}, "tool_use_id": "call-1"}
-
-
-def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
-    """What the wired hook says after the call of `payload`; empty for nothing."""
-    command = wired_command(runtime, event).replace("; exit 0", f" {shlex.quote(sys.executable)}; exit 0")
-    assert sys.executable in command
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps({**payload, "hook_event_name": event, **more}), text=True,
-        capture_output=True, timeout=60, check=True,
-    )  # fmt: skip
-    assert done.stderr == ""
-    if not done.stdout:
-        return ""
-    inner = json.loads(done.stdout)["hookSpecificOutput"]
-    assert set(inner) == {"hookEventName", "additionalContext"} and inner["hookEventName"] == event
-    return str(inner["additionalContext"])
-
-
-def begun(runtime: str, me: str, repo: Path, command: str = "make gen", tool: str = "PowerShell") -> dict[str, Any]:
-    """A shell call that the real hook has let pass; its payload.
-
-    By default of a language that nobody here reads: to read another, this interpreter has to ask the coordinator.
-    """
-    payload = {**shell(runtime, me, repo, command), "tool_name": tool}
-    ran = run(runtime, "pre_tool_use", payload)
-    assert '"deny"' not in ran.out and mistakes() == []
-    return payload
 
 
 def mail_of(row: dict[str, Any]) -> list[str]:

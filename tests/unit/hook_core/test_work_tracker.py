@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.sessions import RUNTIMES, fault_lines, mistakes, new_session, start
+from support.sessions import fault_lines, mistakes, new_session, start
 
 from swarm_hook_core.work_tracker import configured, parsed
 from swarm_mcp.store import Store
@@ -15,19 +15,6 @@ from swarm_mcp.store import Store
 pytestmark = pytest.mark.slow
 
 LINEAR = {"provider": "linear", "mcp": "linear-server"}
-
-
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    repo = tmp_path.resolve() / "repo"
-    (repo / ".git").mkdir(parents=True)
-    (repo / "sub").mkdir()
-    return repo
 
 
 def published(repo: Path) -> dict[str, object]:

@@ -1,0 +1,23 @@
+"""What the tests of hooks share: each of the two first clients, and a repository in which its sessions work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.sessions import RUNTIMES, ready_store
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with one folder, ``sub``, and an empty store."""
+    ready_store()
+    folder = tmp_path.resolve() / "repo"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "sub").mkdir()
+    return folder
