@@ -39,7 +39,7 @@ def decide(config, session, call, peers, now: float):
 
     Raises ValueError where the call writes files but its paths cannot be read.
     """
-    if call.tool in config.write_tools:
+    if call.tool in config.write_tools:  # most calls: nothing more need be loaded for them
         targets = [(call.folder, path) for path in config.extract_paths(call.input)]
     else:
         from swarm_hook_core.targets import write_targets

@@ -8,6 +8,7 @@ session the environment of the terminal that started it.
 import os
 
 DEFAULT_LEASE_SECONDS = 86400
+ON = ("1", "true", "yes", "on")
 LARGEST_FILE = 16384  # characters of a role or a tracker
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
@@ -23,7 +24,7 @@ def first_set(*names: str) -> str:
 
 def is_on(name: str) -> bool:
     """Whether a variable switches something on: 1, true, yes or on, in any case."""
-    return first_set(name).lower() in ("1", "true", "yes", "on")
+    return first_set(name).lower() in ON
 
 
 def is_word(text: str) -> bool:

@@ -9,12 +9,11 @@ What is wrong in the file is left out, and recorded once as a fault.
 
 import os
 
-from swarm_hook_core.environment import first_set
+from swarm_hook_core.environment import ON, first_set
 from swarm_hook_core.state import config_dir, state_dir
 
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
-ON = ("1", "true", "yes", "on")
 
 
 class Config:

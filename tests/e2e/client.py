@@ -47,6 +47,7 @@ class Live:
 
 class Client:
     name: ClassVar[str]  # as `swarm-mcp install --client` has it
+    harness: ClassVar[str]  # that drives it
     prefix: ClassVar[str]  # of the environment variables that are this runtime's alone
     requests: ClassVar[str]  # the end of the path of its model requests
     ready: ClassVar[str]  # a pattern on the screen of an interactive session that takes input

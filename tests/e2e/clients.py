@@ -19,6 +19,7 @@ SERVER_START = 4  # seconds that the plugin's MCP server may take on a busy mach
 
 class ClaudeCode(Client):
     name = "claude-code"
+    harness = "claude"
     prefix = "CC"
     requests = "/messages"
     ready = r"accept edits on"
@@ -88,7 +89,7 @@ class ClaudeCode(Client):
 
 
 class Codex(Client):
-    name = "codex"
+    name = harness = "codex"
     prefix = "CODEX"
     requests = "/responses"
     ready = r"Ask Codex to do anything|\? for shortcuts"

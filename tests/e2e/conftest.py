@@ -16,15 +16,10 @@ import pytest
 
 from .client import Client
 from .clients import CLIENTS
-from .ground import Ground, Lacking, sweep
+from .ground import Ground, Lacking, own_ground, sweep
 from .marketplace import Kind, Marketplace
 
 WAYS: tuple[Kind, ...] = ("install", "git")
-# What is tried from a git marketplace each time; of the other scenarios that way is for `thorough`.
-FROM_GIT = frozenset({
-    "test_a_locked_file_stays_as_it_is", "test_registered_before_the_first_tool_call", "test_hooks_stay_trusted",
-    "test_a_denied_edit_is_denied_in_every_other_dress",
-})  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "ways(*kinds): install in these ways instead of the usual ones")
     config.addinivalue_line("markers", "from_git: where one way would do, run from a git marketplace as well")
     config.addinivalue_line("markers", "from_clone: run from a clone of this repository as well")
-    config.addinivalue_line("markers", "thorough: run where SWARM_THOROUGH is set, and not each time")
+    config.addinivalue_line("markers", "each_way: also from a git marketplace each time, not in thorough runs alone")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -44,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_another_way(item: pytest.Item) -> bool:
-    return item.name.endswith("-git]") and getattr(item, "originalname", "") not in FROM_GIT
+    return item.name.endswith("-git]") and not item.get_closest_marker("each_way")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -127,17 +122,10 @@ def client(request: pytest.FixtureRequest, stock: Stock) -> Iterator[Client]:
 @pytest.fixture
 def newcomer(request: pytest.FixtureRequest) -> Iterator[Client]:
     """A client on a ground of its own, with `swarm-mcp` on PATH and no plugin yet."""
-    try:
-        ground = Ground("newcomer")
-    except Lacking as lacking:
-        absent = str(lacking)
-    else:
+    with own_ground("newcomer") as ground:
         client = CLIENTS[request.param](ground)
         client.prepare()
         yield client
-        ground.close()
-        return
-    pytest.fail(absent, pytrace=False)
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,11 @@ class Coordinator:
         """The registered instances that are not the tests' own peers."""
         rows = self.json("instances", "--scope", str(self.checkout))
         return [row for row in rows if row["label"] != PEER_LABEL]
+
+    def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Rows of the store itself."""
+        with closing(sqlite3.connect(f"file:{self.env['SWARM_DB_PATH']}?mode=ro", uri=True)) as connection:
+            return connection.execute(sql, values).fetchall()
 
     def kv(self, key: str) -> Any:
         """The value under `key` in the checkout's scope, None where there is none."""

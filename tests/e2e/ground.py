@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -206,6 +207,36 @@ class Ground:
     def own_processes(self) -> list[int]:
         return processes_of(self.home)
 
+    def command_lines(self) -> list[str]:
+        """All the words that each of our processes was started with."""
+        return list(filter(None, map(command_line, self.own_processes())))
+
+    def path_without(self, folder: Path, *names: str) -> str:
+        """A PATH, made in `folder`, on which all is found that is found on ours but for what begins with `names`."""
+        folder.mkdir(exist_ok=True)
+        for place in self.path:
+            for entry in os.listdir(place) if os.path.isdir(place) else ():
+                link = folder / entry
+                if not entry.startswith(names) and not os.path.lexists(link):
+                    link.symlink_to(Path(place) / entry)
+        return str(folder)
+
+
+@contextmanager
+def own_ground(name: str, clients: Path | None = None) -> Iterator[Ground]:
+    """A ground that is closed in the end. What this machine lacks fails the test in a line."""
+    try:
+        ground = Ground(name, clients=clients)
+    except Lacking as lacking:
+        absent = str(lacking)
+    else:
+        yield ground
+        ground.close()
+        return
+    import pytest  # the demo and the benchmarks have grounds as well, and no pytest
+
+    pytest.fail(absent, pytrace=False)
+
 
 def processes_of(home: Path) -> list[int]:
     """Processes whose environment has this HOME, a private path that nobody else has."""
@@ -222,6 +253,15 @@ def processes_of(home: Path) -> list[int]:
         except OSError:
             pass  # gone meanwhile, or another user's
     return found
+
+
+def command_line(pid: int) -> str:
+    """All the words that a process was started with; empty where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:  # it has ended, or this system has no such file
+        asked = ["ps", "-ww", "-p", str(pid), "-o", "command="]
+        return subprocess.run(asked, capture_output=True, text=True).stdout
 
 
 def kill_processes_of(home: Path) -> None:

@@ -24,7 +24,7 @@ def alone(folder: Path) -> Path:
 
 
 class Pi(Client):
-    name = "pi"
+    name = harness = "pi"
     prefix = "PI"
     requests = "/messages"
     ready = r"scripted"

@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,22 +18,11 @@ from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
 
 from .client import Client
-from .ground import Ground, Lacking, wait_for
+from .ground import Ground, wait_for
 from .models import play
 
 LIMIT = 60.0  # seconds for one run on a machine that is busy
 SECRET = "tok-4f9d2c77aa31e05b66"
-
-
-@contextmanager
-def own_ground(name: str, clients: Path | None = None) -> Iterator[Ground]:
-    """A ground for the tests of one module. A client that is not on this machine fails the test in a line."""
-    try:
-        ground = Ground(name, clients=clients)
-    except Lacking as lacking:
-        pytest.fail(str(lacking), pytrace=False)
-    yield ground
-    ground.close()
 
 
 @contextmanager
@@ -60,7 +48,6 @@ class Supervised:
     def __init__(
         self,
         client: Client,
-        harness: str,
         script: str,
         *steps: Any,
         place: Membership | None = None,
@@ -70,9 +57,9 @@ class Supervised:
         client.models.script(script, *steps)
         scope = str(client.ground.checkout)
         cwd = str(wanted.pop("cwd", scope))
-        self.place = place or Membership({"scope": scope, "harness": harness, "cwd": cwd}, label="role:worker")
+        self.place = place or Membership({"scope": scope, "harness": client.harness, "cwd": cwd}, label="role:worker")
         query = HarnessQuery(wanted.pop("prompt", play(script)), cwd, **{"scope": scope, **wanted})
-        self.run = Run(registry.get(harness), query, membership=self.place, previous=previous)
+        self.run = Run(registry.get(client.harness), query, membership=self.place, previous=previous)
         self.events: list[Any] = []
         self.run.on_event(self.events.append).start()
 
@@ -103,7 +90,7 @@ class Supervised:
 
 def assert_abort_leaves_nothing(made: Supervised, ground: Ground, seconds: float) -> RunResult:
     """Once its command ``sleep 300`` runs, `made` is told twice to end: within `seconds` nothing of it is left."""
-    assert wait_for(lambda: [line for line in command_lines(ground) if "sleep 300" in line], LIMIT)
+    assert wait_for(lambda: [line for line in ground.command_lines() if "sleep 300" in line], LIMIT)
     began = time.monotonic()
     made.run.abort("enough")
     made.run.abort("enough")
@@ -111,23 +98,11 @@ def assert_abort_leaves_nothing(made: Supervised, ground: Ground, seconds: float
     assert (result.error_category, result.error_message) == ("aborted", "enough")
     assert time.monotonic() - began < seconds
     assert len(made.told("result")) == 1
-    assert wait_for(lambda: not ground.own_processes(), 5), command_lines(ground)
+    assert wait_for(lambda: not ground.own_processes(), 5), ground.command_lines()
     assert ground.coordinator.sessions() == []
     state = ground.home / ".local/state/swarm-mcp/running"
     assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
     return result
-
-
-def command_lines(ground: Ground) -> list[str]:
-    """All the words that each process of this ground's home was started with."""
-    found = []
-    for pid in ground.own_processes():
-        try:
-            found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
-        except OSError:  # it has ended, or this system has no such file
-            asked = ["ps", "-ww", "-p", str(pid), "-o", "command="]
-            found.append(subprocess.run(asked, capture_output=True, text=True).stdout)
-    return found
 
 
 def porcelain(ground: Ground) -> list[str]:

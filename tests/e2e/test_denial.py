@@ -36,6 +36,7 @@ NOTEBOOK = {
 }
 
 
+@pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone
 def test_a_locked_file_stays_as_it_is(client: Client) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from .client import Client
 from .ground import wait_for
 from .models import Step, play
 
-HARNESS = {"claude-code": "claude", "codex": "codex"}
 LEAD = "identity:personal mode:gateway lead"
 SECRET = "ghp_" + "Zq7" * 12
 WAIT = "60"
@@ -33,7 +31,7 @@ class Lead:
         self.id = self.coordinator.register_peer(LEAD)
 
     def dispatch(self, script: str, *more: str, wait: str = WAIT) -> dict[str, Any]:
-        words = ["dispatch", play(script), "--as", self.id, "--harness", HARNESS[self.client.name], *more]
+        words = ["dispatch", play(script), "--as", self.id, "--harness", self.client.harness, *more]
         return dict(self.coordinator.json(*words, *(["--completion-wait", wait] if wait else [])))
 
     def task(self, task_id: str) -> dict[str, Any]:
@@ -41,7 +39,7 @@ class Lead:
 
     def history(self, task_id: str) -> list[str]:
         """The statuses that a task has had, in order."""
-        rows = query(self.client, "SELECT type, payload FROM events WHERE subject = ? ORDER BY id", task_id)
+        rows = self.coordinator.query("SELECT type, payload FROM events WHERE subject = ? ORDER BY id", task_id)
         moves = {"task.created": "open", "task.reserved": "claimed", "task.claimed": "in_progress"}
         found = [moves.get(kind) or json.loads(payload or "{}").get("status") for kind, payload in rows]
         return [status for status in found if status]
@@ -49,13 +47,6 @@ class Lead:
     def run(self) -> dict[str, Any]:
         (row,) = self.coordinator.json("runs")
         return dict(row)
-
-
-def query(client: Client, sql: str, *values: object) -> list[tuple[Any, ...]]:
-    with sqlite3.connect(client.ground.store) as connection:
-        rows = connection.execute(sql, values).fetchall()
-    connection.close()
-    return rows
 
 
 @pytest.fixture
@@ -77,7 +68,7 @@ def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
     assert_text(client, "new.md", "made\n")
     assert lead.history(answer["task_id"])[:4] == ["open", "claimed", "in_progress", "done"]
     run = lead.run()
-    assert (run["state"], run["task_id"], run["harness"]) == ("ended", answer["task_id"], HARNESS[client.name])
+    assert (run["state"], run["task_id"], run["harness"]) == ("ended", answer["task_id"], client.harness)
     assert run["session_id"]
     assert run["cost_usd"] > 0 or client.name == "codex"
     first, *rest = map(json.loads, Path(run["record"]).read_text(encoding="utf-8").splitlines())
@@ -112,11 +103,16 @@ def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:
     assert "swarm lock blocked" in lead.coordinator.text("logs", answer["task_id"])
 
 
+def tails(client: Client) -> list[str]:
+    """The processes that run ``tail``, which ends when it is ended."""
+    return [line for line in client.ground.command_lines() if line.startswith("tail ")]
+
+
 def test_a_cancelled_task_ends_its_worker_with_all_it_started(lead: Lead) -> None:
     client = lead.client
     client.models.script("work", client.shell("tail -f /dev/null & tail -f other.md"))
     answer = lead.dispatch("work", wait="")
-    assert wait_for(lambda: lingerers(client), 40), "the worker never ran its command"
+    assert wait_for(lambda: tails(client), 40), "the worker never ran its command"
     lead.coordinator.text("cancel", answer["task_id"], "--as", lead.id)
     assert wait_for(lambda: client.ground.own_processes() == [], 25), client.ground.own_processes()
     assert lead.task(answer["task_id"])["status"] == "cancelled"
@@ -127,7 +123,7 @@ def test_a_killed_supervisor_leaves_no_worker_and_no_lock(lead: Lead) -> None:
     client = lead.client
     client.models.script("work", client.shell("swarm-mcp lock notes.md --note mine; tail -f other.md"))
     answer = lead.dispatch("work", wait="")
-    assert wait_for(lambda: lingerers(client), 40), "the worker never ran its command"
+    assert wait_for(lambda: tails(client), 40), "the worker never ran its command"
     run = lead.run()
     if client.name == "claude-code":  # Codex's sandboxed commands cannot write the store
         assert [row["instance_id"] for row in lead.coordinator.locks()] == [run["instance_id"]]
@@ -154,12 +150,7 @@ def test_a_secret_gets_nowhere(lead: Lead) -> None:
     seen = set()
 
     def ended() -> bool:
-        for pid in client.ground.own_processes():
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    seen.add(file.read())
-            except OSError:
-                continue
+        seen.update(client.ground.command_lines())
         return lead.task(answer["task_id"])["status"] == "done"
 
     assert wait_for(ended, 60, pause=0.02)
@@ -167,23 +158,10 @@ def test_a_secret_gets_nowhere(lead: Lead) -> None:
     told = client.results("work")[0]
     assert SECRET in told, "the worker itself works with what it reads"
     texts = [Path(run["record"]).read_text(encoding="utf-8"), lead.coordinator.text("logs", answer["task_id"])]
-    texts += [json.dumps(run), *(argv.decode("utf-8", "replace") for argv in seen if b"cat config.txt" not in argv)]
+    texts += [json.dumps(run), *(line for line in seen if "cat config.txt" not in line)]
     state = client.ground.home / ".local/state"
     texts += [file.read_bytes().decode("utf-8", "replace") for file in state.rglob("*") if file.is_file()]
     own = "SELECT result, progress_summary FROM tasks UNION ALL SELECT content, sender FROM messages WHERE sender <> ?"
-    texts += [str(row) for row in query(client, own, lead.id)]
+    texts += [str(row) for row in lead.coordinator.query(own, lead.id)]
     for secret in (SECRET, other, token):
         assert not [text[max(0, text.find(secret) - 200) :][:400] for text in texts if secret in text], secret[:8]
-
-
-def lingerers(client: Client) -> list[int]:
-    """Processes of this home that run ``tail``, which ends when it is ended."""
-    found = []
-    for pid in client.ground.own_processes():
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if file.read().startswith(b"tail\0"):
-                    found.append(pid)
-        except OSError:
-            continue
-    return found

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -23,23 +21,12 @@ DELAY_LIMIT = 3.0  # seconds that all the hooks of a session of one turn may add
 Broken = dict[str, str]  # what to change in the client's environment
 
 
-def _path_without(ground: Ground, folder: Path, *names: str) -> str:
-    """A PATH on which everything is found that was found before, but for `names`."""
-    folder.mkdir()
-    for place in ground.path:
-        for entry in os.listdir(place) if os.path.isdir(place) else ():
-            link = folder / entry
-            if not entry.startswith(names) and not os.path.lexists(link):
-                link.symlink_to(Path(place) / entry)
-    return str(folder)
-
-
 @contextmanager
 def no_command_line(ground: Ground) -> Iterator[Broken]:
     """S22: `swarm-mcp` was uninstalled, or is not where it was."""
     folder = ground.root / "bare"
     try:
-        yield {"PATH": _path_without(ground, folder, "swarm-mcp"), "SWARM_MCP_BIN": "/nonexistent/swarm-mcp"}
+        yield {"PATH": ground.path_without(folder, "swarm-mcp"), "SWARM_MCP_BIN": "/nonexistent/swarm-mcp"}
     finally:
         shutil.rmtree(folder)
 
@@ -48,7 +35,7 @@ def no_command_line(ground: Ground) -> Iterator[Broken]:
 def no_python(ground: Ground) -> Iterator[Broken]:
     folder = ground.root / "bare"
     try:
-        yield {"PATH": _path_without(ground, folder, "python", "pypy", "swarm-mcp")}
+        yield {"PATH": ground.path_without(folder, "python", "pypy", "swarm-mcp")}
     finally:
         shutil.rmtree(folder)
 

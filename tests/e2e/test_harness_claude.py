@@ -19,6 +19,7 @@ from swarm_mcp.harness.claude.launch import launch
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
 
 from .clients import ClaudeCode
+from .ground import own_ground
 from .models import Gate, Step
 from .supervised_runs import (
     LIMIT,
@@ -26,8 +27,6 @@ from .supervised_runs import (
     Supervised,
     as_own_environment,
     assert_abort_leaves_nothing,
-    command_lines,
-    own_ground,
     porcelain,
 )
 
@@ -51,7 +50,7 @@ def claude(shared: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clau
 
 
 def start(claude: ClaudeCode, script: str, *steps: Any, **wanted: Any) -> Supervised:
-    return Supervised(claude, "claude", script, *steps, **wanted)
+    return Supervised(claude, script, *steps, **wanted)
 
 
 def system_prompt(claude: ClaudeCode, script: str) -> str:
@@ -88,7 +87,7 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
         mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
     )  # fmt: skip
     assert gate.wait_reached(LIMIT)
-    commands = command_lines(ground)
+    commands = ground.command_lines()
     gate.open()
     result = made.result()
     assert (result.is_error, result.exit_code, result.error_message) == (False, 0, None)

@@ -19,8 +19,9 @@ from swarm_mcp.harness.query import McpServer
 
 from .checks import assert_untouched
 from .clients import Codex
+from .ground import own_ground
 from .models import Gate, Step, play
-from .supervised_runs import Supervised, as_own_environment, assert_abort_leaves_nothing, command_lines, own_ground
+from .supervised_runs import Supervised, as_own_environment, assert_abort_leaves_nothing
 
 SECRET = f"battery-{uuid.uuid4()}"
 codex = registry.get("codex")
@@ -46,7 +47,7 @@ def agent(stage: Codex, monkeypatch: pytest.MonkeyPatch) -> Iterator[Codex]:
 
 
 def start(agent: Codex, script: str, *steps: Any, **wanted: Any) -> Supervised:
-    return Supervised(agent, "codex", script, *steps, **{"model": agent.plain_model, **wanted})
+    return Supervised(agent, script, *steps, **{"model": agent.plain_model, **wanted})
 
 
 def ran(agent: Codex, script: str, *steps: Any, **wanted: Any) -> tuple[Supervised, RunResult]:
@@ -70,7 +71,7 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     made = start(agent, "whole", *calls, prompt=f"{play('whole')} {SECRET}", client_tools=(double,), mcp_servers=extra,
                  append_system_prompt="Mark my words", env={"X_TOKEN": SECRET})  # fmt: skip
     assert gate.wait_reached()
-    lines = command_lines(agent.ground)
+    lines = agent.ground.command_lines()
     argv = next(line for line in lines if "mcp_servers=" in line and str(agent.ground.checkout) in line)
     assert "--dangerously-" not in argv
     assert [line for line in lines if SECRET in line] == []

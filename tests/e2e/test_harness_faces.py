@@ -10,11 +10,10 @@ import pytest
 
 from .client import Call, Client
 from .clients import CLIENTS, SERVER_START
-from .ground import Ground
+from .ground import Ground, own_ground
 from .models import play
-from .supervised_runs import LIMIT, Supervised, as_own_environment, own_ground
+from .supervised_runs import LIMIT, Supervised, as_own_environment
 
-HARNESS = {"claude-code": "claude", "codex": "codex"}
 TOOLS = "client_tools"
 
 
@@ -59,7 +58,7 @@ def test_a_python_function_is_called(agent: Client) -> None:
         raise ValueError(f"no item has number {number}")
 
     calls = calls_of(agent, ("price_of", {"item": "lamp"}), ("refuse", {"number": 7}))
-    made = Supervised(agent, HARNESS[agent.name], "tools", *calls, client_tools=(price_of, refuse))
+    made = Supervised(agent, "tools", *calls, client_tools=(price_of, refuse))
     result = made.well()
     assert asked == ["lamp"]
     seen = "\n".join(agent.dialect.results(agent.models.exchanges(agent.requests)[-1].body))
@@ -75,19 +74,19 @@ def test_run_prints_the_answer_and_leaves_a_record(agent: Client) -> None:
     ground = agent.ground
     agent.models.script("write", agent.create("made.txt", "hello\n"))
     swarm = str(ground.bin / "swarm-mcp")
-    argv = [swarm, "run", "--harness", HARNESS[agent.name], "--watch", play("write")]
+    argv = [swarm, "run", "--harness", agent.harness, "--watch", play("write")]
     done = ground.run(argv, seconds=LIMIT)
     assert done.returncode == 0, done.stderr + done.stdout
     assert (ground.checkout / "made.txt").read_text() == "hello\n"
     assert "The script write is over." in done.stdout and "session " in done.stdout and "-> " in done.stdout
     (row,) = json.loads(ground.run([swarm, "runs", "--json"]).stdout)
-    assert row["state"] == "ended" and row["harness"] == HARNESS[agent.name] and not row["result"]["is_error"]
+    assert row["state"] == "ended" and row["harness"] == agent.harness and not row["result"]["is_error"]
     shown = ground.run([swarm, "logs", row["id"][:8]]).stdout
     assert "The script write is over." in shown and row["record"] in shown
     # Whoever it was among the others is gone with it, and so is all that it had been given.
     assert json.loads(ground.run([swarm, "instances", "--json"]).stdout) == []
     assert not list(Path(row["record"]).parents[2].glob("running/run-*"))
-    again = [swarm, "run", "--harness", HARNESS[agent.name], "--resume", row["id"], "--json", play("again")]
+    again = [swarm, "run", "--harness", agent.harness, "--resume", row["id"], "--json", play("again")]
     agent.models.script("again")
     result = json.loads(ground.run(again, seconds=LIMIT).stdout)
     assert result["session_id"] == row["session_id"] and not result["clear_session"]

@@ -28,7 +28,7 @@ from swarm_mcp.runtimes.owned_folder import put
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
-from .ground import wait_for
+from .ground import processes_of, wait_for
 from .models import Gate, ModelServer, Step, play
 
 SWARM = os.environ.get("SWARM_E2E_BIN") or os.path.join(os.path.dirname(sys.executable), "swarm-mcp")
@@ -183,21 +183,8 @@ def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.Mo
     result = run.wait(SECONDS)
     assert result and result.error_category == "aborted" and time.monotonic() - began < 20
     gate.open()
-    assert wait_for(lambda: not _processes(str(place.home)), 5), "nothing of it is left, curl neither"
+    assert wait_for(lambda: processes_of(place.home) in ([], [os.getpid()]), 5), "nothing of it is left, curl neither"
     assert place.instances() == ["the peer"]
-
-
-def _processes(home: str) -> list[int]:
-    """Those with this home, other than this one."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")) if os.path.isdir("/proc/self") else ():
-        try:
-            with open(f"/proc/{entry}/environ", "rb") as file:
-                if f"HOME={home}".encode() in file.read().split(b"\0") and int(entry) != os.getpid():
-                    found.append(int(entry))
-        except OSError:
-            continue
-    return found
 
 
 def test_a_killed_hs_leaves_no_lock(place: Place, hs: str) -> None:

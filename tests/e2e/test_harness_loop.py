@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 
+from .ground import wait_for
 from .models import ModelServer, Step, play
 
 LOOP = registry.get("loop")
@@ -78,13 +78,9 @@ def run(query: HarnessQuery, previous: dict | None = None) -> tuple[RunResult, l
 
 
 def soon(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {seconds} s: {what}")
+    found = wait_for(condition, seconds)
+    assert found, f"not within {seconds} s: {what}"
+    return found
 
 
 def is_running(pid: int) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.query import READ_ONLY, McpServer
 
+from .ground import own_ground
 from .marketplace import Marketplace
 from .models import Gate, Step, play
 from .pi import MODEL, UNPRICED, Pi, alone
@@ -22,8 +23,6 @@ from .supervised_runs import (
     Supervised,
     as_own_environment,
     assert_abort_leaves_nothing,
-    command_lines,
-    own_ground,
     porcelain,
 )
 
@@ -47,7 +46,7 @@ def pi(shared: Pi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pi]:
 
 
 def start(pi: Pi, script: str, *steps: Any, **wanted: Any) -> Supervised:
-    return Supervised(pi, "pi", script, *steps, **{"model": MODEL, **wanted})
+    return Supervised(pi, script, *steps, **{"model": MODEL, **wanted})
 
 
 def collide(pi: Pi, script: str) -> None:
@@ -107,7 +106,7 @@ def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path:
         mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
     )  # fmt: skip
     assert gate.wait_reached(LIMIT)
-    commands = command_lines(ground)
+    commands = ground.command_lines()
     gate.open()
     result = made.result()
     assert (result.is_error, result.exit_code, result.output) == (False, 0, "The script work is over.")

@@ -95,6 +95,7 @@ def test_an_upgrade(client: Client) -> None:
     assert_denied(client, "later", "notes.md")
 
 
+@pytest.mark.each_way
 @pytest.mark.from_clone
 @pytest.mark.only("codex")
 def test_hooks_stay_trusted(client: Codex) -> None:

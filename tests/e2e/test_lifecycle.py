@@ -20,6 +20,7 @@ PANE = "p_77"
 GONE = 6.0  # seconds that an interactive client may take for its end after its screen is gone
 
 
+@pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone
 def test_registered_before_the_first_tool_call(client: Client) -> None:

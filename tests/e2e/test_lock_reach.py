@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -124,10 +123,7 @@ def test_who_is_denied_waits_in_line_is_woken_by_the_release_and_writes(client: 
 
 def waiting(client: Client) -> int:
     """How many stand in line for a lock."""
-    with sqlite3.connect(f"file:{client.ground.store}?mode=ro", uri=True) as store:
-        (count,) = store.execute("SELECT count(*) FROM swarm_waiters").fetchone()
-    store.close()
-    return int(count)
+    return len(client.ground.coordinator.query("SELECT 1 FROM swarm_waiters"))
 
 
 # -- sub-agents -------------------------------------------------------------------------------------

@@ -53,13 +53,8 @@ def path(ground: Ground, **programs: str) -> dict[str, str]:
     folder.mkdir()
     for name, program in programs.items():
         (folder / name.replace("_", "-")).symlink_to(program)
-    for place in ground.path:
-        for entry in Path(place).iterdir() if Path(place).is_dir() else ():
-            link = folder / entry.name
-            if not entry.name.startswith(("python", "pypy", "swarm-mcp")) and not link.is_symlink():
-                link.symlink_to(entry)
     (ground.home / ".profile").unlink(missing_ok=True)
-    return {"PATH": str(folder)}
+    return {"PATH": ground.path_without(folder, "python", "pypy", "swarm-mcp")}
 
 
 def stranger(ground: Ground) -> str:
