@@ -12,7 +12,7 @@ from swarm_hook_core.process import ancestors, start_time
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
-from swarm_mcp.scope import current_scope, here
+from swarm_mcp.folders import current_scope, here
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 from swarm_mcp.visibility import veiled

@@ -14,7 +14,7 @@ from swarm_hook_core.watching.snapshot import digest_of, full, glance
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope import clean, current_scope, file_of
+from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.store import Store
 from swarm_mcp.visibility import may_meet
 

@@ -6,7 +6,7 @@ import textwrap
 from inspect import cleandoc
 
 from swarm_mcp.cli.arguments import ACTING, Option, Usage, Word
-from swarm_mcp.cli.table import clipped
+from swarm_mcp.cli.terminal import clipped
 from swarm_mcp.cli.verbs import VERBS, summary_of, verb_named
 
 WIDTH = 110

@@ -64,7 +64,7 @@ def _help(words: list[str]) -> int:
     if verb not in VERBS and verb and not verb.startswith("-"):
         return _fail(f"swarm-mcp help: {_unknown(verb, [])}", 1)
     from swarm_mcp.cli.help_page import overview, page_of
-    from swarm_mcp.cli.table import terminal_width
+    from swarm_mcp.cli.terminal import terminal_width
 
     say_text(page_of(verb) if verb in VERBS else "\n".join(overview(terminal_width() if for_people() else 0)))
     return 0

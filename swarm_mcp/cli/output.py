@@ -32,7 +32,7 @@ def say_folded(line: str) -> None:
         return say(line)
     import textwrap
 
-    from swarm_mcp.cli.table import terminal_width
+    from swarm_mcp.cli.terminal import terminal_width
 
     width = terminal_width() or len(line) + 1
     for part in textwrap.wrap(one_line(line), width, subsequent_indent="  ", break_on_hyphens=False):
@@ -121,7 +121,7 @@ def listing(
     if not rows:
         return
     if for_people():
-        from swarm_mcp.cli.table import lay_out
+        from swarm_mcp.cli.terminal import lay_out
 
         cells = [tuple(one_line(value) if isinstance(value, str) else value for value in row) for row in rows]
         below = [[one_line(line) for line in lines] for lines in details or ()]
@@ -136,16 +136,16 @@ def for_people() -> bool:
     """Whether standard output goes to somebody's eyes: a terminal, or a pipe that shall have colours."""
     if sys.stdout is not None and sys.stdout.isatty():
         return True
-    from swarm_mcp.cli.colour import forced
+    from swarm_mcp.cli.terminal import forced
 
     return forced()
 
 
 def say_row(parts: tuple[tuple[str, str], ...]) -> None:
-    """One line of (text, style) parts, two blanks between them; styles are those of ``colour.STYLES``."""
+    """One line of (text, style) parts, two blanks between them; styles are those of ``terminal.STYLES``."""
     texts = [one_line(text) for text, _ in parts]
     if for_people():
-        from swarm_mcp.cli.colour import paint
+        from swarm_mcp.cli.terminal import paint
 
         texts = [paint(text, style) for text, (_, style) in zip(texts, parts)]
     _write("  ".join(texts) + "\n")

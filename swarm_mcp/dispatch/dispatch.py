@@ -36,7 +36,7 @@ from swarm_mcp.domain.run import PAUSED, RESUME
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import OPEN, TERMINAL
 from swarm_mcp.errors import Refused
-from swarm_mcp.scope import clean
+from swarm_mcp.folders import clean
 from swarm_mcp.store import Store, spawn_locks
 from swarm_mcp.visibility import may_meet
 

@@ -21,7 +21,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store.known_values import entry_in
 from swarm_mcp.visibility import may_meet
-from swarm_mcp.workspace.prompting import deliver
+from swarm_mcp.workspace.panes import deliver
 
 # Runtimes of sessions that are no agents, or that have their one task already.
 BUSY_RUNTIMES = (*NO_AGENTS, RUN_RUNTIME)

@@ -14,7 +14,7 @@ from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import EDIT, MODES, YOLO
-from swarm_mcp.settings import Settings
+from swarm_mcp.profiles import Settings
 from swarm_mcp.store import Store
 
 GENERALIST = "generalist"

@@ -15,7 +15,7 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import result_columns
 from swarm_mcp.harness.outcome import TRANSIENT, RunResult
 from swarm_mcp.store import Store, spawn_locks
-from swarm_mcp.workspace.prompting import deliver
+from swarm_mcp.workspace.panes import deliver
 
 PAUSE_SECONDS = 30.0  # between two reports
 LONGEST = 300  # characters

@@ -22,11 +22,11 @@ from swarm_mcp.acting_session import onlooker_identity
 from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
+from swarm_mcp.folders import current_scope, here
 from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.owned_folder import differing, read_record
-from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store, driver
 from swarm_mcp.views import seconds_since, short
 from swarm_mcp.visibility import veiled

@@ -19,8 +19,8 @@ from swarm_mcp.acting_session import session_named, surrounding_session
 from swarm_mcp.domain.lock import Lapse, is_mutex
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.folders import current_scope
 from swarm_mcp.guard.repository import Repository, pushes
-from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import reach_in
 

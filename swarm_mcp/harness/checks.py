@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from swarm_hook_core.environment import identity
 from swarm_hook_core.faults import describe
 from swarm_mcp.errors import Refused
+from swarm_mcp.folders import here
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
 from swarm_mcp.harness.query import as_string, as_string_array, parse_object
-from swarm_mcp.scope import here
-from swarm_mcp.settings import Settings
+from swarm_mcp.profiles import Settings
 
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swarm_mcp.scope import git_root
+from swarm_mcp.folders import git_root
 
 SHORTEST = 12  # characters of a variable's value; shorter ones are words that stand everywhere
 SHORTEST_PASSWORD = 6  # of one inside of an address, which says that it is one

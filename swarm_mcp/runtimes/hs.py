@@ -9,10 +9,10 @@ import shutil
 from pathlib import Path
 
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes.base import PLUGIN, Finding, HookCommand, Runtime
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
-from swarm_mcp.scope import here
 
 _FOLDER = "integrations/hs"
 _EARLIER_FOLDER = "integrations/harness"

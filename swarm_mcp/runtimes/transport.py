@@ -19,6 +19,7 @@ TRANSPORTS = (COMMAND, MCP_TOOL)
 SECONDS = 5
 STAND_IN = "integrations/stand-in.sh"  # arguments: scratch folder, session id (empty: in the payload), the command
 _EVENT = "PreToolUse"
+CHECK_TOOL = "check_write"  # of the server, which asks as hooks do
 _ASKED = ("session_id", "cwd", "tool_name", "tool_input")
 
 
@@ -38,7 +39,7 @@ def wired(tree: dict, runtime: Runtime, scratch: str) -> dict:
     if asking is None:
         raise UsageError(f"{runtime.title} has no transport {MCP_TOOL}")
     asked = {"runtime": runtime.name, **{name: f"${{{name}}}" for name in (*_ASKED, *asking.fields)}}
-    tool = {"type": "mcp_tool", "server": asking.server, "tool": "check_write", "input": asked, "timeout": SECONDS}
+    tool = {"type": "mcp_tool", "server": asking.server, "tool": CHECK_TOOL, "input": asked, "timeout": SECONDS}
     script = f'/bin/sh "${{CLAUDE_PLUGIN_ROOT}}/{STAND_IN}" {scratch} {asking.session_id}'
     groups = []
     for group in tree["hooks"][_EVENT]:

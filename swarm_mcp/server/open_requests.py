@@ -14,7 +14,7 @@ from collections.abc import Callable
 import mcp_types as types
 
 from swarm_hook_core.json_text import loads_outer
-from swarm_mcp.server import write_check
+from swarm_mcp.runtimes.transport import CHECK_TOOL
 from swarm_mcp.server.handshake_cache import HandshakeCache
 from swarm_mcp.server.stdio import MESSAGE_BYTES, Backlog
 from swarm_mcp.server.tool import Answer
@@ -172,7 +172,7 @@ def _cut(line: str, whole: bool = False) -> str:
 def _is_check(line: str) -> bool:
     """Whether a request asks for the check of a write, which looks at the outer levels only."""
     message = _parsed(line)
-    return message["method"] == "tools/call" and (message.get("params") or {}).get("name") == write_check.TOOL
+    return message["method"] == "tools/call" and (message.get("params") or {}).get("name") == CHECK_TOOL
 
 
 def _refusal(line: str) -> dict:

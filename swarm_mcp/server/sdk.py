@@ -16,8 +16,8 @@ from swarm_mcp.server import guidance, resources
 from swarm_mcp.server.calls import LONGEST_NAME, Calls, texts_of
 from swarm_mcp.server.handshake_cache import HandshakeCache
 from swarm_mcp.server.open_requests import OpenRequests
+from swarm_mcp.server.resources import Subscriptions
 from swarm_mcp.server.stdio import MESSAGE_BYTES, Backlog, Incoming, Outgoing
-from swarm_mcp.server.subscriptions import Subscriptions
 from swarm_mcp.server.tool import Answer
 
 INSTRUCTIONS = (

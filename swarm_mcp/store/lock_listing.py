@@ -7,7 +7,7 @@ from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session
-from swarm_mcp.scope import file_of
+from swarm_mcp.folders import file_of
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.user_interface import PANE_COLUMNS
 from swarm_mcp.views import seconds_since

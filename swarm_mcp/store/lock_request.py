@@ -14,7 +14,7 @@ from swarm_hook_core.paths import LONGEST as LONGEST_PATH
 from swarm_hook_core.paths import NO_CASE, above, contains, key_and_keys, key_of
 from swarm_mcp.domain.lock import EXCLUSIVE, MODES, MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope import file_of
+from swarm_mcp.folders import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from swarm_hook_core.liveness import SERVER_RUNTIME, living
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope import allowed_roots, clean, git_root, inside_any, scope_of
+from swarm_mcp.folders import allowed_roots, clean, git_root, inside_any, scope_of
 from swarm_mcp.store import events
 from swarm_mcp.store.session_table import SessionTable, clients_of
 

@@ -25,7 +25,7 @@ from swarm_mcp.domain.task import (
     Task,
 )  # fmt: skip
 from swarm_mcp.errors import Refused
-from swarm_mcp.scope import file_of
+from swarm_mcp.folders import file_of
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.known_values import names_entry

@@ -1,14 +1,12 @@
-"""Workspaces that sessions can be seen and woken in. A backend is a module here, named in `BACKENDS`."""
+"""Workspaces that sessions can be seen and woken in. A backend is a module here and a line in `BACKENDS`."""
 
 from __future__ import annotations
 
-import sys
-
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.workspace.herdr import Herdr
 from swarm_mcp.workspace.interface import Backend
 
-# Name -> (module here, class). Each class is a `Backend`.
-BACKENDS = {"herdr": ("herdr", "Herdr")}
+BACKENDS: dict[str, Backend] = {"herdr": Herdr()}
 
 
 def backend(name: str) -> Backend:
@@ -16,7 +14,4 @@ def backend(name: str) -> Backend:
     if name not in BACKENDS:
         known = ", ".join(BACKENDS)
         raise SwarmError(f'Unsupported workspace backend "{name}"; there is: {known}')
-    module, kind = BACKENDS[name]
-    full = f"swarm_mcp.workspace.{module}"
-    __import__(full)
-    return getattr(sys.modules[full], kind)()
+    return BACKENDS[name]

@@ -11,7 +11,7 @@ from swarm_mcp.store.user_interface import pane_handles, pane_summary
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import backend as backend_named
 from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
-from swarm_mcp.workspace.reach import socket_of, stranger_in
+from swarm_mcp.workspace.panes import socket_of, stranger_in
 
 
 def resolve(

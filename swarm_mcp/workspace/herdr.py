@@ -21,7 +21,7 @@ class Herdr:
     """The backend."""
 
     name = "herdr"
-    kinds = ("pane",)
+    kinds: tuple[str, ...] = ("pane",)
 
     def resolve(self, handle: str, socket: str = "") -> Pane:
         """See ``interface.Backend``."""

@@ -1,9 +1,158 @@
-"""Completion for shells."""
+"""Completion for shells: what may stand next on a command line, and the scripts that ask for it."""
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import Arguments, Usage, Word, choice, verb
+import re
+from typing import NamedTuple
+
+from swarm_mcp.cli.arguments import (
+    FILES,
+    FOLDERS,
+    INSTANCES,
+    TASKS,
+    Arguments,
+    Option,
+    Source,
+    Usage,
+    Word,
+    choice,
+    verb,
+)
 from swarm_mcp.cli.output import one_line, say_text
+from swarm_mcp.cli.verbs import ALIASES, VERBS, summary_of, verb_named
+from swarm_mcp.domain.session import Session
+
+# Names come from other sessions: what a shell would not take for one plain word is never offered.
+PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
+# What is left to the shell to fill in, as the scripts know it.
+BY_THE_SHELL = {FILES: ":files", FOLDERS: ":folders"}
+BUSY_SECONDS = 0.2
+MOST = 200  # candidates; more help nobody
+
+
+class Candidate(NamedTuple):
+    """One possible word, and what it is."""
+
+    word: str
+    about: str = ""
+
+
+class _Before(NamedTuple):
+    """What stands before the cursor: words, the option that still wants its value, and whether only words follow."""
+
+    words: list[str]
+    open_option: Option | None
+    only_words: bool
+
+
+def candidates(words: list[str]) -> list[Candidate]:
+    """What may stand for the last of `words`, which follow the command's name; it may be begun already."""
+    *before, current = words or [""]
+    if not before and current.startswith("-"):
+        found = [Candidate("--help"), Candidate("--version")]
+    elif not before or before == ["help"]:
+        found = [Candidate(verb, summary_of(verb)) for verb in VERBS]
+    else:
+        verb = ALIASES.get(before[0], before[0])
+        found = _after(verb_named(verb).usages, before[1:], current) if verb in VERBS else []
+    return [one for one in found if one.word in BY_THE_SHELL.values() or _offered(one.word, current)][:MOST]
+
+
+def _after(usages: tuple[Usage, ...], before: list[str], current: str) -> list[Candidate]:
+    """What may follow a verb and the words behind it."""
+    every = {name: option for usage in usages for option in usage.options for name in (option.name, option.also)}
+    placed = _read(before, every)
+    shown = [usage for usage in usages if not usage.hidden]
+    matching = [usage for usage in shown if not placed.words or usage.begins_with(placed.words[0])] or shown
+    scope = _scope(before)
+    if placed.open_option:
+        return _from(placed.open_option.source, (), scope)
+    name, equals, _ = current.partition("=")
+    if equals and name in every and every[name].value and not placed.only_words:
+        # The shells put the flag before files and folders themselves.
+        return [
+            one if one.word in BY_THE_SHELL.values() else Candidate(f"{name}={one.word}", one.about)
+            for one in _from(every[name].source, (), scope)
+        ]
+    given = {word.partition("=")[0] for word in before}
+    options = {option.name: option for usage in matching for option in usage.options if not option.hidden}
+    flags = [Candidate(one.name, one.about) for one in options.values() if one.repeatable or one.name not in given]
+    flags.append(Candidate("--help"))
+    if current.startswith("-") and not placed.only_words:
+        return flags
+    next_words = [word for usage in matching if (word := usage.word_after(len(placed.words)))]
+    found = dict.fromkeys(one for word in next_words for one in _from(word.source, word.statuses, scope))
+    return list(found) if next_words or placed.only_words else flags
+
+
+def _read(before: list[str], options: dict[str, Option]) -> _Before:
+    words: list[str] = []
+    rest = iter(before)
+    for item in rest:
+        if item == "--":
+            return _Before([*words, *rest], None, True)
+        option = options.get(item)
+        if option and option.value:
+            if next(rest, None) is None:
+                return _Before(words, option, False)
+        elif not item.startswith("--"):
+            words.append(item)
+    return _Before(words, None, False)
+
+
+def _scope(before: list[str]) -> str:
+    """The scope that the line names so far."""
+    chosen = ""
+    for at, word in enumerate(before):
+        if word == "--scope" and at + 1 < len(before):
+            chosen = before[at + 1]
+        elif word.startswith("--scope="):
+            chosen = word.partition("=")[2]
+    return chosen
+
+
+def _from(source: Source, statuses: tuple[str, ...], scope: str) -> list[Candidate]:
+    """The candidates that `source` names; of tasks those with one of `statuses`, where there are any."""
+    if isinstance(source, tuple):
+        return [Candidate(word) for word in source]
+    if source in BY_THE_SHELL:
+        return [Candidate(BY_THE_SHELL[source])]
+    from swarm_mcp.acting_session import onlooker_identity
+    from swarm_mcp.domain.session import onlooker
+    from swarm_mcp.folders import current_scope
+    from swarm_mcp.store import Store
+    from swarm_mcp.visibility import veiled
+
+    place = current_scope(scope)
+    with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+        viewer = onlooker_identity(store)
+        if source == INSTANCES:
+            return _instances(veiled(store.instances.in_scope(place), viewer))
+        if source == TASKS:
+            tasks = store.tasks.in_order(onlooker(viewer, place))
+            rows = [task for task in tasks if not statuses or task.status in statuses]
+            return [Candidate(row.id, f"[{row.status}] {row.title}") for row in rows]
+        keys = store.kv.items(place, "", f"identity:{viewer}" if viewer else None)
+        return [Candidate(row.key) for row in keys]
+
+
+def _instances(rows: list[Session]) -> list[Candidate]:
+    """Ids, short where that is enough, and the words of labels that only one session has."""
+    found = []
+    for row in rows:
+        brief = row.id[:8]
+        alone = sum(other.id.startswith(brief) for other in rows) == 1
+        found.append(Candidate(brief if alone else row.id, row.label or ""))
+    labels = [row.label or "" for row in rows]
+    for label in labels:
+        unique = [word for word in label.split() if ":" in word and sum(word in other for other in labels) == 1]
+        found += [Candidate(word, label) for word in unique]
+    return found
+
+
+def _offered(word: str, current: str) -> bool:
+    return word.startswith(current) and PLAIN.fullmatch(word) is not None
+
 
 # Each script asks `swarm-mcp completion words -- WORD...` (the last word is the one at the cursor) and gets
 # lines of a candidate, a tab and what it is; `:files` and `:folders` leave it to the shell.
@@ -106,7 +255,7 @@ def completion(args: Arguments) -> int:
 def _words(words: list[str]) -> int:
     """Candidates, one a line. Somebody is typing: whatever goes wrong, there is just nothing to offer."""
     try:
-        from swarm_mcp.cli.completion import candidates
+        from swarm_mcp.cli.commands.completion import candidates
 
         for candidate in candidates(words):
             about = one_line(candidate.about)[:100]

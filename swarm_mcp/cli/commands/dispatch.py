@@ -327,8 +327,8 @@ def _text(pipe: str) -> str:
 
 
 def _live():
-    from swarm_mcp.cli.colour import wanted
     from swarm_mcp.cli.live import Live
+    from swarm_mcp.cli.terminal import wanted
 
     return Live(sys.stdout, colour=wanted(), progress=sys.stdout.isatty())
 

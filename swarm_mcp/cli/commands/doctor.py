@@ -10,10 +10,10 @@ from swarm_mcp.cli.output import say, say_text, show
 from swarm_mcp.demo import play
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import chosen
 from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.scope import clean, current_scope
 from swarm_mcp.store import Store
 
 

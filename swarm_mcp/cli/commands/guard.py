@@ -7,7 +7,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope import clean, here
+from swarm_mcp.folders import clean, here
 from swarm_mcp.views import seconds_since, short
 
 NAMED = 5  # files that a refusal names
@@ -90,7 +90,7 @@ def _say_why(hook: str, found: list) -> None:
     """The refusal, for a person or the model that reads git's output."""
     from time import time
 
-    from swarm_mcp.guard.scripts import SAYS
+    from swarm_mcp.guard.hooks import SAYS
 
     deed = hook.removeprefix("pre-")
     what = f"{len(found)} files are" if len(found) > 1 else "a file is" if found[0].file else "the repository is"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, say, show
-from swarm_mcp.scope import clean, here
+from swarm_mcp.folders import clean, here
 
 NAME = Word("NAME", "the harness", optional=True, source=())
 

@@ -124,7 +124,7 @@ def _holder(store: Store, args) -> tuple[Session, str]:
     if session:
         return session, process_holders.agent_of(pid, started, store.here)
     from swarm_hook_core.environment import identity
-    from swarm_mcp.scope import current_scope, here
+    from swarm_mcp.folders import current_scope, here
     from swarm_mcp.store.sessions import Registration
 
     who = identity("MCP")

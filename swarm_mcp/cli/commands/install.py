@@ -13,6 +13,7 @@ from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Wor
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.folders import clean
 from swarm_mcp.installation import marketplace_folder, plugin_source
 from swarm_mcp.runtimes import NAMES, chosen, runtime
 from swarm_mcp.runtimes.bundle import transports_of
@@ -20,7 +21,6 @@ from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.mcp_file import add_server, write_whole
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
-from swarm_mcp.scope import clean
 from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.server.priming import prime
 from swarm_mcp.store import Store

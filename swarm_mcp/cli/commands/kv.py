@@ -7,7 +7,7 @@ from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
-from swarm_mcp.scope import current_scope
+from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 
 KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may_be_blank=True)

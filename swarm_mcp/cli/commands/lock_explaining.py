@@ -10,9 +10,8 @@ from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_row, show
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance, UsageError
-from swarm_mcp.explain import explanation
-from swarm_mcp.lock_history import history
-from swarm_mcp.scope import current_scope, here
+from swarm_mcp.folders import current_scope, here
+from swarm_mcp.lock_explaining import explanation, history
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 

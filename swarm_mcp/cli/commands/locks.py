@@ -11,7 +11,7 @@ from swarm_mcp.cli.output import listing, show
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.scope import current_scope, here
+from swarm_mcp.folders import current_scope, here
 from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since, short
 

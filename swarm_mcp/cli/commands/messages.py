@@ -6,10 +6,10 @@ from swarm_mcp.acting_session import acting_session, session_named, viewer_ident
 from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.scope import current_scope
+from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
-from swarm_mcp.workspace.prompting import prompt
+from swarm_mcp.workspace.panes import prompt
 
 
 @verb(

@@ -15,7 +15,7 @@ from swarm_mcp.cli.output import listing, moment, presence, say, say_folded, sho
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
-from swarm_mcp.scope import current_scope
+from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import public_instance, registration, seconds_since, short
 from swarm_mcp.visibility import veiled

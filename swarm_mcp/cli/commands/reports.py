@@ -8,7 +8,7 @@ from swarm_mcp.cli.arguments import FOLDERS, JSON, PATIENCE, RUNTIME, SESSION_ID
 from swarm_mcp.cli.output import flush, say, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UsageError
-from swarm_mcp.scope import clean
+from swarm_mcp.folders import clean
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
 

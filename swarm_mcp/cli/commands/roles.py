@@ -9,8 +9,8 @@ from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.folders import current_scope, here
 from swarm_mcp.runtimes import NAMES, hook_config
-from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
 
 MODES = {

@@ -8,7 +8,7 @@ import sys
 from swarm_mcp.cli.arguments import EFFORTS, FOLDERS, JSON, MODES, ROLES, SCOPE, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain, one_line, refused, say_text, show
 from swarm_mcp.errors import Refused, SwarmError, UsageError
-from swarm_mcp.scope import clean, here, scope_of
+from swarm_mcp.folders import clean, here, scope_of
 
 TIMED_OUT, NOT_POSSIBLE = 124, 125  # the first as timeout(1) has it
 
@@ -243,13 +243,13 @@ def _live(args):
     """What shows the run while it goes on; None where nobody watches."""
     if not args.given("--watch"):
         return None
-    from swarm_mcp.cli import colour
+    from swarm_mcp.cli import terminal
     from swarm_mcp.cli.live import Live
 
     stream = sys.stderr if args.json else sys.stdout
     if stream is None:
         return None
     shown = stream.isatty()
-    wanted = colour.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
+    wanted = terminal.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
     plain = os.environ.get("TERM") == "dumb"
     return Live(stream, colour=wanted, progress=shown and not plain, debug=bool(os.environ.get("SWARM_DEBUG")))

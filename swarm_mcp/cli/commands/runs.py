@@ -10,7 +10,7 @@ from swarm_mcp.cli.arguments import JSON, SCOPE, TASKS, Arguments, Option, Usage
 from swarm_mcp.cli.output import flush, listing, moment, say, show, show_with_list
 from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope import current_scope
+from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
@@ -110,10 +110,10 @@ def logs(args: Arguments) -> int:
     events = events_in(row.record, _Alive(row.id) if follow else lambda: False)
     if args.json:
         return _as_json(row, events, follow)
-    from swarm_mcp.cli import colour
+    from swarm_mcp.cli import terminal
     from swarm_mcp.cli.live import Live
 
-    live = Live(sys.stdout, colour=colour.wanted(), debug=bool(os.environ.get("SWARM_DEBUG")))
+    live = Live(sys.stdout, colour=terminal.wanted(), debug=bool(os.environ.get("SWARM_DEBUG")))
     for event in events:
         live.show(event)
         if live.is_closed:

@@ -25,7 +25,7 @@ from swarm_mcp.cli.commands.reports import telling
 from swarm_mcp.cli.output import flush, refused, say, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
-from swarm_mcp.scope import current_scope, here
+from swarm_mcp.folders import current_scope, here
 from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration

@@ -8,10 +8,10 @@ from swarm_mcp.cli.output import listing, refused, say, show
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.scope import current_scope
+from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
-from swarm_mcp.workspace.prompting import deliver
+from swarm_mcp.workspace.panes import deliver
 
 
 @verb(

@@ -9,7 +9,7 @@ from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
-from swarm_mcp.scope import clean, current_scope
+from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.handles import resolve
 

@@ -10,7 +10,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, moment, say, say_row
-from swarm_mcp.scope import current_scope
+from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
 from swarm_mcp.store.changes import Changes

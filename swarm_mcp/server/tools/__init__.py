@@ -7,8 +7,7 @@ from importlib import import_module
 from swarm_mcp.server.tool import Tool
 
 GROUPS = (
-    "instances", "locks", "lock_handover", "lock_explaining", "messages", "tasks", "kv", "activity", "workspace",
-    "dispatch",
+    "instances", "locks", "messages", "tasks", "kv", "activity", "workspace", "dispatch",
 )  # fmt: skip
 
 

@@ -1,9 +1,127 @@
-"""The tool that hooks call. It is no part of the contract, and no model gets to see it."""
+"""The check before a write, asked of the session's own server instead of a hook process.
+
+The tool is no part of the contract, and no model gets to see it. Both clients can call a tool of a plugin's MCP server
+as a PreToolUse hook. The tool's answer is read as a hook's standard output would be: one text block, which is the
+object that denies, or nothing at all. The decision is the plugin's own (`HookCore`, configured by the plugin's own files),
+so the answers are those of the command hook, to the letter.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
+from functools import cache
+
+from swarm_hook_core import faults, scratch
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.hooks import ToolCall, tool_call
+from swarm_hook_core.json_text import dumps, loads_outer, pruned
+from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.process import start_time
+from swarm_mcp import runtimes
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes.transport import CHECK_TOOL
 from swarm_mcp.server.tool import Answer, Tool, text
-from swarm_mcp.server.write_check import TOOL, Check
+from swarm_mcp.store import Store, driver
+from swarm_mcp.store.lock_request import Attempt
+
+AGENT = "agent_id"  # of a client that cannot leave it empty, nothing is known
+REPORT_SECONDS = 1.0
+
+_describing = threading.Lock()
+
+
+class Check:
+    """One question, answered: `text` is what a hook would have printed, empty where the write may pass."""
+
+    def __init__(self, arguments: dict):
+        self.runtime, self.call = _runtime_of(arguments), _call(arguments)
+        self.denial, self.text, self.failed = None, "", False
+        notice = ""
+        if not self.runtime:
+            faults.record("mcp", CHECK_TOOL, f"no such runtime: {arguments.get('runtime')!r}")
+            return
+        try:
+            core = _core(self.runtime)
+            verdict = core.check(self.call)
+            if verdict is not None:
+                self.denial, self.failed = verdict.denial, verdict.failed
+                notice = "" if self.denial else core.words_beside(verdict, self.call)
+        except Exception as error:
+            self.failed = True
+            faults.record(self.runtime, CHECK_TOOL, faults.describe(error))
+        dialect = runtimes.hook_config(self.runtime).dialect
+        if self.denial is not None:
+            self.text = dumps(dialect.denial("PreToolUse", self.denial.reason))
+        elif notice:
+            self.text = dumps(dialect.words("PreToolUse", notice, ""))
+
+    def follow_up(self) -> None:
+        """What can wait until the client has its answer: note that this server serves, record a refusal."""
+        if not self.runtime:
+            return
+        try:
+            if self.call.session_id:
+                self._give_word()
+            if self.denial is not None:
+                self._report()
+        except Exception as error:
+            faults.record(self.runtime, CHECK_TOOL, faults.describe(error))
+
+    def _give_word(self) -> None:
+        """What the stand-in goes by: it rests while this server lives and can answer."""
+        config, session_id = _core(self.runtime).config, self.call.session_id
+        if self.failed:
+            scratch.stop_serving(config, session_id)
+        elif scratch.say_serving(config, session_id, _this_process()):
+            scratch.forget_dead_servers(config)
+
+    def _report(self) -> None:
+        held = self.denial and self.denial.held
+        if self.denial is None or held is None:
+            return  # another process was asked, and has noted it
+        with Store(busy_seconds=REPORT_SECONDS) as store:
+            me = store.instances.of_session(self.runtime, self.call.session_id)
+            if me:
+                fence = held.fence if isinstance(held.fence, int) else None
+                agent = "" if self.call.agent == SOME_AGENT else self.call.agent
+                tried = Attempt(self.call.tool, self.denial.path, self.call.cwd, agent, fence)
+                store.denials.report(me, self.denial.file, held.instance_id, tried)
+
+
+def _runtime_of(arguments: dict) -> str:
+    runtime = arguments.get("runtime")
+    return runtime if isinstance(runtime, str) and runtime in runtimes.NAMES else ""
+
+
+def _call(arguments: dict) -> ToolCall:
+    """The call that is asked about. Claude Code hands structured values over as JSON text."""
+    given = arguments.get("tool_input")
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            given = loads_outer(given)
+        except ValueError:
+            pass  # a text that only looks like it
+    told = {AGENT: SOME_AGENT, **arguments, "tool_input": pruned(given), "hook_event_name": "PreToolUse"}
+    return tool_call(told)
+
+
+def _core(runtime: str) -> HookCore:
+    with _describing:  # what runs a file changes things that all threads share
+        return _described(runtime)
+
+
+@cache
+def _described(runtime: str) -> HookCore:
+    """The runtime as its folder configures it, with this process's SQLite and this installation's command."""
+    from swarm_hook_core.coordinator import chosen_command
+
+    return HookCore(runtimes.hook_config(runtime), chosen_command() or coordinator_command(), driver.load())
+
+
+@cache
+def _this_process() -> str:
+    return f"{os.getpid()} {start_time(os.getpid())}"
 
 
 def _check(_call, arguments: dict) -> Answer:
@@ -13,7 +131,7 @@ def _check(_call, arguments: dict) -> Answer:
 
 TOOLS = (
     Tool(
-        TOOL,
+        CHECK_TOOL,
         "Not for you: the client itself calls this before each write, to have writes to files that other sessions"
         " have locked refused. To ask who holds a file use get_file_lock.",
         {

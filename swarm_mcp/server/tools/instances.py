@@ -8,7 +8,7 @@ from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
-from swarm_mcp.scope import clean, here, scope_of
+from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import Answer, Call, NotRegistered, Tool, delivering, flag, number, text
 from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, peers_of, sessions_met_by, shown_peer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, text
-from swarm_mcp.workspace import prompting
+from swarm_mcp.workspace import panes
 
 MOST_AT_ONCE = 200
 
@@ -40,7 +40,7 @@ def _prompt(call: Call, arguments: dict) -> Answer:
         return Answer({"error": "Cannot prompt yourself: that is this session's own id."})
     task_id = arguments.get("task_id") or ""
     try:
-        sent = prompting.prompt(
+        sent = panes.prompt(
             call.store, me, recipient, arguments["message"], task_id, arguments["nudge"], arguments["force"]
         )
     except (Refused, UnknownInstance) as reason:

@@ -6,7 +6,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
 from swarm_mcp.server.tool import Answer, Call, Tool, flag, number, text, texts
-from swarm_mcp.workspace.prompting import deliver
+from swarm_mcp.workspace.panes import deliver
 
 
 def _prompted(call: Call, me: Session, notices: list[tuple[str, str]]) -> list[dict]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.server.tool import Answer, Call, Tool, flag, number, text
 from swarm_mcp.visibility import may_meet
-from swarm_mcp.workspace import peeking
+from swarm_mcp.workspace import panes
 from swarm_mcp.workspace.handles import resolve
 
 
@@ -17,7 +17,7 @@ def _peek(call: Call, arguments: dict) -> Answer:
         return Answer({"error": f"Instance {wanted} is not active in this scope"})
     if not may_meet(me.label, peer.label):
         return Answer({"error": f"Cross-identity coordination blocked: session {wanted} works under another identity"})
-    return Answer(peeking.peek(call.store, me, peer, arguments["source"], arguments["lines"]))
+    return Answer(panes.peek(call.store, me, peer, arguments["source"], arguments["lines"]))
 
 
 def _resolve(call: Call, arguments: dict) -> Answer:
@@ -41,11 +41,11 @@ TOOLS = (
             "source": text(
                 "visible: the screen as it is now. recent: the latest lines. recent-unwrapped: the same, with lines"
                 " that were broken at the edge joined again.",
-                enum=list(peeking.SOURCES),
+                enum=list(panes.SOURCES),
                 default="recent",
             ),
             "lines": number(
-                "At most so many lines.", exclusiveMinimum=0, maximum=peeking.MOST_LINES, default=peeking.LINES
+                "At most so many lines.", exclusiveMinimum=0, maximum=panes.MOST_LINES, default=panes.LINES
             ),
         },
         _peek,

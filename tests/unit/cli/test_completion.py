@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from support.command_line import FLAGS
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit
 
-from swarm_mcp.cli.commands.completion import SCRIPTS
-from swarm_mcp.cli.completion import candidates
+from swarm_mcp.cli.commands.completion import SCRIPTS, candidates
 from swarm_mcp.cli.verbs import VERBS
 from swarm_mcp.domain.task import STATUSES, TYPES
 
@@ -273,5 +272,5 @@ def test_what_it_loads_stays_small(scene: Ground):
     )
     argv = ["completion", "words", "--", "lock", "--"]
     loaded = set(scene.process(*argv, program=[*BARE_PYTHON, "-c", code]).err.split())
-    assert "swarm_mcp.cli.completion" in loaded
+    assert "swarm_mcp.cli.commands.completion" in loaded
     assert not loaded & {"mcp", "subprocess", "sqlite_utils", "swarm_mcp.cli.commands.install", "argparse"}

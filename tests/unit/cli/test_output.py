@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground
 
-from swarm_mcp.cli import table
+from swarm_mcp.cli import terminal
 from swarm_mcp.cli.output import one_line, safe
 
 pytestmark = pytest.mark.slow
@@ -79,8 +79,8 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
     for heading, text in (("WHO", "identity:w"), ("NOTE", "renumbering")):
         assert first.index(text) == head.index(heading)
     # In cells, not characters: the wide names take two each.
-    assert table.width(second[: second.index("identity:w")]) == head.index("WHO")
-    assert table.width(second[: second.index("翻訳中")]) == head.index("NOTE")
+    assert terminal.width(second[: second.index("identity:w")]) == head.index("WHO")
+    assert terminal.width(second[: second.index("翻訳中")]) == head.index("NOTE")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 132])
@@ -88,7 +88,7 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
 def test_a_table_fits_the_terminal(busy: Ground, verb: str, columns: int):
     shown = SGR.sub("", on_terminal(busy, verb, columns=columns))
     rows = [line for line in shown.splitlines() if not line.startswith(("scope", "recent"))]
-    assert rows and max(map(table.width, rows)) <= columns, shown
+    assert rows and max(map(terminal.width, rows)) <= columns, shown
 
 
 def test_a_file_keeps_its_end_where_it_is_shortened(busy: Ground):
@@ -98,7 +98,7 @@ def test_a_file_keeps_its_end_where_it_is_shortened(busy: Ground):
 
 def test_columns_decides_where_it_is_set(busy: Ground):
     shown = SGR.sub("", on_terminal(busy, "locks", columns=200, COLUMNS="50"))
-    assert max(map(table.width, shown.splitlines())) <= 50
+    assert max(map(terminal.width, shown.splitlines())) <= 50
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_emoji_and_other_scripts_stay_as_they_are():
     ("text", "cells"), [("abc", 3), ("", 0), ("日本", 4), ("e\u0301", 1), ("ｆｕ", 4), ("🙂", 2), ("a\u200db", 2)]
 )
 def test_width_is_counted_in_cells(text: str, cells: int):
-    assert table.width(text) == cells
+    assert terminal.width(text) == cells
 
 
 @given(st.text(max_size=30), st.integers(0, 20), st.booleans())
 def test_clipped_text_fits_and_is_an_end_of_the_whole(text: str, room: int, keep_end: bool):
-    cut = table.clipped(text, room, keep_end)
-    assert table.width(cut) <= room
-    if table.width(text) <= room:
+    cut = terminal.clipped(text, room, keep_end)
+    assert terminal.width(cut) <= room
+    if terminal.width(text) <= room:
         assert cut == text
     elif room:
         rest = cut.strip("…") if "…" not in text else None
@@ -215,19 +215,19 @@ def test_clipped_text_fits_and_is_an_end_of_the_whole(text: str, room: int, keep
 
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=8), st.integers(10, 200))
 def test_widths_shrink_only_as_far_as_needed(widths: list[int], limit: int):
-    fitted = table._fitted(widths, limit)
-    room = limit - table.GAP * (len(widths) - 1)
+    fitted = terminal._fitted(widths, limit)
+    room = limit - terminal.GAP * (len(widths) - 1)
     assert all(new <= old for new, old in zip(fitted, widths))
     if sum(widths) <= room:
         assert fitted == widths
-    elif sum(min(w, table.NARROWEST) for w in widths) <= room:
+    elif sum(min(w, terminal.NARROWEST) for w in widths) <= room:
         assert sum(fitted) == room
-    assert all(new == old or new >= table.NARROWEST for new, old in zip(fitted, widths))
+    assert all(new == old or new >= terminal.NARROWEST for new, old in zip(fitted, widths))
 
 
 def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    lines = table.lay_out(("n", "pane", "name"), [(5, None, "a"), (1234, "", "b")])
+    lines = terminal.lay_out(("n", "pane", "name"), [(5, None, "a"), (1234, "", "b")])
     assert lines == ["   N  NAME", "   5  a", "1234  b"]
 
 
@@ -253,7 +253,7 @@ def test_a_pipe_loads_no_tables(ground: Ground, verb: str):
     done = ground.process(*argv, program=[*BARE_PYTHON, "-c", code])
     loaded = set(done.err.split())
     assert done.code == 0 and "swarm_mcp.cli.output" in loaded
-    assert not loaded & {"re", "json", "shutil", "unicodedata", "swarm_mcp.cli.table", "difflib", "argparse"}
+    assert not loaded & {"re", "json", "shutil", "unicodedata", "swarm_mcp.cli.terminal", "difflib", "argparse"}
 
 
 # -- an output that fails ---------------------------------------------------------------------------

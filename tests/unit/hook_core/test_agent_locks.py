@@ -26,7 +26,7 @@ from swarm_hook_core.lookup import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records
-from swarm_mcp.server.write_check import Check
+from swarm_mcp.server.tools.check import Check
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 

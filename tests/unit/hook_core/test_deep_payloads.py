@@ -18,7 +18,7 @@ from support.sessions import captured, mistakes, new_session, peer_locks, run, s
 from swarm_hook_core.hooks import ToolCall, tool_call
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer, shallow
 from swarm_hook_core.watching.records import call_key
-from swarm_mcp.server.write_check import Check
+from swarm_mcp.server.tools.check import Check
 
 pytestmark = pytest.mark.slow
 

@@ -35,7 +35,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle, transport
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.server.tools import all_tools
-from swarm_mcp.server.write_check import Check
+from swarm_mcp.server.tools.check import Check
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from support.fixtures import Ground
 from support.scripted_herdr import Herdr
 from support.task_fixtures import As, begun, events, mail, read_mail, request, status
 
-from swarm_mcp.cli.completion import candidates
+from swarm_mcp.cli.commands.completion import candidates
 from swarm_mcp.domain.task import COLUMNS
 
 PROMPT = {"message_sent": True, "nudged": False}

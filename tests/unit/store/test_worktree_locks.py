@@ -16,8 +16,8 @@ from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup import worktree_locks as logical
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused, SwarmError
-from swarm_mcp.explain import verdict
 from swarm_mcp.guard.check import refusals
+from swarm_mcp.lock_explaining import verdict
 from swarm_mcp.store.lock_request import request
 
 

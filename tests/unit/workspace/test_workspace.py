@@ -15,7 +15,7 @@ from support.scripted_herdr import Herdr
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
 from swarm_mcp.server.tools.workspace import TOOLS as WORKSPACE_TOOLS
-from swarm_mcp.workspace import backend, prompting
+from swarm_mcp.workspace import backend, panes
 from swarm_mcp.workspace.interface import PaneUnavailable
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def join(ground: Ground, name: str, label: str = "", pane: str = "", **more) -> 
 
 def nudge(ground: Ground, sender: dict, recipient: dict, **how) -> dict:
     with ground.store() as store:
-        return prompting.prompt(store, sender, recipient.id, how.pop("message", "please look"), **how)
+        return panes.prompt(store, sender, recipient.id, how.pop("message", "please look"), **how)
 
 
 def published(ground: Ground, row: dict) -> dict:
@@ -118,7 +118,7 @@ def test_where_nobody_can_or_shall_be_woken_there_is_just_mail(ground: Ground, h
 def test_delivering_to_a_session_that_has_left_says_so(ground: Ground, herdr: Herdr):
     ann = join(ground, "1")
     with ground.store() as store:
-        answer = prompting.deliver(store, ann, "gone", "x")
+        answer = panes.deliver(store, ann, "gone", "x")
     assert answer["message_sent"] and not answer["nudged"] and "not active" in answer["nudge_skipped"]
 
 

@@ -1,18 +1,85 @@
-"""Rows laid out in columns that fit the terminal."""
+"""What people see at a terminal: colours where they are wanted, and tables that fit.
+
+Colours follow the conventions of ``NO_COLOR``, ``FORCE_COLOR`` and ``CLICOLOR_FORCE``: ``NO_COLOR`` with any value
+beats everything, then what forces colours, then ``TERM=dumb`` and ``CLICOLOR=0``; without any of them a terminal gets
+colours and a pipe none.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from swarm_mcp.cli.colour import meaning, paint
+STYLES = {
+    "heading": "1",
+    "good": "32",
+    "busy": "33",
+    "bad": "31",
+    "held": "35",
+    "faint": "2",
+    "name": "36",
+}
+# What a word means wherever it stands as a state.
+MEANINGS = {
+    "working": "good", "live": "good", "done": "good", "ok": "good", "completed": "good",
+    "claimed": "busy", "in_progress": "busy", "running": "busy", "pending": "busy", "warn": "busy",
+    "failed": "bad", "fail": "bad", "offline": "bad",
+    "blocked": "held", "approval_required": "held", "locked": "held", "stale": "held",
+    "idle": "faint", "cancelled": "faint", "info": "faint",
+}  # fmt: skip
+
+
+def forced() -> bool:
+    """Whether colours are asked for even where no terminal shows them."""
+    if _no_colour():
+        return False
+    wish = os.environ.get("FORCE_COLOR", "")
+    return wish not in ("", "0", "false") or os.environ.get("CLICOLOR_FORCE", "") not in ("", "0")
+
+
+def wanted() -> bool:
+    """Whether what goes to standard output is to be coloured."""
+    if _no_colour():
+        return False
+    if forced():
+        return True
+    if os.environ.get("TERM") == "dumb" or os.environ.get("CLICOLOR") == "0":
+        return False
+    if os.environ.get("FORCE_COLOR") in ("0", "false"):
+        return False
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def paint(text: str, style: str) -> str:
+    """`text` in a style of STYLES; unchanged without a style, or where no colours are wanted."""
+    code = STYLES.get(style)
+    return f"\x1b[{code}m{text}\x1b[0m" if code and text and wanted() else text
+
+
+def meaning(text: str) -> str:
+    """The style for a state such as ``idle (3s)`` or ``in_progress``; empty for one without a colour."""
+    word = text.strip("[] ").partition(" ")[0].lower()
+    return MEANINGS.get(word, "")
+
+
+def _no_colour() -> bool:
+    return bool(os.environ.get("NO_COLOR"))
+
 
 GAP = 2
 NARROWEST = 6  # cells that a column keeps when others need its room
 STATES = ("state", "status", "result")
 PATHS = ("file", "directory", "scope", "path")  # their end says more than their beginning
 HEADING_STYLE = "heading"
-STYLES = {"id": "faint", "time": "faint", "age": "faint", "pid": "faint", "label": "name", "who": "name", "key": "name"}
+COLUMN_STYLES = {
+    "id": "faint",
+    "time": "faint",
+    "age": "faint",
+    "pid": "faint",
+    "label": "name",
+    "who": "name",
+    "key": "name",
+}
 
 
 def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]] | None = None) -> list[str]:
@@ -28,7 +95,7 @@ def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]
     lines = [_line(heads, widths, [HEADING_STYLE] * len(kept), [numbers[at] for at in kept], [""] * len(kept))]
     for index, row in enumerate(cells):
         texts = [row[at] for at in kept]
-        styles = [meaning(row[at]) if headers[at] in STATES else STYLES.get(headers[at], "") for at in kept]
+        styles = [meaning(row[at]) if headers[at] in STATES else COLUMN_STYLES.get(headers[at], "") for at in kept]
         lines.append(_line(texts, widths, styles, [numbers[at] for at in kept], [headers[at] for at in kept]))
         lines += details[index] if details else ()
     return lines

@@ -1,0 +1,183 @@
+"""A session's terminal pane: finding it, looking at it, and waking whoever is in it.
+
+The message itself is stored first and is what counts; a pane only gets a fixed line that says so. What another session
+wrote is never typed: the pane may be at a shell by now, and would carry it out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from swarm_hook_core.labels import token
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.profiles import Settings
+from swarm_mcp.runtimes import NAMES, OTHERS, harness_of
+from swarm_mcp.store import Store
+from swarm_mcp.store.user_interface import pane_summary
+from swarm_mcp.views import short
+from swarm_mcp.visibility import may_meet
+from swarm_mcp.workspace import backend
+from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
+
+UNPUBLISHED = "no workspace identity is published for that instance"
+
+
+class Unpublished(SwarmError):
+    """The instance is in no pane that anybody knows of."""
+
+
+class Reached(NamedTuple):
+    """An instance's pane as it is now. `repaired`: it had another name, and the new one has been written back."""
+
+    backend: Backend
+    pane: Pane
+    socket: str
+    repaired: bool
+
+
+def reach(store: Store, row: Session) -> Reached:
+    """The pane of instance `row`. Raises Unpublished, PaneUnavailable."""
+    known = store.panes.published(row.id)
+    if not known:
+        raise Unpublished(UNPUBLISHED)
+    try:
+        workspace = backend(known["backend"])
+    except SwarmError as error:
+        raise PaneUnavailable(str(error)) from None
+    socket = socket_of(row, known)
+    pane = workspace.resolve(known["handle"], socket)
+    other = stranger_in(pane, row)
+    if other:
+        raise PaneUnavailable(f"pane {known['handle']} is that instance's no longer: {other}")
+    return Reached(workspace, pane, socket, _repaired(store, row, known, pane))
+
+
+def facts(store: Store, row: Session, reached: Reached | None) -> dict:
+    """How answers describe an instance's pane: as `reached`, else as published; empty where it is neither."""
+    known = store.panes.published(row.id)
+    if not known:
+        return {}
+    shown = pane_summary(known)
+    if reached:
+        shown.update(workspace_handle=reached.pane.handle, pane_id=reached.pane.handle)
+        if reached.pane.status:
+            shown["agent_status"] = reached.pane.status
+        if reached.repaired:
+            shown["identity_repaired"] = True
+    return shown
+
+
+def socket_of(row: Session, known: dict) -> str:
+    """Where the workspace of a published pane listens: as published, in the environment, in the profile."""
+    text = known.get("socket_path")
+    if isinstance(text, str) and text and "\0" not in text:
+        return text
+    return Settings(token(row.label or "", "identity")).first("HERDR_SOCKET_PATH")
+
+
+def stranger_in(pane: Pane, row: Session) -> str:
+    """Who is in `pane` now, in words, where that is provably not instance `row`; else empty."""
+    if pane.instance_id and pane.instance_id != row.id:
+        return f"it reports to be instance {pane.instance_id}"
+    # A workspace calls an agent by its command, which is also what harnesses are called; some labels say that.
+    kinds = {harness_of(name) for name in (*NAMES, *OTHERS)}
+    origin = token(row.label or "", "origin")
+    kind = origin if origin in kinds else harness_of(origin)
+    if kind and pane.agent in kinds and pane.agent != kind:
+        return f"{pane.agent} runs there now, not {kind}"
+    return ""
+
+
+def _repaired(store: Store, row: Session, known: dict, pane: Pane) -> bool:
+    found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
+    return store.panes.repair(row, known, found)
+
+
+SOURCES = ("visible", "recent", "recent-unwrapped")
+LINES = 80
+MOST_LINES = 300
+
+
+def peek(store: Store, sender: Session, recipient: Session, source: str = "recent", lines: int = LINES) -> dict:
+    """What the pane of `recipient` shows.
+
+    ``{sender, recipient, peeked, source, lines}`` with ``text``, or ``peek_skipped`` (it published no pane),
+    or ``peek_error``, and what is known of its pane.
+    """
+    answer = {"sender": sender.id, "recipient": recipient.id, "peeked": False, "source": source, "lines": lines}
+    reached = None
+    try:
+        reached = reach(store, recipient)
+        answer["text"] = reached.backend.read(reached.pane.handle, source, lines, reached.socket)
+        answer["peeked"] = True
+    except Unpublished as reason:
+        return {**answer, "peek_skipped": str(reason)}
+    except PaneUnavailable as error:
+        answer["peek_error"] = str(error)
+    return {**answer, **facts(store, recipient, reached)}
+
+
+# In a working pane the line lands amid a turn; in a blocked one Enter answers a question, such as
+# whether the agent may run a command.
+BUSY = {"working": "its agent is working", "blocked": "its agent waits for an answer in that pane"}
+_TASK_MARK = "[task:"
+
+
+def prompt(
+    store: Store,
+    sender: Session,
+    recipient_id: str,
+    message: str,
+    task_id: str = "",
+    nudge: bool = True,
+    force: bool = False,
+) -> dict:
+    """Store `message` for its recipient, marked ``[task:<id>] `` where one is named, and `deliver` it.
+
+    Raises what ``store.messages.send`` raises; the rest never fails.
+    """
+    content = f"{_TASK_MARK}{task_id.strip()}] {message}" if task_id.strip() and message.strip() else message
+    store.messages.send(sender, recipient_id, content)
+    return deliver(store, sender, recipient_id, content, nudge, force)
+
+
+def deliver(
+    store: Store, sender: Session, recipient_id: str, message: str, nudge: bool = True, force: bool = False
+) -> dict:
+    """Wake the recipient of a message that has been stored; not inside a transaction.
+
+    ``{message_sent, sender, recipient, nudged}`` with ``nudge_skipped`` or ``nudge_error`` where it was not
+    woken, and what is known of its pane. Takes up to 15 s where the workspace hangs. `force` wakes also
+    a session that is at work.
+    """
+    answer = {"message_sent": True, "sender": sender.id, "recipient": recipient_id, "nudged": False}
+    if not nudge:
+        return {**answer, "nudge_skipped": "nudge=false"}
+    row = store.instances.live(recipient_id)
+    if row is None or not may_meet(sender.label, row.label):
+        return {**answer, "nudge_skipped": "that instance is not active"}
+    reached = None
+    try:
+        reached = reach(store, row)
+        if not force and reached.pane.status in BUSY:
+            answer["nudge_skipped"] = f"{BUSY[reached.pane.status]}; force=true wakes it all the same"
+        else:
+            reached.backend.wake(reached.pane.handle, _line(sender, message), reached.socket)
+            answer["nudged"] = True
+    except Unpublished as reason:
+        return {**answer, "nudge_skipped": str(reason)}
+    except PaneUnavailable as error:
+        answer["nudge_error"] = str(error)
+    return {**answer, **facts(store, row, reached)}
+
+
+def _line(sender: Session, message: str) -> str:
+    """What is typed: nothing of the message but the task it is about, and nothing a shell would act on."""
+    mark, _, _ = message.removeprefix(_TASK_MARK).partition("]")
+    task = f" about task {_harmless(mark)}" if message.startswith(_TASK_MARK) and _harmless(mark) else ""
+    return f"Swarm message from session {_harmless(short(sender.id))}{task}. Call poll_messages to read it."
+
+
+def _harmless(text: str) -> str:
+    return "".join(c for c in text[:64] if c.isascii() and (c.isalnum() or c in "-_"))
