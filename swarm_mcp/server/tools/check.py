@@ -2,8 +2,8 @@
 
 The tool is no part of the contract, and no model gets to see it. Both clients can call a tool of a plugin's MCP server
 as a PreToolUse hook. The tool's answer is read as a hook's standard output would be: one text block, which is the
-object that denies, or nothing at all. The decision is the plugin's own (`HookCore`, configured by the plugin's own files),
-so the answers are those of the command hook, to the letter.
+object that denies, or nothing at all. The decision is the plugin's own (`HookCore`, configured by the plugin's own
+files), so the answers are those of the command hook, to the letter.
 """
 
 from __future__ import annotations
