@@ -133,9 +133,8 @@ class Reading:
             before += bool(options.operands and self._is_dropped(options.operands[0]))
             options = self._split(before + 1)
             self.own = self.words[: len(self.words) - max(len(options.operands) - before, 0)]
-        valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
-        stars = [name for name in valued if "*" in name]
-        keys = [name for name in valued if name[0] != "-"]
+        stars = [name for name in self._valued if "*" in name]
+        keys = [name for name in self._valued if name[0] != "-"]
         for name in list(options.given) if stars else ():
             for star in stars:
                 if name != star and fits(name, star):
@@ -154,13 +153,18 @@ class Reading:
 
     def _split(self, stop_early: int) -> "Options":
         """The arguments, split into options and operands; so many operands (0: none) end the options."""
-        valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
+        valued = self._valued
         if "onedash" in self.flags:
             switches = [name for name in self.declared if name not in valued]
             return split_one_dash(self.words, valued, switches, "valued" in self.flags)
         short = "".join(name[1] for name in valued if len(name) == 2)
         loose = "".join(name[1] for name, kind in self.declared.items() if len(name) == 2 and kind[:1] == "?")
         return split(self.words, short, valued, loose, stop_early)
+
+    @property
+    def _valued(self) -> "list[str]":
+        """The declared options that take a value from the next word."""
+        return [name for name, kind in self.declared.items() if kind and kind[0] == "="]
 
     def _is_dropped(self, word: str) -> bool:
         return any(fits(word, one) for one in self.drops)

@@ -197,6 +197,8 @@ ROWS = [
     ("docker cp box:/x dest", "dest/one.py dest/a.txt dest/src/one.py dest/other.js"),
     ("docker compose -f x.yml run --rm app sort -o a.txt", "@"),
     ("docker ps -a", ""),
+    ("cargo +nightly new app", "app/Cargo.toml app/src/main.rs app/src/lib.rs app/.gitignore"),
+    ('node -p -e \'require("fs").writeFileSync("f.txt", 1)\'', "f.txt"),
     # files
     ("rm a.txt", "a.txt"),
     ("rm -rf src", "src/one.py src/sub/two.py"),
