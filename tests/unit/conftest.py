@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.sessions import RUNTIMES
 
 # Two marks say, where a test stands, that it is not run each time:
 #
@@ -79,6 +80,12 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     made.copies = not request.path.name.startswith(("test_store_", "test_crashes", "test_load"))
     monkeypatch.setenv("SWARM_DB_PATH", made.database)
     return made
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    """Each runtime whose hooks are commands of ours, one after the other."""
+    return str(request.param)
 
 
 @pytest.fixture

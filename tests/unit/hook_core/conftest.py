@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.sessions import RUNTIMES, ready_store
-
-
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+from support.sessions import ready_store
 
 
 @pytest.fixture

@@ -11,17 +11,12 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Sleeper
-from support.sessions import ROOT, RUNTIMES, captured, hooks_by_tool, new_session, ready_store, run, start
+from support.sessions import ROOT, captured, hooks_by_tool, new_session, ready_store, run, start
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle, transport
 
 SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
-
-
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 class StandIn:

@@ -44,11 +44,6 @@ SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 SERVE = [*SWARM, "serve", "--transport", "mcp_tool"]
 
 
-@pytest.fixture(params=RUNTIMES)
-def runtime(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     ready_store()

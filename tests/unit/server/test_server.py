@@ -76,16 +76,7 @@ def test_a_session_works_with_the_tools_from_joining_to_unlocking(ground: Ground
     assert server.value("lock_file", {"file": "src/a.py", "reason": "refactor"})["ok"] is True
     again = server.value("lock_file", {"file": "src/a.py"})
     assert list(again) == ["ok", "id", "fence"]
-    own = server.value("lock_file", {"file": "src/a.py", "exclusive": True})
-    assert list(own) == ["error", "active", "queue"] and own["active"]["id"] == again["id"]
     assert ground.swarm("lock", "src/a.py", "--as", peer["id"]).code == 1
-    look = server.value("get_file_lock", {"file": f"{ground.scope}/src/../src/a.py"})
-    assert look["file"] == f"{ground.scope}/src/a.py" and look["active"]["instance_id"] == row["id"]
-    assert look["active"]["content"] == "actively editing"
-    assert server.value("get_file_lock", {"file": "src/none.py"}) == {
-        "file": f"{ground.scope}/src/none.py",
-        "active": None,
-    }
 
     ground.lock(peer, "theirs.py", "note")
     conflict = server.value("lock_file", {"file": "theirs.py"})
@@ -97,26 +88,9 @@ def test_a_session_works_with_the_tools_from_joining_to_unlocking(ground: Ground
     assert server.value("get_file_lock", {"file": "hidden.py"})["active"] == hidden
     assert server.value("lock_file", {"file": "hidden.py"})["active"] == hidden
 
-    ground.add("messages", scope=ground.scope, sender=peer["id"], recipient=row["id"], content="hello")
-    ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester="x")
-    ground.add("tasks", id="t2", scope=ground.scope, type="fix", title="T", requester="x", status="done")
-    kept = server.value("bootstrap", {"mark_read": False})
-    assert {"instance", "peers", "unread_messages", "tasks", "state_backend"} <= set(kept)
+    kept = server.value("bootstrap")
     assert kept["instance"] == {**row, "lease_until": kept["instance"]["lease_until"]}, "renewed by the locks above"
-    assert [(one["id"], one["adopted"]) for one in kept["peers"]] == [(peer["id"], 0)]
-    assert list(kept["unread_messages"][0]) == ["id", "sender", "content", "created_at"]
-    assert [task["id"] for task in kept["tasks"]["open"]] == ["t1"]
-    assert kept["tasks"]["terminal_counts"] == {"done": 1, "failed": 0, "cancelled": 0}
-    backend = {
-        "backend": "sqlite",
-        "db_path": ground.database,
-        "db_path_source": "SWARM_DB_PATH",
-        "scope": ground.scope,
-    }
-    assert {name: kept["state_backend"][name] for name in backend} == backend
-    assert "secret" not in json.dumps(kept)
-    assert [message["content"] for message in server.value("bootstrap")["unread_messages"]] == ["hello"]
-    assert server.value("bootstrap")["unread_messages"] == []
+    assert [one["id"] for one in kept["peers"]] == [peer["id"]] and "secret" not in json.dumps(kept)
 
     assert server.text("unlock_file", {"file": "src/a.py"}).startswith("Unlocked ")
     assert server.value("get_file_lock", {"file": "src/a.py"})["active"] is None
