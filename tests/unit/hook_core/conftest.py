@@ -1,4 +1,4 @@
-"""What the tests of hooks share: each of the two first clients, and a repository in which its sessions work."""
+"""What the tests of hooks share: a repository in which their sessions work."""
 
 from __future__ import annotations
 
