@@ -8,90 +8,45 @@ import time
 from pathlib import Path
 
 import pytest
+from support.recordings import Recordings, data_of, ended
 
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import registry
 from swarm_mcp.harness.checks import status_of
 from swarm_mcp.harness.claude import launch
-from swarm_mcp.harness.outcome import Ending, cost_of, priced
+from swarm_mcp.harness.outcome import cost_of, priced
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
 
-CLAUDE = registry.get("claude")
-GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "claude"
-EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+RECORDED = Recordings("claude")
+CLAUDE = RECORDED.adapter
 SESSION = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
 SECRET = "tok-4f9d2c77aa31e05b66"
-
-
-def recorded(case: str) -> list[str]:
-    return (GOLDEN / f"{case}.jsonl").read_text().splitlines()
-
-
-def replay(lines: list[str]) -> list:
-    state: dict = {}
-    return [event for line in lines for event in CLAUDE.parse(line, state)] + CLAUDE.finish(state)
-
-
-def ending(events: list, exit_code: int, stderr: str = "") -> Ending:
-    results = [event.data for event in events if event.kind == "result"]
-    errors = tuple(event.data for event in events if event.kind == "error")
-    return Ending(exit_code, max(0, -exit_code), results[-1] if results else None, errors, stderr)
-
-
-def of_kind(events: list, kind: str) -> list[dict]:
-    return [event.data for event in events if event.kind == kind]
 
 
 # ---------------------------------------------------------------- recorded streams
 
 
-def test_every_recording_is_expected() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.jsonl")} == set(EXPECTED)
-
-
-@pytest.mark.parametrize("case", sorted(EXPECTED))
-def test_recording(case: str) -> None:
-    wanted, meta = EXPECTED[case], json.loads((GOLDEN / f"{case}.meta.json").read_text())
-    events = replay(recorded(case))
-    found = CLAUDE.error_of(ending(events, meta["rc"], meta["stderr"]))
-    assert (found and found[0]) == wanted["code"]
-    assert found is None or (found[1] and "\n" not in found[1])
-    assert [event.data["name"] if event.kind == "custom" else event.kind for event in events] == wanted["events"]
-    assert [[data["tool_name"], data["is_error"]] for data in of_kind(events, "tool_end")] == wanted["tools"]
-    open_calls = [data["tool_call_id"] for data in of_kind(events, "tool_start")]
-    for data in of_kind(events, "tool_end"):
-        open_calls.remove(data["tool_call_id"])
-    assert open_calls == wanted["unclosed"]
-    results = of_kind(events, "result")
-    assert (results[-1]["output"] if results else None) == wanted["output"]
-    assert (results[-1]["cost"] if results else None) == wanted["cost"]
-    json.dumps([event.to_dict() for event in events])
-
-
 def test_how_long_the_api_wants_to_be_left_alone() -> None:
     """Retry-After was 30: the client waits so long and a random part more. Of its own rule nothing is told."""
-    events = replay(recorded("retry_after"))
-    (again,) = [data["data"] for data in of_kind(events, "custom") if data["name"] == "claude.api_retry"]
-    for told in (again, of_kind(events, "result")[-1]):
+    events = RECORDED.parsed(RECORDED.lines("retry_after"))
+    (again,) = [data["data"] for data in data_of(events, "custom") if data["name"] == "claude.api_retry"]
+    for told in (again, data_of(events, "result")[-1]):
         assert 25 < told["retry_not_before"] - time.time() < 38
     assert again["category"] == "rate_limited" and "429" in again["message"]
     for case in ("rate_limit", "overloaded", "unreachable"):
-        events = replay(recorded(case))
-        assert "retry_not_before" not in str(of_kind(events, "custom")) + str(of_kind(events, "result"))
+        events = RECORDED.parsed(RECORDED.lines(case))
+        assert "retry_not_before" not in str(data_of(events, "custom")) + str(data_of(events, "result"))
 
 
 def test_only_the_session_that_was_asked_for_is_unknown() -> None:
-    for case in EXPECTED:
-        meta = json.loads((GOLDEN / f"{case}.meta.json").read_text())
-        events = replay(recorded(case))
-        unknown = CLAUDE.unknown_session(ending(events, meta["rc"], meta["stderr"]))
+    for case in RECORDED.cases:
+        unknown = CLAUDE.unknown_session(RECORDED.replayed(case)[1])
         assert unknown == (case in ("resume_unknown", "resume_not_uuid")), case
 
 
 def test_the_table_reckons_what_the_client_does() -> None:
     """Where a run is a session's only one, its cost by our list is the client's own."""
-    alone = [case for case in EXPECTED if not case.startswith(("resume", "compact"))]
-    costs = {case: cost_of(EXPECTED[case]["cost"]) for case in alone}
+    alone = [case for case in RECORDED.expected if not case.startswith(("resume", "compact"))]
+    costs = {case: cost_of(RECORDED.expected[case]["cost"]) for case in alone}
     costs = {case: cost for case, cost in costs.items() if cost.total_cost_usd}
     assert len(costs) > 15
     for case, cost in costs.items():
@@ -100,35 +55,35 @@ def test_the_table_reckons_what_the_client_does() -> None:
 
 
 def test_what_a_session_is_told_of() -> None:
-    lines = recorded("success_write")
-    (init,) = of_kind(replay(lines), "session_init")
+    lines = RECORDED.lines("success_write")
+    (init,) = data_of(RECORDED.parsed(lines), "session_init")
     assert init["model"] == "claude-opus-5-5" and "Write" in init["tools"] and init["cwd"] == "<cwd>"
-    usage = of_kind(replay(lines), "context_usage")
+    usage = data_of(RECORDED.parsed(lines), "context_usage")
     assert usage[-1] == {
         "context_used_tokens": 132, "context_total_tokens": 1_000_000, "output_tokens": 20, "context_percent": 0.01,
     }  # fmt: skip
-    (compaction,) = of_kind(replay(recorded("compact")), "compaction")
+    (compaction,) = data_of(RECORDED.parsed(RECORDED.lines("compact")), "compaction")
     assert compaction == {
         "pre_compact_tokens": 132, "compact_trigger": "manual", "context_total_tokens": 1_000_000,
     }  # fmt: skip
-    (failed,) = [e for e in replay(recorded("mcp_tool")) if e.kind == "custom"]
+    (failed,) = [e for e in RECORDED.parsed(RECORDED.lines("mcp_tool")) if e.kind == "custom"]
     assert failed.data["name"] == "claude.mcp_failed" and failed.data["data"][0]["name"] == "bad"
 
 
 def test_a_sub_agents_doings_are_marked() -> None:
-    events = replay(recorded("sub_agent"))
-    (call,) = [data["tool_call_id"] for data in of_kind(events, "tool_start") if data["tool_name"] == "Agent"]
-    write = [d for k in ("tool_start", "tool_end") for d in of_kind(events, k) if d["tool_name"] == "Write"]
+    events = RECORDED.parsed(RECORDED.lines("sub_agent"))
+    (call,) = [data["tool_call_id"] for data in data_of(events, "tool_start") if data["tool_name"] == "Agent"]
+    write = [d for k in ("tool_start", "tool_end") for d in data_of(events, k) if d["tool_name"] == "Write"]
     assert [data["parent_tool_call_id"] for data in write] == [call, call]
-    said = [data["content"] for data in of_kind(events, "message") if data.get("parent_tool_call_id") == call]
+    said = [data["content"] for data in data_of(events, "message") if data.get("parent_tool_call_id") == call]
     assert said == ["The script sub is over."]
 
 
 def test_a_structured_answer_stays_where_a_sub_agent_in_the_background_wakes_the_model_once_more() -> None:
     again = {"type": "result", "subtype": "success", "is_error": False, "result": "The sub-agent is done, too."}
-    results = of_kind(replay([*recorded("structured_output"), json.dumps(again)]), "result")
+    results = data_of(RECORDED.parsed([*RECORDED.lines("structured_output"), json.dumps(again)]), "result")
     assert [result["structured"] for result in results] == [{"a": "hi"}] * 2
-    (result,) = of_kind(replay(recorded("json_schema")), "result")
+    (result,) = data_of(RECORDED.parsed(RECORDED.lines("json_schema")), "result")
     assert "structured" not in result, "the model never gave one"
 
 
@@ -141,30 +96,30 @@ def assistant(*content: dict, **more: object) -> str:
 
 def test_thinking_is_told_apart() -> None:
     line = assistant({"type": "thinking", "thinking": "hm", "signature": "x"}, {"type": "text", "text": "Yes."})
-    assert [event.data for event in replay([line])] == [
+    assert [event.data for event in RECORDED.parsed([line])] == [
         {"role": "assistant", "content": "hm", "thinking": True}, {"role": "assistant", "content": "Yes."},
     ]  # fmt: skip
-    assert replay([assistant({"type": "thinking", "thinking": ""}, {"type": "text", "text": "  "})]) == []
+    assert RECORDED.parsed([assistant({"type": "thinking", "thinking": ""}, {"type": "text", "text": "  "})]) == []
 
 
 def test_a_refused_sign_in_is_final_at_the_second_attempt() -> None:
     retry = {"type": "system", "subtype": "api_retry", "attempt": 1, "error_status": 401}
-    assert [event.kind for event in replay([json.dumps(retry)])] == ["custom"]
+    assert [event.kind for event in RECORDED.parsed([json.dumps(retry)])] == ["custom"]
     lines = [json.dumps({**retry, "attempt": count}) for count in (1, 2, 3)]
-    (error,) = of_kind(replay(lines), "error")
+    (error,) = data_of(RECORDED.parsed(lines), "error")
     assert error["final"] is True and error["category"] == "auth_failed"
     busy = [json.dumps({**retry, "error_status": 529, "attempt": count}) for count in (1, 2, 3)]
-    assert of_kind(replay(busy), "error") == []
+    assert data_of(RECORDED.parsed(busy), "error") == []
 
 
 def test_a_limit_says_when_it_is_over() -> None:
     limit = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1795342248}}
     text = "You've hit your session limit"
     end = {"type": "result", "subtype": "success", "is_error": True, "result": text, "api_error_status": 429}
-    (result,) = of_kind(replay([json.dumps(limit), json.dumps(end)]), "result")
+    (result,) = data_of(RECORDED.parsed([json.dumps(limit), json.dumps(end)]), "result")
     assert (result["error_category"], result["retry_not_before"]) == ("rate_limited", 1795342248.0)
     allowed = json.dumps({**limit, "rate_limit_info": {"status": "allowed", "resetsAt": 1795342248}})
-    (result,) = of_kind(replay([allowed, json.dumps(end)]), "result")
+    (result,) = data_of(RECORDED.parsed([allowed, json.dumps(end)]), "result")
     assert "retry_not_before" not in result
 
 
@@ -172,25 +127,27 @@ def test_the_result_tells_the_window_of_a_model_that_we_do_not_know() -> None:
     init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "own-model"}
     end = {"type": "result", "subtype": "success", "modelUsage": {"own-model": {"contextWindow": 4000}}}
     said = assistant({"type": "text", "text": "Yes."}).replace('"content"', '"usage": {"input_tokens": 90}, "content"')
-    before, after = of_kind(replay([json.dumps(init), said, json.dumps(end)]), "context_usage")
+    before, after = data_of(RECORDED.parsed([json.dumps(init), said, json.dumps(end)]), "context_usage")
     assert (before["context_total_tokens"], before["context_percent"]) == (None, None)
     assert (after["context_total_tokens"], after["context_percent"]) == (4000, 2.25)
 
 
 def test_an_error_is_told_once() -> None:
-    events = replay(recorded("max_retries"))
-    assert [data["category"] for data in of_kind(events, "error")] == ["auth_failed"]
-    assert of_kind(events, "message") == []  # it is the client speaking, not the model
+    events = RECORDED.parsed(RECORDED.lines("max_retries"))
+    assert [data["category"] for data in data_of(events, "error")] == ["auth_failed"]
+    assert data_of(events, "message") == []  # it is the client speaking, not the model
 
 
 def test_unknown_lines_are_kept_and_others_ignored() -> None:
-    (event,) = replay(['{"type": "hologram", "x": 1}'])
+    (event,) = RECORDED.parsed(['{"type": "hologram", "x": 1}'])
     assert event.data == {"name": "claude.hologram", "data": {"type": "hologram", "x": 1}}
-    (event,) = replay(['{"type": "assistant", "message": 7}'])
+    (event,) = RECORDED.parsed(['{"type": "assistant", "message": 7}'])
     assert event.data["name"] == "claude.assistant"
-    (event,) = replay(['{"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "never"}]}}'])
+    (event,) = RECORDED.parsed(
+        ['{"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "never"}]}}']
+    )
     assert event.data["name"] == "claude.tool_result"
-    assert replay(["", "plain words", "[1]", "7", '"x"', "{", "[" * 5000, '{"a": NaN']) == []
+    assert RECORDED.parsed(["", "plain words", "[1]", "7", '"x"', "{", "[" * 5000, '{"a": NaN']) == []
 
 
 # ---------------------------------------------------------------- how a run ended
@@ -210,7 +167,7 @@ def test_unknown_lines_are_kept_and_others_ignored() -> None:
     ],
 )
 def test_no_result_means_failure(exit_code: int, stderr: str, code: str) -> None:
-    found = CLAUDE.error_of(ending([], exit_code, stderr))
+    found = CLAUDE.error_of(ended([], exit_code, stderr))
     assert found is not None and found[0] == code and found[1]
 
 
@@ -229,14 +186,14 @@ def test_no_result_means_failure(exit_code: int, stderr: str, code: str) -> None
 )
 def test_failed_results(text: str, status: int | None, code: str) -> None:
     line = {"type": "result", "subtype": "success", "is_error": True, "result": text, "api_error_status": status}
-    assert CLAUDE.error_of(ending(replay([json.dumps(line)]), 1)) == (code, text)
+    assert CLAUDE.error_of(ended(RECORDED.parsed([json.dumps(line)]), 1)) == (code, text)
 
 
 def test_a_run_killed_between_two_results_has_failed() -> None:
-    events = replay(recorded("sub_agent")[:-1])
-    assert CLAUDE.error_of(ending(events, 0)) is None
+    events = RECORDED.parsed(RECORDED.lines("sub_agent")[:-1])
+    assert CLAUDE.error_of(ended(events, 0)) is None
     for exit_code in (-15, 143):
-        found = CLAUDE.error_of(ending(events, exit_code))
+        found = CLAUDE.error_of(ended(events, exit_code))
         assert found is not None and found[0] == "process_crashed"
 
 

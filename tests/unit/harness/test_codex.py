@@ -7,18 +7,16 @@ import time
 from pathlib import Path
 
 import pytest
+from support.recordings import Recordings
 
-from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.codex import adapter, rollout, stream
 from swarm_mcp.harness.outcome import Ending, cost_of, priced
 from swarm_mcp.harness.query import HarnessQuery
 
-GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "codex"
-CASES = sorted(path.name[: -len(".jsonl")] for path in GOLDEN.glob("*.jsonl"))
-EXPECTED = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))
+RECORDED = Recordings("codex")
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
 
-codex = registry.get("codex")
+codex = RECORDED.adapter
 
 
 @pytest.fixture(autouse=True)
@@ -27,51 +25,17 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-def replayed(case: str) -> tuple[list[events.Event], Ending]:
-    lines = (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()
-    meta = json.loads((GOLDEN / f"{case}.meta.json").read_text(encoding="utf-8"))
-    state: dict = {}
-    found = [event for line in lines for event in codex.parse(line, state)]
-    found += [event for line in meta["stderr"].splitlines() for event in codex.parse_stderr(line, state)]
-    found += codex.finish(state)
-    results = [event.data for event in found if event.kind == events.RESULT]
-    errors = tuple(event.data for event in found if event.kind == events.ERROR)
-    code = meta["rc"]
-    return found, Ending(code, max(0, -code), results[-1] if results else None, errors, meta["stderr"])
-
-
 # --------------------------------------------------------------------------------------------- the stream
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_recorded_streams_become_the_expected_events(case: str) -> None:
-    found, ending = replayed(case)
-    kinds = [event.kind + (f":{event.data['name']}" if event.kind == "custom" else "") for event in found]
-    shown = {
-        "events": kinds,
-        "tools": [[event.data["tool_name"], event.data["is_error"]] for event in found if event.kind == "tool_end"],
-        "output": (ending.result or {}).get("output"),
-        "input_tokens": ((ending.result or {}).get("cost") or {}).get("input_tokens"),
-        "error": list(codex.error_of(ending) or []),
-        "unknown_session": codex.unknown_session(ending),
-    }
-    assert shown == EXPECTED[case]
-    for event in found:
-        assert json.loads(json.dumps(event.to_dict()))["type"] == event.kind
-
-
-def test_every_recorded_stream_is_expected() -> None:
-    assert sorted(EXPECTED) == CASES and len(CASES) == 39
-
-
 def test_how_long_the_api_wants_to_be_left_alone_is_in_its_log() -> None:
-    found, _ = replayed("retry_after")
+    found, _ = RECORDED.replayed("retry_after")
     told = [event.data["data"] for event in found if event.kind == "custom"]
     waits = [data["retry_not_before"] - time.time() for data in told if "retry_not_before" in data]
     assert len(waits) == 3 and all(25 < wait <= 30 for wait in waits)
     assert {data["category"] for data in told} == {"rate_limited"}
     state: dict = {}
-    for line in json.loads((GOLDEN / "retry_after.meta.json").read_text())["stderr"].splitlines():
+    for line in RECORDED.errors("retry_after"):
         codex.parse_stderr(line, state)
     text = "exceeded retry limit, last status: 429 Too Many Requests"
     line = json.dumps({"type": "error", "message": f"Reconnecting... 4/5 ({text})"})
@@ -137,7 +101,7 @@ def test_when_to_try_again() -> None:
     assert stream.not_before("try again in 1.5s", now) == now + 1.5
     assert stream.not_before("try again later", now) is None
     state: dict = {}
-    (line,) = [text for text in (GOLDEN / "quota.jsonl").read_text().splitlines() if "turn.failed" in text]
+    (line,) = [text for text in RECORDED.lines("quota") if "turn.failed" in text]
     assert codex.parse(line, state)[-1].data["retry_not_before"] == time.mktime((2100, 1, 1, 0, 0, 0, 0, 0, -1))
 
 

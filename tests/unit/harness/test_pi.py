@@ -11,12 +11,13 @@ import uuid
 from pathlib import Path
 
 import pytest
+from support.recordings import Recordings, named
 from support.replay import replay
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
 from swarm_mcp.doctor import enforcement
-from swarm_mcp.harness import events, plugin, registry
+from swarm_mcp.harness import plugin
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi.adapter import SWARM_TOOLS
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
@@ -24,13 +25,11 @@ from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.server.tools import all_tools
 
-GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "pi"
-CASES = sorted(path.name[: -len(".jsonl")] for path in GOLDEN.glob("*.jsonl"))
-EXPECTED = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))
+RECORDED = Recordings("pi")
 SECRET = "hunter2-hunter2-hunter2"
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
 
-pi = registry.get("pi")
+pi = RECORDED.adapter
 
 
 @pytest.fixture(autouse=True)
@@ -46,22 +45,9 @@ def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def parsed(lines: list[str]) -> list[events.Event]:
-    state: dict = {}
-    return [event for line in lines for event in pi.parse(line, state)] + pi.finish(state)
-
-
-def replayed(case: str) -> tuple[list[events.Event], Ending]:
-    found = parsed((GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines())
-    meta = json.loads((GOLDEN / f"{case}.meta.json").read_text(encoding="utf-8"))
-    results = [event.data for event in found if event.kind == events.RESULT]
-    errors = tuple(event.data for event in found if event.kind == events.ERROR)
-    return found, Ending(meta["rc"], 0, results[-1] if results else None, errors, meta["stderr"])
-
-
 def test_the_record_does_not_repeat_the_message_so_far() -> None:
     """With each delta pi writes the whole message again, twice: kept, one long answer would fill a disk."""
-    lines = [line for case in CASES for line in (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [line for case in RECORDED.cases for line in RECORDED.lines(case)]
     updates = [line for line in lines if line.startswith('{"type":"message_update"')]
     assert updates
     for line in lines:
@@ -78,36 +64,11 @@ def test_the_record_does_not_repeat_the_message_so_far() -> None:
     assert [event.data["content"] for event in seen if event.kind == "raw_log"] == [pi.recorded(updates[0]), *odd]
 
 
-def named(event: events.Event) -> str:
-    return event.data["name"] if event.kind == "custom" else event.kind
-
-
 # --------------------------------------------------------------------------------------------- the stream
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_recorded_streams_become_the_expected_events(case: str) -> None:
-    found, ending = replayed(case)
-    shown = {
-        "events": [named(event) for event in found],
-        "tools": [[event.data["tool_name"], event.data["is_error"]] for event in found if event.kind == "tool_end"],
-        "output": (ending.result or {}).get("output"),
-        "cost": (ending.result or {}).get("cost"),
-        "error": list(pi.error_of(ending) or []),
-        "unknown_session": pi.unknown_session(ending),
-    }
-    assert shown == EXPECTED[case]
-    assert sum(event.kind == "session_init" for event in found) <= 1
-    for event in found:
-        assert json.loads(json.dumps(event.to_dict()))["type"] == event.kind
-
-
-def test_every_recorded_stream_is_expected() -> None:
-    assert sorted(EXPECTED) == CASES and len(CASES) == 14
-
-
 def test_a_failure_that_pi_tries_again_is_no_result() -> None:
-    found, _ = replayed("retry_denied")
+    found, _ = RECORDED.replayed("retry_denied")
     kinds = [named(event) for event in found]
     assert kinds.count("pi.auto_retry_start") == 2 and kinds.count("result") == 1 and "error" not in kinds
     assert [e.data["content"] for e in found if e.kind == "message" and e.data.get("thinking")] == ["Let me see."] * 3
@@ -122,7 +83,7 @@ def test_a_model_without_a_price_costs_an_unknown_sum() -> None:
 
     end = '{"type": "agent_end", "messages": []}'
     for costs, total in (((0.5, 0.25), 0.75), ((0.5, 0), None), ((0,), None), ((), None)):
-        cost = parsed([*map(answer, costs), end])[-1].data["cost"]
+        cost = RECORDED.parsed([*map(answer, costs), end])[-1].data["cost"]
         assert cost["total_cost_usd"] == total and cost["input_tokens"] == (5 * len(costs) or None), costs
 
 

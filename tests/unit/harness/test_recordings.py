@@ -1,0 +1,42 @@
+"""Streams recorded from real clients become the events, costs and errors that are written down beside them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.recordings import Recordings, data_of, named
+
+ALL = {name: Recordings(name) for name in ("claude", "codex", "pi")}
+
+
+def test_every_recording_is_expected() -> None:
+    assert {name: sorted(found.expected) for name, found in ALL.items()} == {name: r.cases for name, r in ALL.items()}
+    assert {name: len(found.cases) for name, found in ALL.items()} == {"claude": 41, "codex": 39, "pi": 14}
+
+
+@pytest.mark.parametrize(("harness", "case"), [(name, case) for name, found in ALL.items() for case in found.cases])
+def test_a_recording_becomes_what_is_expected(harness: str, case: str) -> None:
+    recordings = ALL[harness]
+    events, ending = recordings.replayed(case)
+    error = recordings.adapter.error_of(ending)
+    result = ending.result or {}
+    closed = {data["tool_call_id"] for data in data_of(events, "tool_end")}
+    calls = [data["tool_call_id"] for data in data_of(events, "tool_start")]
+    shown = {
+        "events": [named(event) for event in events],
+        "tools": [[data["tool_name"], data["is_error"]] for data in data_of(events, "tool_end")],
+        "unclosed": [call for call in calls if call not in closed],
+        "output": result.get("output"),
+        "cost": result.get("cost"),
+        "input_tokens": (result.get("cost") or {}).get("input_tokens"),
+        "code": error and error[0],
+        "error": list(error or []),
+        "unknown_session": recordings.adapter.unknown_session(ending),
+    }
+    expected = recordings.expected[case]
+    assert {name: shown[name] for name in expected} == expected
+    assert error is None or (error[1] and "\n" not in error[1])
+    assert closed <= set(calls) and shown["events"].count("session_init") <= 1
+    for event in events:
+        assert json.loads(json.dumps(event.to_dict()))["type"] == event.kind
