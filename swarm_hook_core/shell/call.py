@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.shell.model import UNKNOWN, Guess, Stream, Tree, Write, absolute, is_known
+from swarm_hook_core.shell.model import Guess, Stream, Tree, absolute, is_known
 
 LONGEST_BY = 80  # characters of a command that a denial quotes
 MANY = 100  # effects after which the time is looked at for each
@@ -112,6 +112,3 @@ def _with_inside(found):
         return answer
 
     return admits
-
-
-__all__ = ["Call", "UNKNOWN", "Write"]

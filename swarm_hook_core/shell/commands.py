@@ -8,7 +8,7 @@ from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assig
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
 
-def command(walk, node, scope):
+def command(walk, scope, node):
     scope.predicate = False
     assignments: list[Assignment] = []
     for word in node.words:
@@ -24,12 +24,12 @@ def command(walk, node, scope):
             for to in assignments:
                 assign(walk, scope, to)
             scope.status = True
-        return redirected(walk, node.redirects, scope, rest[0].raw if rest else "", lambda: Stream(""))
+        return redirected(walk, scope, node.redirects, rest[0].raw if rest else "", lambda: Stream(""))
     words: list[str] = []
     for word in rest:
         words += fields(walk, scope, word)
     if not words:  # `$empty`
-        return redirected(walk, node.redirects, scope, "", lambda: Stream(""))
+        return redirected(walk, scope, node.redirects, "", lambda: Stream(""))
     kept: dict = {}
     for to in assignments:
         kept.setdefault(to.name, scope.variables.get(to.name))
@@ -38,9 +38,9 @@ def command(walk, node, scope):
         if not node.redirects:
             return walk.simple(scope, words)
         if words == ["exec"]:
-            return redirected(walk, node.redirects, scope, "exec", lambda: Stream(""), lasting=True)
+            return redirected(walk, scope, node.redirects, "exec", lambda: Stream(""), lasting=True)
         return redirected(
-            walk, node.redirects, scope, " ".join(map(walk.shown, words)), lambda: walk.simple(scope, words)
+            walk, scope, node.redirects, " ".join(map(walk.shown, words)), lambda: walk.simple(scope, words)
         )
     finally:
         for name, held in kept.items():
@@ -50,7 +50,7 @@ def command(walk, node, scope):
                 scope.variables[name] = held
 
 
-def calculation(walk, node, scope):
+def calculation(walk, scope, node):
     """``(( ))``."""
     answer = number(walk, scope, node.word)
     scope.predicate = True
@@ -58,7 +58,7 @@ def calculation(walk, node, scope):
     return Stream("")
 
 
-def condition(walk, node, scope):
+def condition(walk, scope, node):
     """``[[ ]]``."""
     from swarm_hook_core.shell.conditions import answer
 
@@ -74,7 +74,7 @@ def condition(walk, node, scope):
     return Stream("")
 
 
-def redirected(walk, redirects, scope, by: str, work, lasting=False):
+def redirected(walk, scope, redirects, by: str, work, lasting=False):
     """Do `work()` with `redirects` in place; what it prints that is not caught by one of them."""
     if not redirects:
         return work()

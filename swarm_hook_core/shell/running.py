@@ -55,7 +55,7 @@ def _function(walk, scope, words):
     kept_words, kept_locals = scope.words, scope.locals
     scope.words, scope.locals = [kept_words[0], *words[1:]], {}
     try:
-        stream = statement(walk, body, scope)
+        stream = statement(walk, scope, body)
     finally:
         for name, held in (scope.locals or {}).items():
             if held is None:

@@ -33,20 +33,9 @@ class Scope:
     """
 
     __slots__ = (
-        *(
-            "folder",
-            "environment",
-            "previous",
-            "stack",
-            "variables",
-            "functions",
-            "aliases",
-            "words",
-            "stdin",
-            "status",
-        ),
-        *("predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard"),
-    )
+        "folder", "environment", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status",
+        "predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard",
+    )  # fmt: skip
 
     def __init__(self, folder, words, environment):
         self.folder = folder

@@ -1,19 +1,18 @@
 """Lists, pipes, branches and loops: one function for each kind of statement in `syntax`.
 
-Each takes the walk, the statement and the Scope that it changes, and gives the Stream that is printed, or None.
+Each takes the walk, the Scope that it changes and the statement, and gives the Stream that is printed, or None.
 """
 
 from swarm_hook_core.shell import globs, syntax
 from swarm_hook_core.shell.commands import calculation, command, condition, redirected
 from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
-from swarm_hook_core.shell.word_reader import TooLong
 from swarm_hook_core.shell.words import fields, number, pattern, value
 
 MOST_ROUNDS = 40  # of one loop; the names beyond go through it as one
 DEEPEST = 60  # statements within each other
 
 
-def sequence(walk, nodes, scope):
+def sequence(walk, scope, nodes):
     """Statements one after the other."""
     printed: list = []
     before = None
@@ -23,42 +22,34 @@ def sequence(walk, nodes, scope):
         if not isinstance(before, syntax.Command) or "errexit" not in scope.options:
             scope.may_be_in(scope.if_failed)
         scope.if_failed, before = (), node
-        printed.append(statement(walk, node, scope))
+        printed.append(statement(walk, scope, node))
     return joined(printed)
 
 
-def _in_each_folder(walk, node, scope):
+def _in_each_folder(walk, scope, node):
     """The statement in the folder where the shell should be, and what it may do in those where it may be as well."""
     others, scope.elsewhere = scope.elsewhere, ()
     before = scope.fork()
-    stream = statement(walk, node, scope)
+    stream = statement(walk, scope, node)
     for folder in others:
         inside = before.fork()
         inside.folder = folder
-        walk.in_doubt(statement, node, inside)
+        walk.in_doubt(statement, inside, node)
         if not inside.ended:
             scope.may_be_in([inside.folder, *inside.if_failed])
     return stream
 
 
-def statement(walk, node, scope):
+def statement(walk, scope, node):
     """One statement; the Stream it prints, or None where that is not known."""
     if scope.elsewhere and not walk.doubts:
-        return _in_each_folder(walk, node, scope)
+        return _in_each_folder(walk, scope, node)
     walk.spend()
-    walk.depth += 1
-    if walk.depth > DEEPEST:
-        raise TooLong
-    before, walk.scope = walk.scope, scope
-    try:
-        return _STATEMENTS[type(node)](walk, node, scope)
-    finally:
-        walk.scope = before
-        walk.depth -= 1
+    return walk.within(scope, DEEPEST, _STATEMENTS[type(node)], node)
 
 
-def chain(walk, node, scope):
-    printed = [statement(walk, node.first, scope)]
+def chain(walk, scope, node):
+    printed = [statement(walk, scope, node.first)]
     for operator, right in node.rest:
         if scope.ended:
             break
@@ -69,7 +60,7 @@ def chain(walk, node, scope):
         other.if_failed = ()
         if operator == "&&" and scope.tried is not None:
             other.folder = scope.tried  # `cd nowhere && rm x` names `nowhere/x`
-        printed.append(statement(walk, right, other))
+        printed.append(statement(walk, other, right))
         if right is node.rest[-1][1] and "errexit" in scope.options:
             other.if_failed = ()  # the script would end there
         if goes_on is True:
@@ -87,47 +78,47 @@ def chain(walk, node, scope):
     return joined(printed)
 
 
-def pipeline(walk, node, scope):
+def pipeline(walk, scope, node):
     stream = None
     for part in node.parts:
         inside = scope.fork()
         inside.heard = scope.heard or part is not node.parts[-1]
         if part is not node.parts[0]:
             inside.stdin = Input(stream)
-        stream = statement(walk, part, inside)
+        stream = statement(walk, inside, part)
     scope.status, scope.predicate = None, inside.predicate
     return stream
 
 
-def subshell(walk, node, scope):
+def subshell(walk, scope, node):
     inside = scope.fork()
-    stream = sequence(walk, node.body, inside)
+    stream = sequence(walk, inside, node.body)
     scope.status, scope.predicate = inside.status, inside.predicate
     return stream
 
 
-def with_redirections(walk, node, scope):
-    return redirected(walk, node.redirects, scope, "a block", lambda: statement(walk, node.inner, scope))
+def with_redirections(walk, scope, node):
+    return redirected(walk, scope, node.redirects, "a block", lambda: statement(walk, scope, node.inner))
 
 
-def branches(walk, node, scope):
+def branches(walk, scope, node):
     """if, elif, else."""
     printed: list = []
     after: list = []
     taken = False  # a branch that is certainly the one
     for asked, body in node.clauses:
-        sequence(walk, asked, scope)
+        sequence(walk, scope, asked)
         decided = scope.status
         inside = scope.fork()
         inside.if_failed = ()
-        printed.append(sequence(walk, body, inside))
+        printed.append(sequence(walk, inside, body))
         if not taken and decided is not False:
             after.append(inside)
             taken = decided is True
         scope.adopt(scope.failed())
     if node.otherwise is not None:
         inside = scope.fork()
-        printed.append(sequence(walk, node.otherwise, inside))
+        printed.append(sequence(walk, inside, node.otherwise))
         if not taken:
             after.append(inside)
     elif not taken:
@@ -137,7 +128,7 @@ def branches(walk, node, scope):
     return joined(printed)
 
 
-def cases(walk, node, scope):
+def cases(walk, scope, node):
     subject = value(walk, scope, node.word)
     printed, after, sure, falls = [], [], False, False
     for patterns, body, goes_on in node.items:
@@ -149,7 +140,7 @@ def cases(walk, node, scope):
             continue  # another pattern is known to be the one
         falls = goes_on
         inside = scope.fork()
-        printed.append(sequence(walk, body, inside))
+        printed.append(sequence(walk, inside, body))
         if not sure:
             after.append(inside)
             sure = hit is True or [word.raw for word in patterns] == ["*"]
@@ -160,7 +151,7 @@ def cases(walk, node, scope):
     return joined(printed)
 
 
-def each(walk, node, scope):
+def each(walk, scope, node):
     """for, select."""
     words: list[str] = []
     for word in node.words:
@@ -172,7 +163,7 @@ def each(walk, node, scope):
     printed: list = []
     for text in words:
         scope.variables[node.name] = text
-        printed.append(_round(walk, node.body, scope))
+        printed.append(_round(walk, scope, node.body))
         if _left_loop(walk, scope):
             break
     if words and walk.has_found(words[-1]):
@@ -180,26 +171,26 @@ def each(walk, node, scope):
     return joined(printed)
 
 
-def rounds(walk, node, scope):
+def rounds(walk, scope, node):
     """while, until, and the counting for."""
     printed: list = []
     for _number in range(MOST_ROUNDS):
-        sequence(walk, node.condition, scope)
+        sequence(walk, scope, node.condition)
         decided = scope.status if not node.until or scope.status is None else not scope.status
         if scope.ended or decided is False:
             break
         if decided is None:  # how often it goes round, nobody knows: once as it is, once with what that changed
             before = scope.fork()
-            printed.append(_round(walk, node.body, scope))
+            printed.append(_round(walk, scope, node.body))
             if not _left_loop(walk, scope):
                 if _forget_changed(walk, before, scope):
-                    sequence(walk, node.condition, scope)
-                    printed.append(_round(walk, node.body, scope))
+                    sequence(walk, scope, node.condition)
+                    printed.append(_round(walk, scope, node.body))
                     _left_loop(walk, scope)
                 scope.merge([before, scope.fork()], walk.one_of)
             printed.append(None)
             break
-        printed.append(_round(walk, node.body, scope))
+        printed.append(_round(walk, scope, node.body))
         if _left_loop(walk, scope):
             break
         if node.step:
@@ -210,9 +201,9 @@ def rounds(walk, node, scope):
     return joined(printed)
 
 
-def _round(walk, body, scope):
+def _round(walk, scope, body):
     walk.spend()
-    return sequence(walk, body, scope)
+    return sequence(walk, scope, body)
 
 
 def _forget_changed(walk, before, scope) -> bool:
@@ -235,14 +226,14 @@ def _left_loop(walk, scope) -> bool:
     return ended not in ("", "continue")
 
 
-def define(walk, node, scope):
+def define(walk, scope, node):
     scope.functions[node.name] = node.body
     scope.status = True
     return Stream("")
 
 
-def negated(walk, node, scope):
-    stream = statement(walk, node.inner, scope)
+def negated(walk, scope, node):
+    stream = statement(walk, scope, node.inner)
     scope.status = None if scope.status is None else not scope.status
     if scope.if_failed:
         scope.folder, scope.if_failed = scope.if_failed[0], (scope.folder, *scope.if_failed[1:])
@@ -251,13 +242,13 @@ def negated(walk, node, scope):
 
 _STATEMENTS = {
     syntax.Arithmetic: calculation,
-    syntax.Background: lambda walk, node, scope: statement(walk, node.inner, scope.fork()),
+    syntax.Background: lambda walk, scope, node: statement(walk, scope.fork(), node.inner),
     syntax.Case: cases,
     syntax.Chain: chain,
     syntax.Command: command,
     syntax.For: each,
     syntax.Function: define,
-    syntax.Group: lambda walk, node, scope: sequence(walk, node.body, scope),
+    syntax.Group: lambda walk, scope, node: sequence(walk, scope, node.body),
     syntax.If: branches,
     syntax.Negated: negated,
     syntax.Pipeline: pipeline,

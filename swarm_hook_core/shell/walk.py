@@ -64,15 +64,11 @@ class Walk(Unknowns):
 
         `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
         """
-        scope = self.scope.fork()
+        scope = self._inside(folder, stdin)
         if shell:
             scope.options, scope.functions, scope.aliases = options_of(shell), {}, {}
-        if folder != scope.folder:
-            scope.folder = folder
         if words:
             scope.words = list(words)
-        if stdin is not None:
-            scope.stdin = Input(stdin)
         return self.evaluated(scope, text)
 
     def found(self, word: str, folder=None):
@@ -81,14 +77,15 @@ class Walk(Unknowns):
 
     def run(self, words: list[str], stdin=None, folder=None):
         """Run the simple command `words`, already expanded, and give the Stream it prints, or None."""
-        if not words:
-            return None
+        return self.simple(self._inside(folder, stdin), words) if words else None
+
+    def _inside(self, folder, stdin):
+        """A shell in `folder` that reads `stdin` (None: what this one reads)."""
         scope = self.scope.fork()
-        if folder != scope.folder:
-            scope.folder = folder
+        scope.folder = folder
         if stdin is not None:
             scope.stdin = Input(stdin)
-        return self.simple(scope, words)
+        return scope
 
     def only_reads(self, words) -> bool:
         """As `running.only_reads`, for programs."""
@@ -97,12 +94,16 @@ class Walk(Unknowns):
     def simple(self, scope, words: list[str]):
         """Run `words` in `scope`: a function, a builtin of the shell, or a program."""
         self.spend()
+        return self.within(scope, DEEPEST_STATEMENT, run, words)
+
+    def within(self, scope, deepest: int, work, given):
+        """What ``work(self, scope, given)`` gives, a level deeper. Raises TooLong below level `deepest`."""
         before, self.scope = self.scope, scope
         self.depth += 1
         try:
-            if self.depth > DEEPEST_STATEMENT:
+            if self.depth > deepest:
                 raise TooLong
-            return run(self, scope, words)
+            return work(self, scope, given)
         finally:
             self.scope = before
             self.depth -= 1
@@ -213,18 +214,10 @@ class Walk(Unknowns):
 
     def nested_in(self, scope, script: Script):
         """Walk `script` in `scope`, and give the Stream it prints, or None."""
-        self.depth += 1
-        before, self.scope = self.scope, scope
-        try:
-            if self.depth > DEEPEST:
-                raise TooLong
-            self.spend(3)
-            if script.broken:
-                self.guess(scope, "not understood as shell", " ".join(script.text.split()))
-            return sequence(self, script.statements, scope)
-        finally:
-            self.scope = before
-            self.depth -= 1
+        self.spend(3)
+        if script.broken:
+            self.guess(scope, "not understood as shell", " ".join(script.text.split()))
+        return self.within(scope, DEEPEST, sequence, script.statements)
 
 
 def _possible_at(file: str):

@@ -19,8 +19,7 @@ from swarm_hook_core.shell.syntax import (
 
 DEEPEST = 24  # substitutions within substitutions
 LONGEST_ARITHMETIC = 4000  # characters between (( and ))
-MOST_STEPS = 40_000  # of reading, a quarter of a microsecond each: one for a character outside quotes
-MOST_WORDS = 6000
+MOST_STEPS = 40_000  # of reading, a quarter of a microsecond each: one for a character outside quotes, 7 for a word
 
 NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 ENDS_WORD = frozenset(" \t\n;&|<>()")
@@ -48,7 +47,6 @@ class WordReader:
         self.at = at
         self.depth: int = around.depth if around else -1
         self.broken = False
-        self.words = 0
         self.steps: list[int] = around.steps if around else [0]
         # character -> (searched from, found at)
         self.places: dict[str, tuple[int, int]] = around.places if around and around.text is text else {}
@@ -92,9 +90,6 @@ class WordReader:
         if start >= len(self.text):
             self.broken = True
             return Word("", [])
-        self.words += 1
-        if self.words > MOST_WORDS:
-            raise TooLong
         self.spend(6)
         parts = self.unquoted(ENDS_WORD)
         if self.at == start:
