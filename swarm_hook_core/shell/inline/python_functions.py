@@ -174,6 +174,10 @@ def _range(*bounds: int):
     return list(found) if len(found) <= MOST else ANY
 
 
+def _number(value=0, *base: int):
+    return ANY if isinstance(value, str) and len(value) > 20 else int(value, *base)
+
+
 def _sorted(items: list, **options):
     if options or not is_plain(items):
         raise TypeError
@@ -258,7 +262,8 @@ GIVES = {
     "range": _of_plain(_range),
     "len": _length,
     "str": _as_text,
-    **{make.__name__: _of_plain(make) for make in (int, min, max, abs, chr, ord)},
+    **{make.__name__: _of_plain(make) for make in (min, max, abs, chr, ord)},
+    "int": _of_plain(_number),
     "sqlite3.connect": lambda code, a: ANY if a.get(0) == ":memory:" else Database(a.get(0, "database", ANY)),
     **dict.fromkeys(("__import__", "importlib.import_module"), _module),
     "asyncio.run": lambda code, a: a.get(0),

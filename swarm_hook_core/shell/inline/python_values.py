@@ -284,8 +284,10 @@ def text_method(text: str, name: str, args: list, named: dict):
     if name == "join" and len(args) == 1:
         parts = elements(args[0])
         return ANY if parts is None else bounded(text.join(map(text_of, parts)))
-    if name == "format" and ":" not in text and len(text) < LONGEST:
+    if name == "format" and ":" not in text:
         args, named = list(map(text_of, args)), {key: text_of(value) for key, value in named.items()}
+        if text.count("{") * max(map(len, [*args, *named.values()]), default=0) > 16 * LONGEST:
+            return ANY
     elif name not in _TEXT_METHODS or not is_plain(args) or not is_plain(named):
         return ANY
     if name == "replace" and len(text) * len(text_of(args[1] if len(args) > 1 else "")) > 16 * LONGEST:

@@ -259,6 +259,8 @@ HOSTILE = {
         "x" + ".b" * 32000,
         "-" * 60000 + "1",
         "x;" * 30000,
+        "x = '" + "a" * 30000 + "'\nopen('" + "{0}" * 10000 + "'.format(x), 'w')",
+        "x = '" + "9" * 50000 + "'\nfor i in range(300): int(x)",
         "import glob\nfor p in glob.glob('/usr/**/*', recursive=True): open(p + 'x', 'w')",
         "while True:\n  i += 1",
     ],
