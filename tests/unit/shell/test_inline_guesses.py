@@ -19,7 +19,6 @@ MORE = {
     "guess": "x, x, inplace=True",
     "opened by flags": "x, flags=x",
     "write": "filename=x",  # of those that write only where they are told to
-    "database": "database=x).execute('INSERT INTO t VALUES (1)'",
 }
 DRESSED = {
     "plain": "{call}",
@@ -74,6 +73,8 @@ HIDDEN = [
     "from os import *\nremove(x)",
     "import importlib\nimportlib.import_module(x).run()",
     "exec(x)",
+    "import sqlite3\nsqlite3.connect(database=x).execute('INSERT INTO t VALUES (1)')",
+    "import sqlite3\nsqlite3.connect('a.db').cursor().execute(x)",
     "import subprocess\nsubprocess.run(x)",
     "import pathlib\nlist(map(pathlib.Path.unlink, x))",
     "class W:\n    pass\nW.w = open\nW.w(x, 'w')",
@@ -134,8 +135,6 @@ def test_a_scanned_writer_of_an_unknown_path_is_never_silent(language, tmp_path)
         if action == "chdir":
             continue
         call = called % (f"x{name}" if name[0] == "." else f"$x{name}" if name[:2] == "->" else name)
-        if action == "open deno":
-            call = f"{name}(x, {{write: true}})"
         for code in (call, within % call):
             effects = effects_of(shlex.join([*how, code]), str(tmp_path), {})
             if not (effects.guesses or effects.writes or effects.trees or effects.runs):
