@@ -62,9 +62,10 @@ class RpcChild:
     def close(self) -> None:
         """End the child, and wait for that."""
         process = self._process
-        if process.stdin:
-            with contextlib.suppress(OSError), self._writing:  # what could not be written will not be
+        if process.stdin and self._writing.acquire(timeout=END_SECONDS):  # a child that does not read holds a writer up
+            with contextlib.suppress(OSError):  # what could not be written will not be
                 process.stdin.close()
+            self._writing.release()
         for number in (0, signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(OSError):  # it has just gone by itself
                 if number and self._own_group:
