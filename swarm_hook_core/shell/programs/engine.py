@@ -24,6 +24,7 @@ from swarm_hook_core.shell.programs.places import (
 )
 from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
+from swarm_hook_core.shell.programs.targets import words_of
 
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
@@ -259,9 +260,9 @@ class Reading:
             elif verb == "do":
                 self.functions(targets[0])(self.call, self, *targets[1:])
             elif verb == "run":
-                self.run([word for target in targets for word in self.words_of(target)])
+                self.run([word for target in targets for word in words_of(self, target)])
             elif verb == "text":
-                for text in [word for target in targets for word in self.words_of(target)]:
+                for text in [word for target in targets for word in words_of(self, target)]:
                     self.call.output = self.call.walk.nested(text, self.call.folder, (), self.call.stdin)
             elif verb in ("over", "flat"):
                 endings = [end for one in targets for end in KINDS.get(one, one).split() if end != "ANY"]
@@ -298,7 +299,7 @@ class Reading:
                 alternative = False
                 continue
             root, mark, ending = target.rpartition("/*.")
-            words = self.words_of(root if mark else target)
+            words = words_of(self, root if mark else target)
             had, alternative = bool(words), False
             for word in words:
                 if mark:
@@ -358,72 +359,6 @@ class Reading:
         for source in sources:
             name = source[source.index(":") + 1 :] if is_remote(source) else source
             put(self.call, name or ".", dest, True if len(sources) > 1 else None)
-
-    # Words for targets
-
-    def words_of(self, target: str) -> "list[str]":
-        """The words that a target of the table stands for."""
-        before, opened, rest = target.partition("{")
-        if not opened:
-            return [target]
-        field, _, after = rest.partition("}")
-        return [before + word + end for word in self.field(field) for end in self.words_of(after)]
-
-    def field(self, text: str) -> "list[str]":
-        """What ``{text}`` stands for."""
-        if text == "url":
-            return self.addresses()
-        if text == "rest":
-            return self.words[self.words.index(self.used[-1]) + 1 :]
-        text, added, ending = text.partition("?")
-        change = next((one for one in ("//", "/.", "/", ".", ":", "=") if text.endswith(one)), "")
-        selector = text[: len(text) - len(change)]
-        operands = self.options.operands
-        if selector == "":
-            words = operands
-        elif selector[0] == "-":
-            words = self.options.values(selector)
-        elif selector[0] == "*":
-            words = [word for word in operands if word.endswith(selector[1:])]
-        elif selector == "last":
-            words = operands[-1:]
-        elif selector[-1] == "-":
-            words = operands[int(selector[:-1]) - 1 :]
-        else:
-            words = operands[int(selector) - 1 :][:1]
-        words = [self.changed(word, change) for word in words if change not in (":", "=") or change in word]
-        if added:
-            words = [word if "." in os.path.basename(word) or not is_known(word) else word + ending for word in words]
-        return words
-
-    def changed(self, word: str, change: str) -> str:
-        """A part of `word`: ``.`` without its ending, ``/`` its last name, ``//`` its folder, ``:`` after a colon."""
-        if change in (":", "="):
-            return word.rpartition(change)[2]
-        if change == "//":
-            return os.path.dirname(word) or "."
-        if change in ("/", "/."):
-            if word.rstrip("/").rpartition("/")[2] in ("", ".", ".."):
-                word = seen(self.call, word) or word
-            word = os.path.basename(word.rstrip("/"))
-        return os.path.splitext(word)[0] if change[-1:] == "." else word
-
-    def addresses(self) -> "list[str]":
-        """The file names that the operands, addresses, end in."""
-        names = []
-        for address in self.options.operands + self.options.values("--url"):
-            name = name_of(address)
-            if not is_known(name):
-                self.call.guess("a computed address", self.folder or None)
-            elif name and "=" not in address.partition("?")[0]:
-                names.append(name)
-        return names
-
-
-def name_of(address: str) -> str:
-    """The last name of an address, without what is asked of it; empty where it has none."""
-    rest = address.partition("?")[0].partition("#")[0].split("://", 1)[-1]
-    return os.path.basename(rest) if "/" in rest else ""
 
 
 def _counts(word: str) -> bool:

@@ -11,9 +11,10 @@ import os
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import Options
-from swarm_hook_core.shell.programs.engine import Reading, name_of
+from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
 from swarm_hook_core.shell.programs.rows import row_at
+from swarm_hook_core.shell.programs.targets import name_of, words_of
 
 MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
@@ -144,7 +145,7 @@ def unpack(call: Call, reading: Reading, *targets: str) -> None:
     """A zip, or what is built like one, is unpacked; after the archive come the members asked for."""
     from swarm_hook_core.shell.programs.archives import Members, zip_names
 
-    archive, *chosen = [word for target in targets for word in reading.words_of(target)] or [""]
+    archive, *chosen = [word for target in targets for word in words_of(reading, target)] or [""]
     is_zip = archive.endswith((".zip", ".jar", ".war", ".whl"))
     folder = reading.folder or "."
     members = Members(seen(call, archive) if is_zip else None, zip_names, chosen)
@@ -253,7 +254,7 @@ def _mounted(call: Call, host: str) -> None:
 
 def copied_out(call: Call, reading: Reading, *targets: str) -> None:
     """What a container engine brings to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
-    for word in [word for target in targets for word in reading.words_of(target)]:
+    for word in [word for target in targets for word in words_of(reading, target)]:
         dest = word.rpartition("dest=")[2].partition(",")[0] if "=" in word else word
         if dest != "-" and ":" not in dest and "=" not in dest:
             call.tree(dest)
