@@ -47,7 +47,7 @@ def _field(reading, text: str) -> "list[str]":
 
 
 def _changed(call, word: str, change: str) -> str:
-    """A part of `word`: ``.`` without its ending, ``/`` its last name, ``//`` its folder, ``:`` after a colon, ``=`` likewise."""
+    """A part of `word`: ``.`` without its ending, ``/`` its last name, ``//`` its folder, ``:`` ``=`` behind these."""
     if change in (":", "="):
         return word.rpartition(change)[2]
     if change == "//":
