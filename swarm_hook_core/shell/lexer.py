@@ -15,7 +15,7 @@ _REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", 
 
 
 class Lexer(WordReader):
-    """Reads from a position on what it is asked for."""
+    """Reads words, and what stands between them."""
 
     def __init__(self, text: str, at: int = 0, around: Lexer | None = None) -> None:
         super().__init__(text, at, around)
@@ -36,13 +36,13 @@ class Lexer(WordReader):
             else:
                 found.append(self.word())
 
-    def words_before(self, ends: str) -> list[Word]:
-        """The words up to one of `ends`, at which it stays; ``|`` between them means nothing."""
+    def listed_words(self) -> list[Word]:
+        """The words up to a ``)`` or the end of the command, at which it stays; ``|`` between them means nothing."""
         found: list[Word] = []
         while True:
             self.blanks()
             character = self.text[self.at : self.at + 1]
-            if not character or character in ends or character in "\n;&)":
+            if not character or character in "\n;&)":
                 return found
             if character in "|(":
                 self.at += 1
@@ -62,7 +62,10 @@ class Lexer(WordReader):
         return text[at:end] if text[at:end] in _KEYWORDS else ""
 
     def is_word(self, word: str) -> bool:
-        return self.text.startswith(word, self.at) and self.text[self.at + len(word) :][:1] in AFTER_WORD
+        return (
+            self.text.startswith(word, self.at)
+            and self.text[self.at + len(word) : self.at + len(word) + 1] in AFTER_WORD
+        )
 
     def required(self, mark: str) -> None:
         """`mark`, a keyword or ``)``, stands here; the script is broken where it does not."""

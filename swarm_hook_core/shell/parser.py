@@ -249,7 +249,7 @@ class Parser(Lexer):
         self.lines()
         if self.is_word("in"):
             self.at += 2
-            words = self.words_before(";\n")
+            words = self.listed_words()
         self.blanks()
         if self.text.startswith(";", self.at):
             self.at += 1
@@ -292,7 +292,7 @@ class Parser(Lexer):
                 return Case(word, items)
             if self.text.startswith("(", self.at):
                 self.at += 1
-            patterns = self.words_before(")")
+            patterns = self.listed_words()
             self.required(")")
             body = self.statements(_END_OF_ITEM)
             mark = next((mark for mark in (";;&", ";&", ";;") if self.text.startswith(mark, self.at)), "")

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from corpora import sandbox
+from corpora import finding, sandbox
 
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.options import split
@@ -73,18 +73,10 @@ def run(command: str, root: Path) -> set[str]:
     return {os.path.relpath(path, "repo") for path in before.changed(sandbox.Snapshot(str(copy)))[0]}
 
 
-def met(command: str, root: Path, files) -> tuple[set[str], set[str]]:
+def met(command: str, root: Path, files) -> finding.Met:
+    """Which of `files` of the repository in `root` are written."""
     effects = effects_of(command, str(root / "repo"), sandbox.environment(str(root)))
-    written = {os.path.normpath(os.path.join(one.folder, one.path)) for one in effects.writes}
-    certain, possible = set(), set()
-    for name in files:
-        path = str(root / "repo" / name)
-        answers = [tree.admits(path) for tree in effects.trees if (path + "/").startswith(tree.root + "/")]
-        if path in written or True in answers:
-            certain.add(name)
-        elif None in answers:
-            possible.add(name)
-    return certain, possible
+    return finding.met(effects, str(root / "repo"), sorted(files))
 
 
 @pytest.mark.skipif(shutil.which("xargs") is None, reason="compared with what is really done")
