@@ -152,7 +152,7 @@ class Leases:
         for lapse in self._db.rows("SELECT * FROM swarm_lapses", (), Lapse):
             for lock in locks:
                 if lapse.instance_id == instance.id:
-                    if lapse.file == lock.file and lapse.agent == (lock.get("agent") or ""):
+                    if lapse.file == lock.file and lapse.agent == (lock.agent or ""):
                         self._forget(lapse)
                 elif lapse.taken_fence is None and _same_place(lapse, lock):
                     self._taken(lapse, instance, lock)

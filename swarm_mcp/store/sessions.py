@@ -182,7 +182,7 @@ class Sessions(SessionTable):
             # The supervisor answers for the instance, whatever becomes of its child.
             request.client = (run.supervisor_pid, run.supervisor_start)
             given = self.get(run.instance_id) or Session()
-            request.label = bounded(merged(given.get("label") or "", request.label or ""))
+            request.label = bounded(merged(given.label or "", request.label or ""))
         now = self._db.now()
         lease_until = now + request.lease_seconds if request.lease_seconds else None
         row = self.get(known.instance_id) if known else self._reserved(request)
