@@ -235,7 +235,9 @@ def viewer_identity(store: Store, args) -> str:
     try:
         return token(find_acting_session(store, args).label or "", "identity")
     except UnknownInstance:
-        return onlooker_identity(store)
+        if args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip() or _at_terminal():
+            return onlooker_identity(store)
+        return identity("MCP")  # that no session is around this process has just been found
 
 
 def onlooker_identity(store: Store) -> str:

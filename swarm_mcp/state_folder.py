@@ -10,7 +10,7 @@ from swarm_hook_core.state import state_dir
 
 # Made again whenever it is needed: it goes with an uninstallation.
 OURS = (
-    "assignment-*", "codex-hooks.json", "command", "config-fault", "crashes", "faults.jsonl", "faults.jsonl.1",
+    "*-hooks.json", "assignment-*", "command", "config-fault", "crashes", "faults.jsonl", "faults.jsonl.1",
     "loop", "plugin", "plugin.lock", "python", "repeated-denials.jsonl", "repositories", "running", "server",
     "slots", "swarm-*", "watched", "work",
 )  # fmt: skip

@@ -25,16 +25,18 @@ from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.server.priming import prime
 from swarm_mcp.store import Store
 
+CLIENT = Option(
+    "--client NAMES",
+    f"one client or several with commas between: {', '.join(NAMES)}; --host is another name for it"
+    " (default: all that are found)",
+    also="--host",
+    source=(*NAMES, "all"),
+)
+
 
 @verb(
     Usage(
-        Option(
-            "--client NAMES",
-            f"one client or several with commas between: {', '.join(NAMES)}; --host is another name for it"
-            " (default: all that are found)",
-            also="--host",
-            source=(*NAMES, "all"),
-        ),
+        CLIENT,
         Option(
             "--transport HOW",
             f"how the check before a write is asked in these clients: by a command of its own ({COMMAND}), or faster,"
@@ -128,13 +130,7 @@ def _dry_run(args, clients, folder, transports) -> int:
 
 @verb(
     Usage(
-        Option(
-            "--client NAMES",
-            f"one client or several with commas between: {', '.join(NAMES)}; --host is another name for it"
-            " (default: all that are found)",
-            also="--host",
-            source=(*NAMES, "all"),
-        ),
+        CLIENT,
         Option("--dry-run", "say what would be done"),
         JSON,
     ),
