@@ -337,6 +337,9 @@ def test_what_others_change_meanwhile_is_kept(repo: Repo, tmp_path: Path):
     done = repo.guard("uninstall")
     assert done.code == 1 and "commit-msg" in done.err, "somebody's hook in our folder is not thrown away"
     assert hooks.state(str(repo.top)).way == "dispatcher", "and the guard stays in force"
+    theirs = repo.top / ".git" / "swarm-hooks" / "commit-msg"
+    before = theirs.read_bytes()
+    assert repo.guard("install").code == 1 and theirs.read_bytes() == before, "nor is it written over"
 
 
 def test_work_trees_and_submodules(repo: Repo, tmp_path: Path):
