@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Record(dict):
     """A row: ``row.name`` for each column, None for one that was not asked for. It cannot be changed.
 
-    Subclasses name their columns as annotations and have no other code. ``row["name"]`` serves code that takes a row
-    for one of several kinds by its column names.
+    Subclasses name their columns as annotations and have no other code. Code reads attributes, which type checkers
+    know; that a row is a dict as well serves JSON, and those who take columns by their names.
     """
 
     __slots__ = ()

@@ -1,6 +1,6 @@
 """Having the first server of an installation answer before the first session waits for it.
 
-The record of `opening` is made by whoever asks first. Right after an installation that is us: each
+The record of ``handshake_cache`` is made by whoever asks first. Right after an installation that is us: each
 client's own questions, in the form it asks them, put to the very command that the client will start.
 """
 
