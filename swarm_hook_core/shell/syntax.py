@@ -21,8 +21,7 @@ class Node:
         cls.fields = tuple(cls.__annotations__)
 
     def __init__(self, *values: Any) -> None:
-        for name, value in zip(self.fields, values):
-            setattr(self, name, value)
+        vars(self).update(zip(self.fields, values))
 
 
 class Script(Node):

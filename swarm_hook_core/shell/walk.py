@@ -23,6 +23,7 @@ from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
+STEPS_A_LOOK = 4  # at the clock
 
 
 class Walk(Unknowns):
@@ -42,7 +43,7 @@ class Walk(Unknowns):
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.depth = 0
         self.doubts = 0  # how many times over it is in a part of which nothing is certain
-        self.steps = 0
+        self.steps = self.clock_at = 0
         self.fresh = 0  # paths given out for process substitutions
         self.met: set = set()  # programs met so far
         self.end = time.thread_time() + SECONDS
@@ -111,8 +112,12 @@ class Walk(Unknowns):
     def spend(self, steps: int = 1) -> None:
         """Raises TooLong where the walk has gone on for long enough."""
         self.steps += steps
-        if self.steps > MOST_STEPS or time.thread_time() > self.end:
+        if self.steps > MOST_STEPS:
             raise TooLong
+        if self.steps >= self.clock_at or not steps:  # reading the clock takes as long as some steps do
+            self.clock_at = self.steps + STEPS_A_LOOK
+            if time.thread_time() > self.end:
+                raise TooLong
 
     def untimed(self, load):
         """What ``load()`` gives. It imports: the time that it takes is not held against the script."""
