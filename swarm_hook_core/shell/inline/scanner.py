@@ -94,6 +94,8 @@ class Scan(Values):
         for name in ("fs", "child_process"):
             self.calls.update({f"{name}.{function}": action for function, action in NODE_MODULES[name].items()})
         for at, token in enumerate(found):
+            if token.kind == NAME and token.value in _LOADING and sign_at(found, at + 1) == "(":
+                self.has_modules |= at + 2 < len(found) and found[at + 2].kind != TEXT  # require(m): of any module
             path = token.value[0] if token.kind == TEXT else ""
             before = name_at(found, at - 1) or name_at(found, at - 2) * (sign_at(found, at - 1) == "(")
             if before not in _LOADING or not isinstance(path, str):
