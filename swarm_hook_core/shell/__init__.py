@@ -17,11 +17,18 @@ def effects_of(command: str, folder: "str | None", environment=None):
     `environment`: variables the shell starts with (default: this process's). Never raises:
     what cannot be read, or takes too long, becomes a guess.
     """
+    import gc
     import os
 
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk
 
     effects = Effects()
-    Walk(effects, folder, os.environ if environment is None else environment).script(command)
+    collects = gc.isenabled()
+    gc.disable()  # in a long-lived process one look through all its objects takes longer than a walk may
+    try:
+        Walk(effects, folder, os.environ if environment is None else environment).script(command)
+    finally:
+        if collects:
+            gc.enable()
     return effects

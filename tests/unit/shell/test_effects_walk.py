@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -318,6 +319,27 @@ def test_what_is_too_long_keeps_what_was_found(folder: Path) -> None:
     effects = effects_of("rm first; while true; do rm loop; done; rm last", str(folder), {})
     assert "first" in {write.path for write in effects.writes}
     assert effects.guesses
+
+
+def test_what_a_process_holds_costs_a_walk_no_time(folder: Path) -> None:
+    """Looking through all that a server holds for garbage takes longer than a walk may."""
+
+    def look(phase: str, _info: dict) -> None:
+        end = time.thread_time() + 0.005
+        while phase == "start" and time.thread_time() < end:
+            pass
+
+    text = "for x in a b c d e f g h i; do echo > $x; done; touch last"
+    effects_of(text, str(folder), {})  # what it imports is there from then on
+    usual = gc.get_threshold()
+    gc.callbacks.append(look)
+    gc.set_threshold(10)
+    try:
+        effects = effects_of(text, str(folder), {})
+    finally:
+        gc.callbacks.remove(look)
+        gc.set_threshold(*usual)
+    assert len(effects.writes) == 10 and not effects.guesses and gc.isenabled()
 
 
 def test_marks_do_not_come_from_the_command(folder: Path) -> None:
