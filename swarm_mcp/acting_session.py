@@ -13,14 +13,13 @@ from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
+from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 from swarm_mcp.visibility import veiled
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
 NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's session
-# Set by the clients for the agent's own shell; the whole id, so nothing is guessed.
-SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 
 
 def find_acting_session(store: Store, args) -> Session:
@@ -130,7 +129,7 @@ def _at_terminal() -> bool:
 
 
 def _in_agents_shell() -> bool:
-    return any(os.environ.get(name, "").strip() for name in (*SESSION_VARIABLES, "CLAUDECODE", "CODEX_CI"))
+    return any(os.environ.get(name, "").strip() for name in SHELL_VARIABLES)
 
 
 def _shell(store: Store, args) -> Session:
@@ -196,7 +195,7 @@ def surrounding_session(store: Store) -> Session | None:
 def agent_session_around(store: Store) -> Session | None:
     """The agent's session that this process runs inside of, or None."""
     named = {}
-    told = [os.environ.get(variable, "").strip() for variable in SESSION_VARIABLES]
+    told = [os.environ.get(variable, "").strip() for variable in SESSION_ID_VARIABLES]
     for session_id in (*told, os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))):
         for row in store.instances.of_session_id(session_id) if session_id else ():
             named[row.id] = row

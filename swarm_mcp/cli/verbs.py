@@ -85,6 +85,6 @@ def verb_named(name: str) -> Verb:
 def summary_of(name: str) -> str:
     """Return what the verb `name` does, in a few words; read without loading what the command needs."""
     folder = __file__.rpartition("verbs.py")[0]
-    loader = __spec__.loader  # which reads from a zip archive as well
+    loader = __spec__.loader  # which reads from a zip archive as well; the stubs know it without `get_data`, and None
     source = loader.get_data(f"{folder}commands/{VERBS[name]}.py").decode("utf-8")  # type: ignore[union-attr]
     return source.partition(f'    """{name}: ')[2].partition("\n")[0]

@@ -177,6 +177,7 @@ def tar_names(path: str):
     import tarfile
 
     names: list = []
+    # The stubs want a whole file object; a stream ("r|") is only read from.
     with open(path, "rb") as file, tarfile.open(fileobj=_InTime(file), mode="r|*") as archive:  # type: ignore[call-overload]
         for member in archive:
             names.append(member.name)
