@@ -168,8 +168,8 @@ class Bench:
         for number in range(-1, runs):  # the first round only warms the caches
             for case in cases:
                 self._once(case, keep=number >= 0)
-        for case in cases:
-            for _ in range(MEMORY_RUNS):
+        for _ in range(MEMORY_RUNS):
+            for case in cases:  # in turn: what was not locked cannot be unlocked
                 self._weigh(case)
         return [case.series for case in cases]
 
@@ -344,7 +344,7 @@ def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:
             print(imports.profile(bench.plugin, runtime, case.payload, case.env, str(bench.checkout)), end="\n\n")
         return []
     print(
-        f"{bench.plugin.python}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {options.runs} runs each"
+        f"{os.path.basename(bench.plugin.python)}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {options.runs} runs each"
     )
     series = bench.measure(checks, options.runs)
     print(figures.table(series), flush=True)
