@@ -35,11 +35,6 @@ class Effects:
         """How many effects were found so far."""
         return len(self.writes) + len(self.trees) + len(self.git) + len(self.guesses)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether all that it does is known: no guess, no code of the project."""
-        return not self.guesses and not self.runs
-
     def add(self, item) -> None:
         """Append `item` to the list of its kind, up to `MOST`."""
         kind = getattr(self, _LISTS[type(item)])

@@ -108,6 +108,8 @@ CERTAIN = {
     "set -f; rm *.py": "*.py",
     "a=(x 'y z'); a+=(w); rm \"${a[@]}\" ${a[0]}1 ${#a[@]}": "x|y z|w|x1|3",
     "declare -A m=([k]=v); rm ${m[k]} ${!m[@]}": "v k",
+    "a[1]=x; a[0]=y; a[0]+=z; declare -A m; m[k]=v; m[k]+=w; rm ${a[1]} ${a[0]} ${m[k]}": "x yz vw",
+    "command export v=x; rm $v": "x",
     "IFS=,; x=a,b; rm $x": "a b",
     'set -- x \'y z\'; rm "$@" $# $1a; shift; rm "$1"': "x|y z|2|xa",
     "rm $(cd sub && pwd)/x $(dirname p/q) $(basename p/q.c .c)": "sub/x p q",
@@ -138,6 +140,7 @@ CERTAIN = {
     "[ -f a.py ] || exit 1; [[ a == b ]] && rm x; rm y": "x y",
     "alias k='rm x'\nk y": "x y",
     "trap 'rm x' EXIT": "x",
+    "unalias k; alias k='rm x' j='rm y'; unalias k; unalias -a; touch z": "z",
     "unset v; v=; rm $v x": "x",
     # programs that run others
     "sudo -u me env A=1 nice -n 5 timeout 3 rm x": "x",
@@ -171,11 +174,18 @@ CERTAIN = {
     "head -1 names | xargs rm": "a.py",
     "ls | grep 'b\\.py$' | xargs rm; ls | grep -E '^(a|z)\\.p+y' | xargs rm": "a.py b.py",
     "ls *.py > l; xargs rm < l; cat names | grep -v a > m; xargs touch < m": "l m a.py b.py",
+    "rm $(/bin/pwd)/x$(/bin/true)": "x",
+    "ls *.py | entr touch x": "x",
+    "sed -n 's/a/b/;t done;w x\n:done\nw y' a.py": "x y",
+    "fd -t d -x touch {}/x": "",
+    "php <<'E'\n<p><?php unlink('x'); ?></p><?= unlink('y') ?>\nE": "x y",
+    "python3 -c \"def f():\n global p\n p = 'x'\nf()\nopen(p, 'w')\nraise SystemExit\nopen('y', 'w')\"": "x",
     "seq 2 | xargs -I% touch f%": "f1 f2",
     "fd -e js -X rm": "sub/n.js",
 }
 
 POSSIBLE = {
+    "git submodule foreach 'touch x'": "a path in a folder that is not known",
     "set -- -o x; while getopts o: k; do case $k in o) rm $OPTARG;; esac; done": "a computed path",
     "rm $nowhere": "a computed path",
     "rm ${nowhere}/x": "a computed path",
