@@ -51,8 +51,12 @@ def tool_of(function: Callable) -> ClientTool:
         hints = {}
     text = inspect.getdoc(function) or ""
     about = {match.group(1): match.group(2) for match in map(_ABOUT.fullmatch, text.splitlines()) if match}
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError as error:  # some of C, `print` before Python 3.11
+        raise Refused(f"{name} cannot be a tool: Python does not say what its arguments are") from error
     properties, required = {}, []
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters:
         if parameter.kind is parameter.VAR_KEYWORD:
             continue
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):

@@ -373,7 +373,10 @@ def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert put(folder, CONTENTS, compiled=True) is False
     scripts = [path for part in ("tools", "hooks.d") for path in (folder / part).rglob("*") if path.is_file()]
     assert len(scripts) == 10 and all(os.access(path, os.X_OK) for path in scripts)
-    assert not list((folder / "tools").glob("*/")) and (folder / "skills" / "swarm-mcp" / "SKILL.md").is_file()
+    assert (
+        all(map(Path.is_file, (folder / "tools").iterdir()))
+        and (folder / "skills" / "swarm-mcp" / "SKILL.md").is_file()
+    )
     assert f"python={interpreter()}" in (folder / "lib" / "python.sh").read_text()
     ready_store()
     bench = Bench(tmp_path.resolve(), folder)
