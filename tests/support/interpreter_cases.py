@@ -11,6 +11,7 @@ import os
 import sqlite3
 import tarfile
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 FILES = {
@@ -42,7 +43,7 @@ def lay_out(folder: Path) -> None:
     with tarfile.open(folder / "t.tar", "w") as archive:
         member = tarfile.TarInfo("in/t.txt")
         archive.addfile(member, io.BytesIO(b""))
-    with sqlite3.connect(folder / "app.db") as base:
+    with closing(sqlite3.connect(folder / "app.db")) as base, base:
         base.execute("CREATE TABLE t (x)")
     base.close()
     long_ago = 1_600_000_000

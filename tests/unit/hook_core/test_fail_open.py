@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -156,14 +157,14 @@ def test_a_bad_choice_of_coordinator_switches_nothing_off(runtime: str, setting:
 
 
 def other_implementation(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("CREATE TABLE strangers (a, b); INSERT INTO strangers VALUES (1, 2);")
     connection.close()
 
 
 def newer(path: Path) -> None:
     ready_store()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("DROP TABLE context; DROP TABLE swarm_sessions; PRAGMA user_version = 2;")
     connection.close()
 
@@ -220,7 +221,7 @@ def test_a_write_passes_where_the_store_cannot_be_read(
 
 def registered(path: Path) -> bool:
     try:
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection, connection:
             found = connection.execute("SELECT count(*) FROM swarm_sessions").fetchone()[0] > 0
         connection.close()
         return bool(found)
@@ -233,7 +234,7 @@ def test_tables_of_another_implementation_are_kept(tmp_path: Path) -> None:
     path.parent.mkdir()
     other_implementation(path)
     assert start("codex", new_session(), tmp_path).context
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT * FROM strangers").fetchall() == [(1, 2)]
     connection.close()
 

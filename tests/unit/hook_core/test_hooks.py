@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -589,11 +590,11 @@ def test_a_check_reads_and_writes_nothing(runtime: str, repo: Path, store: Path)
     me = new_session()
     start(runtime, me, repo)
     peer_locks(repo, repo / "f")
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         before = list(connection.iterdump())
     connection.close()
     assert write(runtime, me, repo, repo / "f").reason
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection, connection:
         assert list(connection.iterdump()) == before
     connection.close()
