@@ -107,7 +107,7 @@ def play(say) -> bool:
     with tempfile.TemporaryDirectory(prefix="swarm-demo-") as name:
         root = Path(name).resolve()
         folder, plugin = root / "shop", root / "plugin"
-        folder.mkdir()
+        (folder / ".git").mkdir(parents=True)  # a scope of its own, even where temporary files lie in a repository
         (folder / "schema.sql").write_text("create table orders (id integer);\n", encoding="utf-8")
         bundle.write(plugin, local=True)
         database = root / "store" / "swarm.db"

@@ -70,3 +70,10 @@ def test_the_installation_without_pipx_ends_with_the_command_on_path(tmp_path: P
     environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
     done = subprocess.run(["sh", "-ec", lines], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "install\ndoctor\n")
+
+
+def test_the_demo_plays_wherever_temporary_files_lie(ground: Ground, tmp_path: Path):
+    """Also in a repository, whose scope its folder would otherwise belong to."""
+    (tmp_path / ".git").mkdir()
+    done = ground.process("demo", env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert done.code == 0 and "NOT" not in done.out, done
