@@ -303,6 +303,8 @@ def test_without_a_membership_the_child_does_not_start(tmp_path):
 @pytest.mark.parametrize("script", [GOOD, "sys.exit(1)", "time.sleep(60)"])
 def test_membership_begins_before_and_ends_after(tmp_path, script):
     told = []
+    bound = tmp_path / "bound"
+    script = f"while not os.path.exists({str(bound)!r}): time.sleep(0.01)\n{script}"
 
     class Member:
         instance_id = "member-1"
@@ -312,12 +314,13 @@ def test_membership_begins_before_and_ends_after(tmp_path, script):
 
         def bind(self, pid, started):
             told.append(f"bind {is_alive(pid)}")
+            bound.touch()
 
         def leave(self):
             told.append("leave")
 
     adapter = Scripted(script)
-    seen_of(run_of(adapter, tmp_path, membership=Member(), timeout_seconds=0.4))
+    seen_of(run_of(adapter, tmp_path, membership=Member(), timeout_seconds=2))
     assert told == ["join", "bind True", "leave"] and adapter.launched[0].instance_id == "member-1"
 
 
