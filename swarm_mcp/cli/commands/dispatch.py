@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, EFFORTS, FOLDERS, MODES, ROLES, TASKS, Arguments, Option, Usage, Word, verb
@@ -250,14 +251,7 @@ def pause(args: Arguments) -> int:
 
     example: swarm-mcp pause 6ff1c928
     """
-    reference = args.words[0]
-    with Store() as store:
-        try:
-            answer = control.pause(store, acting_session(store, args), reference)
-        except Refused as refusal:
-            return refused(args, "pause", refusal.answer)
-    show(answer) if args.json else say(f"task {answer['task_id']} is being paused; swarm-mcp resume goes on with it")
-    return 0
+    return _told_to(args, "pause", control.pause, "is being paused; swarm-mcp resume goes on with it")
 
 
 @verb(
@@ -271,13 +265,17 @@ def resume(args: Arguments) -> int:
 
     example: swarm-mcp resume 6ff1c928
     """
-    reference = args.words[0]
+    return _told_to(args, "resume", control.resume, "goes on")
+
+
+def _told_to(args: Arguments, name: str, order: Callable[..., dict], said: str) -> int:
+    """Carry out `order`, the verb `name`, on the task that `args` names, and print that the task `said`."""
     with Store() as store:
         try:
-            answer = control.resume(store, acting_session(store, args), reference)
+            answer = order(store, acting_session(store, args), args.words[0])
         except Refused as refusal:
-            return refused(args, "resume", refusal.answer)
-    show(answer) if args.json else say(f"task {answer['task_id']} goes on")
+            return refused(args, name, refusal.answer)
+    show(answer) if args.json else say(f"task {answer['task_id']} {said}")
     return 0
 
 
@@ -303,7 +301,6 @@ def work(args: Arguments) -> int:
     given = read(_text(args.value("--from")))
     os.environ.update(given.env)  # before anything asks where the store and the state are
     from swarm_mcp.dispatch.supervision import Supervisor
-    from swarm_mcp.store import Store
 
     live = _live() if args.given("--watch") else None
     try:
