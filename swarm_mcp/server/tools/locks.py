@@ -27,6 +27,7 @@ DEFAULT_REASON = "actively editing"
 # Arguments beyond the contract's: whoever gives one is answered with all there is to say of each lock.
 MORE = {"files", "mode", "ttl_seconds", "expected_end_seconds", "wait_seconds", "pattern", "agent_id"}
 AGENT = text("Id of the subagent whose lock it is (agent_id in hook payloads), to keep siblings out as well.")
+FENCE = number("Only the grant with this number; an error where it is no longer held.")
 
 
 def _lock(call: Call, arguments: dict) -> Answer:
@@ -202,7 +203,7 @@ _OF_LOCKS = (
         " a peer holds stays locked. The end of a task releases its files by itself.",
         {
             "file": FILE,
-            "fence": number("Only the grant with this number; an error where it is no longer held."),
+            "fence": FENCE,
             "agent_id": AGENT,
         },
         _unlock,
@@ -219,9 +220,6 @@ _OF_LOCKS = (
         reads=True,
     ),
 )
-
-
-FENCE = number("Only the grant with this number; an error where it is no longer held.")
 
 
 def _transfer(call: Call, arguments: dict) -> Answer:
