@@ -59,12 +59,12 @@ def rate(path: str, checkout: str, processes: int, seconds: float, env: dict[str
         members.append(subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
     try:
         for member in members:
-            if member.stdout.readline() != "ready\n":  # type: ignore[union-attr]
+            if member.stdout.readline() != "ready\n":
                 raise RuntimeError("a process could not register")
         time.sleep(0.1)
         for member in members:
-            member.stdin.write("\n")  # type: ignore[union-attr]
-            member.stdin.flush()  # type: ignore[union-attr]
+            member.stdin.write("\n")
+            member.stdin.flush()
         reports = [json.loads(member.communicate(timeout=seconds + 60)[0]) for member in members]
     finally:
         for member in members:

@@ -206,7 +206,7 @@ class Harness:
         for reader in readers:
             reader.join()
         seconds = time.perf_counter() - began
-        wrong = [child.said for child in children if child.returncode]  # type: ignore[attr-defined]
+        wrong = [child.said for child in children if child.returncode]
         if wrong:
             raise WrongAnswer(f"{len(wrong)} of {len(children)} failed: {wrong[0]!r}")
         return seconds
