@@ -6,13 +6,17 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 HEADERS = ("mode", "left", "agent", "fence", "waits")
 
 
-def counted(store: Store, rows: list[dict]) -> list[dict]:
-    """`rows` of a listing, each with the number that wait for it (``waiting``) where somebody does."""
-    waiting = store.queue.lengths(rows) if rows else {}
-    return [{**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows]
+def counted(store: Store, rows: Iterable[dict]) -> Iterator[dict]:
+    """Yield `rows` of a listing, each with the number that wait for it (``waiting``) where somebody does."""
+    waiting = store.queue.lengths()
+    return ({**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows)
 
 
 def cells(row: dict, now: float) -> tuple:

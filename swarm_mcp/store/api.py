@@ -8,7 +8,7 @@ and readers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -159,11 +159,24 @@ class Locks(Protocol):
     def path_of(self, instance: Session, file: str) -> str:
         """Return the file that `file` means for a session. Raises SwarmError where it cannot name one."""
 
-    def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
-        """Return live locks of a scope (None: all), oldest first, with ``owner_label``.
+    def held(self, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
+        """Yield live locks of a scope (None: all), in the order in which they were first taken, with ``owner_label``.
 
-        What sessions of another identity hold is listed; their names and notes are not.
+        What sessions of another identity hold is listed; their names and notes are not. They are read as they are
+        asked for, however many there are: each at most once, and none that came after the first was asked for need
+        be among them.
         """
+
+    def page(
+        self, scope: str | None, viewer_identity: str, limit: int, after: int = 0, newest_first: bool = False
+    ) -> tuple[list[dict], int]:
+        """Return the first `limit` of `held` behind place `after` (0: from the beginning), and the last one's place.
+
+        That place is 0 where there are no more. With `newest_first` from the other end.
+        """
+
+    def counts(self, scope: str | None) -> dict[str, int]:
+        """Return how many locks a scope (None: all) has: ``live``, and ``void`` ones that are still to be removed."""
 
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         """Return how many locks others hold in this session's scope (counted up to 1000), and a few of them.
@@ -196,11 +209,8 @@ class LockQueue(Protocol):
     def is_there(self, ticket: int) -> bool:
         """Tell whether anybody has that place."""
 
-    def lengths(self, locks: list[dict]) -> dict[str, int]:
-        """Return how many others wait for each of these locks (``id``, ``instance_id``, ``agent``), by id.
-
-        If any do.
-        """
+    def lengths(self) -> dict[str, int]:
+        """Return how many others than its holder wait for each lock that anybody waits for, by its id."""
 
     def ahead_of(self, instance: Session, wanted: LockRequest) -> Waiter | None:
         """Return the live waiter that has a right to some of what is wanted before this request, None for none.
@@ -614,6 +624,9 @@ class Panes(Protocol):
 
     def with_lock(self, shown: dict) -> dict:
         """Return a lock as listed, with the pane that its holder published, if any."""
+
+    def with_locks(self, shown: Iterable[dict]) -> Iterator[dict]:
+        """Yield locks as listed, as `with_lock` does; what is hidden stays so. Panes are asked for once for all."""
 
 
 class Planner(Protocol):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.folders import file_of
+from swarm_mcp.store.lock_pages import LockPages
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.user_interface import PANE_COLUMNS
 from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.user_interface import Panes
@@ -26,6 +29,7 @@ class LockListing:
         self._db = db
         self._finder = finder
         self._panes = panes
+        self._pages = LockPages(db, finder)
 
     def on(self, file: str) -> list[Lock]:
         return self._finder.on(file)
@@ -67,11 +71,21 @@ class LockListing:
     def path_of(self, instance: Session, file: str) -> str:
         return file_of(instance, checked(file))
 
-    def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
-        condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
-        visible = f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
-        rows = self._finder.live(self._finder.select(visible, values))
-        return [self.listed(row, viewer_identity) for row in rows]
+    def held(self, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
+        return (self.listed(row, viewer_identity) for row in self._pages.each(scope))
+
+    def page(
+        self, scope: str | None, viewer_identity: str, limit: int, after: int = 0, newest_first: bool = False
+    ) -> tuple[list[dict], int]:
+        found = []
+        for row in self._pages.each(scope, after, newest_first):
+            if len(found) == limit:
+                return [self.listed(row, viewer_identity) for row in found], found[-1]["place"]
+            found.append(row)
+        return [self.listed(row, viewer_identity) for row in found], 0
+
+    def counts(self, scope: str | None) -> dict[str, int]:
+        return self._pages.counts(scope)
 
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         others = "type = 'lock' AND scope = ? AND instance_id <> ?"

@@ -69,17 +69,13 @@ class LockQueue:
     def is_there(self, ticket: int) -> bool:
         return self._db.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
 
-    def lengths(self, locks: list[dict]) -> dict[str, int]:
-        waiting = self.waiting()
-        found = {}
-        for row in locks if waiting else ():
-            lock = self._finder.with_id(row["id"])
-            reach = reach_in(lock) if lock else None
-            holder = (row["instance_id"], row.get("agent") or "")
-            others = [one for one in waiting if (one.instance_id, one.agent) != holder]
-            behind = [one for one in others if reach and any(meet(reach, wanted) for wanted in one.reaches)]
-            if behind:
-                found[row["id"]] = len(behind)
+    def lengths(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for row in self.waiting():
+            met = {lock.id: lock for reach in row.reaches for lock in self._finder.meeting(reach)}
+            for lock in met.values():
+                if _holder_of(lock) != (row.instance_id, row.agent):
+                    found[lock.id] = found.get(lock.id, 0) + 1
         return found
 
     def ahead_of(self, instance: Session, wanted: LockRequest) -> Waiter | None:

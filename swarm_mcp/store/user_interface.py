@@ -17,11 +17,14 @@ from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.session_table import SessionTable
     from swarm_mcp.store.values import KeyValues
 
 _VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "socket_path": "HERDR_SOCKET_PATH"}
+_OLDER = "identity/herdr/"  # where panes were published once
 _NAMES = ("backend", "handle_kind", "handle")
 # What a lock and its owner show of the holder's pane.
 PANE_COLUMNS = ("workspace_backend", "workspace_handle", "pane_id")
@@ -64,7 +67,7 @@ class Panes:
 
     def withdraw(self, instance_id: str) -> None:
         """Inside a transaction: forget what an instance that has gone had published."""
-        for key in (_key(instance_id), f"identity/herdr/{instance_id}"):
+        for key in (_key(instance_id), f"{_OLDER}{instance_id}"):
             self._values.erase(key)
 
     def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
@@ -83,19 +86,9 @@ class Panes:
         rows = self._db.rows(
             "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
             " WHERE i.id = ? ORDER BY k.key DESC",
-            (_key(instance_id), f"identity/herdr/{instance_id}", instance_id),
+            (_key(instance_id), f"{_OLDER}{instance_id}", instance_id),
         )
-        for row in rows:
-            try:
-                value = loads(row.value)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                # The older key's value names the pane alone.
-                value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
-                if all(isinstance(value[name], str) and value[name] for name in _NAMES):
-                    return value
-        return {}
+        return next(filter(None, (_pane_of(row.value) for row in rows)), {})
 
     def with_session(self, shown: dict) -> dict:
         value = self.published(shown["id"])
@@ -104,15 +97,25 @@ class Panes:
         return shown
 
     def with_lock(self, shown: dict) -> dict:
-        value = self.published(shown["instance_id"])
-        if value:
-            names = (*_NAMES, "pane_id", "workspace_id", "tab_id")
-            whole = {name: value[name] for name in names if name in value}
-            shown["workspace"] = {"key": _key(shown["instance_id"]), **whole, "workspace_handle": value["handle"]}
-            shown.update(
-                workspace_backend=value["backend"], workspace_handle=value["handle"], pane_id=value.get("pane_id")
+        return _beside_pane(shown, self.published(shown["instance_id"]))
+
+    def with_locks(self, shown: Iterable[dict]) -> Iterator[dict]:
+        known = self._all_published()
+        for lock in shown:
+            pane = known.get(lock["instance_id"])
+            yield lock if pane is None or lock.get("hidden") else _beside_pane(lock, pane)
+
+    def _all_published(self) -> dict[str, dict]:
+        """Return what each instance has published, by its id."""
+        found: dict[str, dict] = {}
+        for prefix in (_OLDER, _key("")):  # what a session has under both it says under the second
+            rows = self._db.rows(
+                f"SELECT i.id, k.value FROM kv k JOIN instances i ON i.id = substr(k.key, {len(prefix) + 1})"
+                " WHERE k.key >= ? AND k.key < ? AND k.scope = i.scope",
+                (prefix, prefix[:-1] + "0"),
             )
-        return shown
+            found.update((row.id, pane) for row in rows if (pane := _pane_of(row.value)))
+        return found
 
 
 class UiCommands:
@@ -177,6 +180,29 @@ def pane_summary(value: dict) -> dict:
 
 def _same_server(known: dict, pane: dict[str, str]) -> bool:
     return not pane.get("socket_path") or known.get("socket_path") == pane["socket_path"]
+
+
+def _pane_of(text: str) -> dict:
+    """Return the pane that a value of the store says; empty where that is none."""
+    try:
+        value = loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    # The older key's value names the pane alone.
+    value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
+    return value if all(isinstance(value[name], str) and value[name] for name in _NAMES) else {}
+
+
+def _beside_pane(lock: dict, pane: dict) -> dict:
+    """Return a lock as listed with the pane of its holder, if any."""
+    if pane:
+        names = (*_NAMES, "pane_id", "workspace_id", "tab_id")
+        whole = {name: pane[name] for name in names if name in pane}
+        lock["workspace"] = {"key": _key(lock["instance_id"]), **whole, "workspace_handle": pane["handle"]}
+        lock.update(workspace_backend=pane["backend"], workspace_handle=pane["handle"], pane_id=pane.get("pane_id"))
+    return lock
 
 
 def _key(instance_id: str) -> str:

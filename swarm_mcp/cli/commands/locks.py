@@ -37,7 +37,7 @@ def locks(args: Arguments) -> int:
             rows = _on_files(store, args, viewer)
         else:
             rows = store.locks.held(current_scope(args.value("--scope")), viewer)
-        rows = [row if row.get("hidden") else store.panes.with_lock(row) for row in counted(store, rows)]
+        rows = list(store.panes.with_locks(counted(store, rows)))
     if args.json:
         show(rows)
         return 0

@@ -41,7 +41,7 @@ def status(args: Arguments) -> int:
         now = store.now()
         viewer = viewer_identity(store, args)
         sessions = veiled(store.instances.in_scope(scope), viewer)
-        locks = counted(store, store.locks.held(scope, viewer))
+        locks = list(counted(store, store.locks.held(scope, viewer)))
         tasks = store.tasks.counts(onlooker(viewer, scope))
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
@@ -172,7 +172,7 @@ def inspect(args: Arguments) -> int:
         messages = store.messages.recent(scope, MESSAGES, viewer=viewer)
         tasks = store.tasks.in_order(onlooker(viewer, scope))
         tasks.sort(key=lambda task: task.status in TERMINAL)
-        locks = counted(store, store.locks.held(scope, viewer))
+        locks = list(counted(store, store.locks.held(scope, viewer)))
         keys = store.kv.items(scope, "", f"identity:{viewer}" if viewer else None)
     if args.json:
         names = ("id", "instance_id", "file", "type", "content", "created_at")

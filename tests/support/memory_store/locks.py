@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from support.memory_store.tables import Part
@@ -88,9 +89,22 @@ class Locks(Part):
     def path_of(self, instance: Session, file: str) -> str:
         return reach_of(instance, file).file
 
-    def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
-        listed = [lock for lock in self.everywhere() if scope in (None, lock.scope)]
-        return [self.listed(lock, viewer_identity) for lock in listed if not is_mutex(lock.file)]
+    def held(self, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
+        return (self.listed(lock, viewer_identity) for lock in self._on_files(scope, self.everywhere()))
+
+    def page(
+        self, scope: str | None, viewer_identity: str, limit: int, after: int = 0, newest_first: bool = False
+    ) -> tuple[list[dict], int]:
+        rows = self._on_files(scope, self.everywhere())
+        behind = [lock for lock in rows if not after or (lock.fence < after if newest_first else lock.fence > after)]
+        found = (behind[::-1] if newest_first else behind)[: limit + 1]
+        shown = [self.listed(lock, viewer_identity) for lock in found[:limit]]
+        return shown, found[limit - 1].fence if len(found) > limit else 0
+
+    def counts(self, scope: str | None) -> dict[str, int]:
+        everyone = self._on_files(scope, [lock for lock, _reach in self.memory.locks.values()])
+        live = len(self._on_files(scope, self.everywhere()))
+        return {"live": live, "void": len(everyone) - live}
 
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         theirs = [lock for lock in self.everywhere() if lock.instance_id != instance["id"]]
@@ -160,6 +174,11 @@ class Locks(Part):
         )  # fmt: skip
         self.memory.add_event(lock.scope, "context.lock_acquired", instance["id"], reach.file, fence=lock.fence)
         return self.put(lock, reach)
+
+    def _on_files(self, scope: str | None, locks: list[Lock]) -> list[Lock]:
+        """Those of a scope (None: of all) that are on files, by the numbers of their grants."""
+        listed = [lock for lock in locks if scope in (None, lock.scope) and not is_mutex(lock.file)]
+        return sorted(listed, key=lambda lock: lock.fence)
 
     def _live(self) -> list[tuple[Lock, Reach]]:
         return [
@@ -256,13 +275,12 @@ class Queue(Part):
         if circle:
             raise Deadlock(circle)
 
-    def lengths(self, locks: list[dict]) -> dict[str, int]:
+    def lengths(self) -> dict[str, int]:
         found = {}
-        for row in locks:
-            _lock, reach = self.memory.locks[row["id"]]
-            behind = [place for place in self.waiting_for(reach) if place.instance_id != row["instance_id"]]
+        for lock, reach in self.memory.locks.values():
+            behind = [place for place in self.waiting_for(reach) if place.instance_id != lock.instance_id]
             if behind:
-                found[row["id"]] = len(behind)
+                found[lock.id] = len(behind)
         return found
 
     def _common(self, reaches: tuple[Reach, ...], place: Waiter) -> list[Reach]:

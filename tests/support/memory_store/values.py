@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from support.memory_store.tables import Part
 from swarm_hook_core.json_text import dumps, loads
@@ -100,6 +100,9 @@ class Panes(Part):
     def with_lock(self, shown: dict) -> dict:
         value = self.published(shown["instance_id"])
         return {**shown, "pane_id": value["pane_id"], "workspace": value} if value else shown
+
+    def with_locks(self, shown: Iterable[dict]) -> Iterator[dict]:
+        return (one if one.get("hidden") else self.with_lock(one) for one in shown)
 
     def _put(self, row: Session, value: dict) -> None:
         self.store.kv.put(row, self._key(row.id), dumps(value))

@@ -84,7 +84,7 @@ def test_the_end_of_the_childs_session_takes_nothing_along(ground: Ground, clien
         assert hook(store, run, "second", (os.getppid(), start_time(os.getppid())))["id"] == run.instance_id
     run.leave()
     with Store() as store:
-        assert store.locks.held(ground.scope, "") == []
+        assert list(store.locks.held(ground.scope, "")) == []
 
 
 def test_an_instance_that_is_anothers_is_not_taken(ground: Ground) -> None:

@@ -279,6 +279,24 @@ def test_strangers_see_that_a_file_is_held_and_no_more(store, join, ground):
     assert (shown["content"], shown["owner_label"]) == ("secret", "identity:a me")
 
 
+def test_locks_are_listed_in_pages(store, join, ground):
+    ann, bob, far = join("ann"), join("bob"), join("far", scope="/far")
+    for number in range(7):
+        store.locks.acquire(ann if number % 2 else bob, f"{ground.scope}/{number}")
+    store.locks.acquire(far, "/far/elsewhere")
+    names = [os.path.basename(lock["file"]) for lock in store.locks.held(ground.scope)]
+    assert names == list("0123456") and store.locks.counts(ground.scope) == {"live": 7, "void": 0}
+    first, place = store.locks.page(ground.scope, "", 3)
+    store.locks.acquire(ann, f"{ground.scope}/1", "renewed in place")
+    store.locks.release(bob, f"{ground.scope}/2")
+    second, last = store.locks.page(ground.scope, "", 4, place)
+    assert [os.path.basename(lock["file"]) for lock in (*first, *second)] == names and last == 0
+    newest, place = store.locks.page(ground.scope, "", 2, newest_first=True)
+    rest, last = store.locks.page(ground.scope, "", 9, place, newest_first=True)
+    assert [os.path.basename(lock["file"]) for lock in (*newest, *rest)] == list("654310") and last == 0
+    assert len(list(store.locks.held(None))) == 7 and store.locks.counts(None)["live"] == 7
+
+
 def test_who_was_refused_is_told_when_the_file_is_free(store, pair):
     ann, bob = pair
     store.locks.acquire(ann, "f")
@@ -344,7 +362,7 @@ def test_one_dispatch_at_a_time_starts_a_worker(store, pair):
     lock = store.spawn_locks.take(ann, "/__swarm/spawn/any/1", task.id, "worker")
     assert store.spawn_locks.take(bob, lock.file, task.id, "other") is None
     assert store.spawn_locks.holder(ann.scope, lock.file).id == lock.id
-    assert store.spawn_locks.worker_of(lock) is None and store.locks.held(ann.scope) == [], "it is no file"
+    assert store.spawn_locks.worker_of(lock) is None and list(store.locks.held(ann.scope)) == [], "it is no file"
     store.spawn_locks.started(lock, {"instance_id": bob.id})
     assert store.spawn_locks.worker_of(store.spawn_locks.holder(ann.scope, lock.file)).id == bob.id
     store.tasks.end(ann, task.id, "cancelled")
@@ -363,7 +381,7 @@ def test_first_come_first_served(store, join):
     waits = {who: LockWait(row, request(row, ["f"]), None) for who, row in (("bob", bob), ("cid", cid))}
     assert all(wait.advance(store) is None for wait in waits.values())
     assert [place.instance_id for place in store.queue.waiting_for(reach_of(ann, "f"))] == [bob.id, cid.id]
-    assert store.queue.lengths(store.locks.everywhere()) == {store.locks.on(f"{ann.scope}/f")[0].id: 2}
+    assert store.queue.lengths() == {store.locks.on(f"{ann.scope}/f")[0].id: 2}
     store.locks.release(ann, "f")
     with pytest.raises(LockRefused):
         store.locks.acquire(ann, "f")

@@ -79,7 +79,7 @@ def test_at_most_one_second_late(ground: Ground):
         assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason
         acquire(store, peer, request(peer, ["f"]), 20)
         assert 0 <= clock.now() - end < 1
-        assert store.locks.held(ground.scope)[0]["instance_id"] == peer["id"]
+        assert list(store.locks.held(ground.scope))[0]["instance_id"] == peer["id"]
         assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""
 
 
@@ -130,12 +130,14 @@ def test_the_heartbeat_of_a_server_renews_in_time(ground: Ground):
                 assert 9 < heart.beat() <= 10
                 ground.sql("UPDATE context SET renewed = renewed - 15")
                 assert 9 < heart.beat() <= 10
-                assert store.locks.held(ground.scope)[0]["lapses_in"] > 29
+                assert list(store.locks.held(ground.scope))[0]["lapses_in"] > 29
                 ground.sql("UPDATE context SET renewed = renewed - 15")
                 os.kill(client.pid, signal.SIGSTOP)
                 wait_for(lambda: is_stopped(client.pid))
                 heart.beat()
-                assert 14 < store.locks.held(ground.scope)[0]["lapses_in"] < 16, "nobody speaks for one that is stopped"
+                assert 14 < list(store.locks.held(ground.scope))[0]["lapses_in"] < 16, (
+                    "nobody speaks for one that is stopped"
+                )
         finally:
             client.kill()
 

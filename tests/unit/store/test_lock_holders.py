@@ -73,7 +73,7 @@ def test_a_detached_lock_needs_no_process_and_goes_with_its_lease(ground: Ground
     assert ground.swarm("whoami").code == 1, "nobody here is it"
     ground.sql("UPDATE context SET renewed = renewed - 99")
     with ground.store() as store:
-        assert len(store.locks.held(ground.scope)) == 1
+        assert len(list(store.locks.held(ground.scope))) == 1
         store.leases.some()
         ground.sql("UPDATE context SET renewed = renewed - 2")
         store.leases.some()
@@ -93,7 +93,7 @@ def test_the_clock_of_the_day_does_not_end_a_detached_lock(ground: Ground):
     ground.sql("UPDATE swarm_sessions SET last_seen = last_seen - 3600")
     ground.sql("UPDATE instances SET heartbeat = heartbeat - 3600")
     with ground.store() as store:
-        assert store.instances.gone() == [] and len(store.locks.held(ground.scope)) == 1
+        assert store.instances.gone() == [] and len(list(store.locks.held(ground.scope))) == 1
 
 
 # -- agents -------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_what_a_subagent_holds_goes_with_it(ground: Ground, runtime: str):
             store.locks.acquire_all(me, request(me, [file], agent=agent))
         done = hook(runtime, subagent_payload(runtime, "SubagentStop", "me", "a1", ground.repo))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        wait_for(lambda: len(store.locks.held(ground.scope)) == 2)
+        wait_for(lambda: len(list(store.locks.held(ground.scope))) == 2)
         assert sorted(os.path.basename(lock["file"]) for lock in store.locks.held(ground.scope)) == ["kept", "two"]
         assert ground.sql("SELECT payload FROM events WHERE type = 'context.lock_released'")[0]["payload"].count("a1")
 

@@ -349,7 +349,7 @@ class Machine(RuleBasedStateMachine):
     def no_two_hold_the_same(self):
         """Asked of the store's own rows."""
         names = {self.path_of(name): name for name in NAMES}
-        rows = self.store.locks.held(None)
+        rows = list(self.store.locks.held(None))
         for number, one in enumerate(rows):
             for other in rows[:number]:
                 if one.get("mode") == other.get("mode") == SHARED:

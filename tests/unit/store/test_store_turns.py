@@ -268,7 +268,7 @@ def test_an_open_store_keeps_no_log_from_being_folded_in(ground: Ground):
         for store in (idle, reader):
             assert names(store) == [row["id"]]
             store.database.row("SELECT * FROM events")
-            store.locks.held(None)
+            list(store.locks.held(None))
         with idle.database.writing():
             pass
         for number in range(100):
