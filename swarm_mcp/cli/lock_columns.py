@@ -15,7 +15,11 @@ HEADERS = ("mode", "left", "agent", "fence", "waits")
 
 def counted(store: Store, rows: Iterable[dict]) -> Iterator[dict]:
     """Yield `rows` of a listing, each with the number that wait for it (``waiting``) where somebody does."""
-    waiting = store.queue.lengths()
+    return with_waiting(rows, store.queue.lengths())
+
+
+def with_waiting(rows: Iterable[dict], waiting: dict[str, int]) -> Iterator[dict]:
+    """As `counted`; `waiting` is how many wait for each lock (``queue.lengths``)."""
     return ({**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows)
 
 

@@ -49,6 +49,18 @@ def show(value: object) -> None:
     _write(dumps(value, indent=2) + "\n")
 
 
+def show_list(items: Iterable) -> None:
+    """As `show` of a list: one item after the other as they come, however many there are.
+
+    Where they cannot all be had (an error while they are read) the list stays open, so that nobody takes it for all.
+    """
+    first = True
+    for item in items:
+        _write(("[" if first else ",") + "\n  " + dumps(item, 2, 1))
+        first = False
+    _write("[]\n" if first else "\n]\n")
+
+
 def show_with_list(head: dict, name: str, items: Iterable) -> None:
     """As `show` of `head` with `items` under `name` as its last: one after the other, however many there are."""
     _write(dumps({**head, name: []}, indent=2).removesuffix("]\n}"))
@@ -201,5 +213,7 @@ def forget_output() -> None:
 
 def encodable(text: str, stream) -> str:
     """`text` with what the stream's encoding lacks escaped, so that it is not fatal."""
+    if text.isascii():
+        return text
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -178,6 +178,14 @@ class Locks(Protocol):
     def counts(self, scope: str | None) -> dict[str, int]:
         """Return how many locks a scope (None: all) has: ``live``, and ``void`` ones that are still to be removed."""
 
+    def foremost(
+        self, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
+    ) -> tuple[int, list[dict]]:
+        """Return how many live locks a scope has, and `limit` of them, as `held` shows them, newest first.
+
+        First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
+        """
+
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         """Return how many locks others hold in this session's scope (counted up to 1000), and a few of them.
 

@@ -89,6 +89,10 @@ class Database:
         found = self.rows(sql, values, kind)
         return found[0] if found else None
 
+    def column(self, sql: str, values: tuple | list = ()) -> list:
+        """Return the first column of a query of numbers."""
+        return [value for (value,) in self._execute(sql, values)]
+
     def change(self, sql: str, values: tuple | list = ()) -> int:
         """Run one statement inside `writing`; the number of rows it changed."""
         return self._execute(sql, values).rowcount

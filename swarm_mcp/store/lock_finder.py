@@ -121,6 +121,8 @@ class LockFinder:
 
     def left(self, row: Lock) -> float | None:
         """Return the seconds until a lock's lease is over; None for one without a lease."""
+        if row.get("ttl") is None:
+            return None  # the common case
         lease = (row.ttl, row.renewed, row.booted, row.wall_until)
         return clock.left(lease, self._db.here, time.time())
 

@@ -7,9 +7,9 @@ lives as long as the listing, so a listing is never wrong about a holder for lon
 from __future__ import annotations
 
 from swarm_hook_core.liveness import departed
+from swarm_hook_core.lookup import BATCH
 from swarm_hook_core.lookup.process_holders import has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE
-from swarm_mcp.domain.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,47 +17,38 @@ if TYPE_CHECKING:
 
     from swarm_mcp.store.database import Database
 
-MOST_REMEMBERED = 20_000  # sessions; of more the oldest are looked at again where they come up again
-
 
 class LockHolders:
-    """What a listing knows of those who hold its locks."""
+    """Which of those who hold the locks of a listing are still there."""
 
     def __init__(self, db: Database):
         self._db = db
-        self._sessions: dict[str, tuple[str | None, bool]] = {}  # instance -> its label, whether it has gone
-        self._agents: dict[str | None, bool] = {None: False}  # agent -> whether it was a process that has ended
+        self._gone: dict[str, bool] = {}
+        self._ended: dict[str, bool] = {}
 
     def learn(self, ids: Iterable[str]) -> None:
-        """Look at those of these sessions that are not known yet: one question for all."""
-        new = [one for one in dict.fromkeys(ids) if one not in self._sessions]
-        if not new:
-            return
-        if len(self._sessions) > MOST_REMEMBERED:
-            self._sessions.clear()
-        rows = self._db.rows(
-            f"SELECT i.id, i.label AS owner_label, {EVIDENCE} FROM instances i"
-            f" LEFT JOIN swarm_sessions s ON s.instance_id = i.id WHERE i.id IN ({','.join('?' * len(new))})",
-            new,
-            Record,
-        )
+        """Look at those of these sessions that are not known yet."""
+        new = [one for one in dict.fromkeys(ids) if one not in self._gone]
         now, here = self._db.now(), self._db.here
-        self._sessions.update((one, (None, True)) for one in new)  # who is not registered any more has gone
-        self._sessions.update((row["id"], (row["owner_label"], departed(row, now, here))) for row in rows)
-
-    def label(self, instance_id: str) -> str | None:
-        """Return the label of a session that was looked at."""
-        return self._sessions[instance_id][0]
+        for at in range(0, len(new), BATCH):
+            some = new[at : at + BATCH]
+            self._gone.update((one, True) for one in some)  # who is not registered any more has gone
+            rows = self._db.rows(
+                f"SELECT i.id, {EVIDENCE} FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+                f" WHERE i.id IN ({','.join('?' * len(some))})",
+                some,
+            )
+            self._gone.update((row["id"], departed(row, now, here)) for row in rows)
 
     def has_gone(self, instance_id: str) -> bool:
         """Tell whether a session that was looked at has gone."""
-        return self._sessions[instance_id][1]
+        return self._gone[instance_id]
 
     def has_ended(self, agent: str | None) -> bool:
         """Tell whether who holds as this agent was a process, which has ended."""
-        found = self._agents.get(agent)
+        if not agent:
+            return False
+        found = self._ended.get(agent)
         if found is None:
-            if len(self._agents) > MOST_REMEMBERED:
-                self._agents.clear()
-            found = self._agents[agent] = has_ended(agent, self._db.here)
+            found = self._ended[agent] = has_ended(agent, self._db.here)
         return found

@@ -15,11 +15,14 @@ from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.user_interface import Panes
+
+_CONTRACT = ("id", "instance_id", "file", "type", "content", "created_at")
+_MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository")
 
 
 class LockListing:
@@ -87,6 +90,12 @@ class LockListing:
     def counts(self, scope: str | None) -> dict[str, int]:
         return self._pages.counts(scope)
 
+    def foremost(
+        self, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
+    ) -> tuple[int, list[dict]]:
+        live, found = self._pages.foremost(scope, limit, own_id, waited_for)
+        return live, [self.listed(row, viewer_identity) for row in found]
+
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         others = "type = 'lock' AND scope = ? AND instance_id <> ?"
         values = (instance.scope, instance.id)
@@ -101,8 +110,9 @@ class LockListing:
 
     def listed(self, row: Lock, viewer_identity: str) -> dict:
         shown = self._shown(row)
-        shown.update(owner_label=row.owner_label, **self._beyond(row))
-        if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
+        shown["owner_label"] = row["owner_label"]
+        self._add_more(shown, row)
+        if viewer_identity and not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
             shown.update(content="", owner_label=None, hidden=True)
         return shown
 
@@ -125,22 +135,27 @@ class LockListing:
         place = self._panes.with_lock({"instance_id": row.instance_id})
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
-        return {**shown, "owner": owner, **workspace, "active_tasks": active, **self._beyond(row)}
+        answer = {**shown, "owner": owner, **workspace, "active_tasks": active}
+        self._add_more(answer, row)
+        return answer
 
     # -------------------------------------------------------------- innards
 
     def _shown(self, row: Lock) -> dict:
-        """Return a lock in the contract's words, and whatever more there is to say of it."""
-        shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
-        return {**shown, "file": plain(row.file)}
+        """Return a lock in the contract's words."""
+        shown = {name: row[name] for name in _CONTRACT}
+        shown["file"] = plain(row["file"])
+        return shown
 
-    def _beyond(self, row: Lock) -> dict:
-        """Return what there is to say of a lock beyond the contract's words."""
-        more = {name: row.get(name) for name in ("mode", "agent", "pattern", "fence", "expected_end", "repository")}
+    def _add_more(self, shown: dict, row: Lock) -> None:
+        """Add what there is to say of a lock beyond the contract's words."""
+        for name in _MORE:
+            value = row.get(name)
+            if value:
+                shown[name] = value
         left = self._finder.left(row)
         if left is not None:
-            more.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
-        return {name: value for name, value in more.items() if value or value == 0.0}
+            shown.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
 
 
 def _shown_to(db: Database, viewer: str, tasks: list[Record]) -> list[dict]:

@@ -7,24 +7,28 @@ writes is kept from shortening the log.
 
 from __future__ import annotations
 
+from swarm_hook_core.lookup import BATCH
 from swarm_hook_core.lookup.process_holders import PREFIX
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.store.lock_holders import LockHolders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
 
-ROWS = 400  # locks read at once
 FEW, MANY = 1000, 100_000  # places looked up at once: few for the first rows, then more, each time through the index
 
 _FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 _LEASE = "ttl, renewed, booted, wall_until"
-_SHOWN = "id, instance_id, file, type, substr(content, 1, 2048) AS content, created_at, mode, agent, pattern, fence"
-_SHOWN += f", expected_end, repository, path_key, base, scope, task_id, {_LEASE}"
+# What a listing shows of a lock, and what tells whether it still holds.
+_SHOWN = (
+    "c.rowid AS place, c.id, c.instance_id, c.file, c.type, substr(c.content, 1, 2048) AS content, c.created_at,"
+    " c.mode, c.agent, c.pattern, c.fence, c.expected_end, c.repository, c.ttl, c.renewed, c.booted, c.wall_until,"
+    " i.label AS owner_label, i.id AS owner_id"
+)
 
 
 class LockPages:
@@ -36,63 +40,103 @@ class LockPages:
 
     def each(self, scope: str | None, after: int = 0, newest_first: bool = False) -> Iterator[Lock]:
         """Yield all from behind place `after` on, each with its ``place``; 0: from the beginning."""
-        holders, few = LockHolders(self._db), FEW
+        return self._walk(*_in_scope(scope), after, newest_first, LockHolders(self._db))
+
+    def counts(self, scope: str | None) -> dict[str, int]:
+        """Return how many there are: ``live``, and ``void``, which nobody has tidied away yet."""
+        holders = LockHolders(self._db)
+        held = self._by_holder(scope, holders)
+        live = self._live_of(held, scope, holders)
+        return {"live": live, "void": sum(held.values()) - live}
+
+    def foremost(self, scope: str, limit: int, own_id: str, waited_for: Iterable[str]) -> tuple[int, list[Lock]]:
+        """Return how many live ones there are, and `limit` of them.
+
+        First those that session `own_id` holds, then those with the ids `waited_for`, then the newest.
+        """
+        holders = LockHolders(self._db)
+        held = self._by_holder(scope, holders)
+        there = [holder for holder in held if not holders.has_gone(holder)]
+        within, values = _in_scope(scope)
+        some = list(waited_for)[:BATCH]
+        asked = [(f"{within} AND instance_id = ?", [*values, own_id])] if own_id in held else []
+        if some:
+            asked.append((f"{within} AND id IN ({_marks(some)})", [*values, *some]))
+        if len(there) < len(held) and len(there) <= BATCH:  # passing over the others' one by one takes long
+            within, values = f"{within} AND instance_id IN ({_marks(there)})", [*values, *there]
+        found: dict[int, Lock] = {}
+        for condition, given in (*asked, (within, values)):
+            for row in self._walk(condition, given, 0, True, holders) if len(found) < limit else ():
+                found.setdefault(row["place"], row)
+                if len(found) == limit:
+                    break
+        return self._live_of(held, scope, holders), list(found.values())
+
+    # -------------------------------------------------------------- innards
+
+    def _walk(
+        self, condition: str, values: list, after: int, newest_first: bool, holders: LockHolders
+    ) -> Iterator[Lock]:
+        """Yield the live ones that fit."""
+        way, sign = (" DESC", "<") if newest_first else ("", ">")
+        few = FEW
         while True:
-            places = self._places(scope, after, newest_first, few)
-            for at in range(0, len(places), ROWS):
-                yield from self._live(places[at : at + ROWS], newest_first, holders)
+            behind, given = (f" AND rowid {sign} ?", [*values, after]) if after else ("", values)
+            sql = f"SELECT rowid FROM context WHERE {condition}{behind} ORDER BY rowid{way} LIMIT {few}"
+            places = self._db.column(sql, given)
+            for at in range(0, len(places), BATCH):
+                yield from self._live(places[at : at + BATCH], way, holders)
             if len(places) < few:
                 return
             after, few = places[-1], min(few * 10, MANY)
 
-    def counts(self, scope: str | None) -> dict[str, int]:
-        """Return how many there are: ``live``, and ``void``, which nobody has tidied away yet."""
-        within, values = ("AND scope = ?", (scope,)) if scope is not None else ("", ())
-        holders = LockHolders(self._db)
-        held = self._db.rows(
-            f"SELECT instance_id, count(*) AS locks FROM context WHERE {_FILES} {within} GROUP BY instance_id", values
-        )
-        holders.learn(row.instance_id for row in held)
-        live = {row.instance_id: row.locks for row in held if not holders.has_gone(row.instance_id)}
-        # Of those that a live session has, only one with a lease or of a process may be void.
-        some = "SELECT rowid FROM context WHERE type = 'lock' AND"
-        may_be_void = self._db.rows(
-            f"SELECT instance_id, agent, {_LEASE}, count(*) AS locks FROM context WHERE rowid IN ({some} ttl IS NOT"
-            f" NULL UNION {some} agent >= ? AND agent < ?) AND {_FILES} {within} GROUP BY instance_id, agent, {_LEASE}",
-            (PREFIX, PREFIX[:-1] + ";", *values),
-            Lock,
-        )
-        for row in may_be_void:
-            if row.instance_id in live and (holders.has_ended(row.agent) or self._finder.has_lapsed(row)):
-                live[row.instance_id] -= row["locks"]
-        known = sum(live.values())
-        return {"live": known, "void": sum(row.locks for row in held) - known}
-
-    # -------------------------------------------------------------- innards
-
-    def _places(self, scope: str | None, after: int, newest_first: bool, limit: int) -> list[int]:
-        """Return the next places behind `after`."""
-        condition, values = _FILES, []
-        if scope is not None:
-            condition, values = f"{condition} AND scope = ?", [scope]
-        if after:
-            condition, values = f"{condition} AND rowid {'<' if newest_first else '>'} ?", [*values, after]
-        order = "rowid DESC" if newest_first else "rowid"
-        rows = self._db.rows(
-            f"SELECT rowid AS place FROM context WHERE {condition} ORDER BY {order} LIMIT {limit}", values
-        )
-        return [row["place"] for row in rows]
-
-    def _live(self, places: list[int], newest_first: bool, holders: LockHolders) -> Iterator[Lock]:
+    def _live(self, places: list[int], way: str, holders: LockHolders) -> Iterator[Lock]:
         """Yield what is in these places and still holds."""
         rows = self._db.rows(
-            f"SELECT rowid AS place, {_SHOWN} FROM context WHERE rowid IN ({','.join('?' * len(places))})"
-            f" AND type = 'lock' ORDER BY rowid{' DESC' if newest_first else ''}",
+            f"SELECT {_SHOWN} FROM context c LEFT JOIN instances i ON i.id = c.instance_id WHERE c.type = 'lock'"
+            f" AND c.rowid IN ({_marks(places)}) ORDER BY c.rowid{way}",
             places,
             Lock,
         )
-        holders.learn(row.instance_id for row in rows)
+        holders.learn(row["instance_id"] for row in rows)
         for row in rows:
-            gone = holders.has_gone(row.instance_id) or holders.has_ended(row.agent) or self._finder.has_lapsed(row)
-            if not gone:
-                yield row.replace(owner_label=holders.label(row.instance_id), owner_id=row.instance_id)
+            if not (
+                holders.has_gone(row["instance_id"])
+                or holders.has_ended(row["agent"])
+                or (row["ttl"] is not None and self._finder.has_lapsed(row))
+            ):
+                yield row
+
+    def _by_holder(self, scope: str | None, holders: LockHolders) -> dict[str, int]:
+        """Return how many locks, live or void, each session has, whether or not that has gone."""
+        condition, values = _in_scope(scope)
+        rows = self._db.rows(
+            f"SELECT instance_id, count(*) AS locks FROM context WHERE {condition} GROUP BY instance_id", values
+        )
+        holders.learn(row.instance_id for row in rows)
+        return {row.instance_id: row.locks for row in rows}
+
+    def _live_of(self, held: dict[str, int], scope: str | None, holders: LockHolders) -> int:
+        """Return how many of the locks in `held` (`_by_holder`) are live."""
+        condition, values = _in_scope(scope)
+        some = "SELECT rowid FROM context WHERE type = 'lock' AND"
+        # Of those that a live session has, only one with a lease or of a process may be void.
+        rows = self._db.rows(
+            f"SELECT instance_id, agent, {_LEASE}, count(*) AS locks FROM context WHERE rowid IN ({some} ttl IS NOT"
+            f" NULL UNION {some} agent >= ? AND agent < ?) AND {condition} GROUP BY instance_id, agent, {_LEASE}",
+            [PREFIX, PREFIX[:-1] + ";", *values],
+            Lock,
+        )
+        holders.learn(row["instance_id"] for row in rows)
+        over = [row for row in rows if holders.has_ended(row["agent"]) or self._finder.has_lapsed(row)]
+        live = sum(number for holder, number in held.items() if not holders.has_gone(holder))
+        return live - sum(row["locks"] for row in over if not holders.has_gone(row["instance_id"]))
+
+
+def _in_scope(scope: str | None) -> tuple[str, list]:
+    """Return the condition that a lock is on a file and of this scope (None: of any), and its values."""
+    return (_FILES, []) if scope is None else (f"{_FILES} AND scope = ?", [scope])
+
+
+def _marks(values: list) -> str:
+    return ",".join("?" * len(values))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
-from swarm_mcp.cli.output import listing, show
+from swarm_mcp.cli.output import listing, show_list
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since, short
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AT_ONCE = 500  # rows of a table
 
 
 @verb(
@@ -29,31 +37,44 @@ def locks(args: Arguments) -> int:
     expected, how many wait. With --json those are further keys: mode, agent, pattern, repository, fence, ttl,
     lapses_in, expected_end, waiting. `swarm-mcp why FILE` tells all there is to know of one file.
 
+    All are listed, in the order in which they were first taken, and printed as they are read: what takes only the first
+    of them can stop there. A list that could not be read to its end is left open, and the command fails.
+
     example: swarm-mcp locks --file src/schema.sql --json
     """
     with Store(read_only=True) as store:
-        now, viewer = store.now(), viewer_identity(store, args)
+        viewer = viewer_identity(store, args)
         if args.given("--file"):
             rows = _on_files(store, args, viewer)
         else:
             rows = store.locks.held(current_scope(args.value("--scope")), viewer)
-        rows = list(store.panes.with_locks(counted(store, rows)))
-    if args.json:
-        show(rows)
-        return 0
-    cells, plain = [], []
-    for row in rows:
-        who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
-        pane = row.get("pane_id") or ""
-        age, more = duration(seconds_since(row["created_at"], now)), lock_columns.cells(row, now)
-        cells.append((row["file"], who, pane, age, *more, row["content"]))
-        line = f"  {who}{f' (pane {pane})' if pane else ''}  {row['file']}  — {row['content'] or ''}"
-        plain.append(line + lock_columns.suffix(row, now))
-    listing(("file", "who", "pane", "age", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
+        rows = store.panes.with_locks(counted(store, rows))
+        if args.json:
+            show_list(rows)
+        else:
+            _print(rows, store.now())
     return 0
 
 
-def _on_files(store: Store, args, viewer: str) -> list[dict]:
+def _print(rows: Iterator[dict], now: int) -> None:
+    """Print them as they are read; what is laid out as a table in parts, each of which fits what is in it."""
+    part = list(islice(rows, AT_ONCE))
+    while True:
+        cells, plain = [], []
+        for row in part:
+            who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
+            pane = row.get("pane_id") or ""
+            age, more = duration(seconds_since(row["created_at"], now)), lock_columns.cells(row, now)
+            cells.append((row["file"], who, pane, age, *more, row["content"]))
+            line = f"  {who}{f' (pane {pane})' if pane else ''}  {row['file']}  — {row['content'] or ''}"
+            plain.append(line + lock_columns.suffix(row, now))
+        listing(("file", "who", "pane", "age", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
+        part = list(islice(rows, AT_ONCE))
+        if not part:
+            return
+
+
+def _on_files(store: Store, args, viewer: str) -> Iterator[dict]:
     """Locks on the files that were named, each lock once."""
     try:
         instance = find_acting_session(store, args)
@@ -64,4 +85,4 @@ def _on_files(store: Store, args, viewer: str) -> list[dict]:
     for name in args.all("--file"):
         for path in {store.locks.path_of(place, name) for place in places}:
             found.update((row.id, row) for row in store.locks.on(path))
-    return [store.locks.listed(row, viewer) for row in found.values()]
+    return (store.locks.listed(row, viewer) for row in found.values())

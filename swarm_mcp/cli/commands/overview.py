@@ -10,7 +10,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, surrounding_session, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
-from swarm_mcp.cli.lock_columns import counted
+from swarm_mcp.cli.lock_columns import counted, with_waiting
 from swarm_mcp.cli.output import listing, moment, presence, say, say_folded, show
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
@@ -21,6 +21,7 @@ from swarm_mcp.views import public_instance, registration, seconds_since, short
 from swarm_mcp.visibility import veiled
 
 DAY_SECONDS = 86400
+LOCKS = 20  # shown by `status`
 
 
 @verb(
@@ -29,8 +30,9 @@ DAY_SECONDS = 86400
 def status(args: Arguments) -> int:
     """status: who is here, what is locked, and who is guarded, at a glance
 
-    Sessions and locks one by one; tasks by status, messages (unread ones, and those of the last day) and shared values
-    as numbers.
+    Sessions one by one, and up to 20 locks: those of the session around this command, then those that somebody waits
+    for, then the newest (`swarm-mcp locks` lists all; with --json `lock_count` says how many there are). Tasks by
+    status, messages (unread ones, and those of the last day) and shared values as numbers.
 
     A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
@@ -41,11 +43,13 @@ def status(args: Arguments) -> int:
         now = store.now()
         viewer = viewer_identity(store, args)
         sessions = veiled(store.instances.in_scope(scope), viewer)
-        locks = list(counted(store, store.locks.held(scope, viewer)))
+        me = surrounding_session(store)
+        waiting = store.queue.lengths()
+        held, locks = store.locks.foremost(scope, viewer, LOCKS, me.id if me else "", waiting)
+        locks = list(with_waiting(locks, waiting))
         tasks = store.tasks.counts(onlooker(viewer, scope))
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
-        me = surrounding_session(store)
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
     open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
     if args.json:
@@ -55,10 +59,10 @@ def status(args: Arguments) -> int:
             for row in sessions
         ]
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
-        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, **numbers})
+        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, "lock_count": held, **numbers})
         return 0
     say(f"scope {scope}")
-    say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(values, 'value')}")
+    say(f"{_count(len(sessions), 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
     by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
     say_folded(f"tasks: {by_status or 'none'}")
     say_folded(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
@@ -79,6 +83,8 @@ def status(args: Arguments) -> int:
         cells.append((file, who, age, *lock_columns.cells(lock, now), lock["content"]))
         plain.append(f"  locked  {file}  by {who}, {age} ago{note}{lock_columns.suffix(lock, now)}")
     listing(("file", "who", "age", *lock_columns.HEADERS, "note"), cells, plain)
+    if held > len(locks):
+        say(f"  and {_count(held - len(locks), 'more lock')}: swarm-mcp locks")
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     return 0

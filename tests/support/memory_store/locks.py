@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from support.memory_store.tables import Part
@@ -105,6 +105,13 @@ class Locks(Part):
         everyone = self._on_files(scope, [lock for lock, _reach in self.memory.locks.values()])
         live = len(self._on_files(scope, self.everywhere()))
         return {"live": live, "void": len(everyone) - live}
+
+    def foremost(
+        self, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
+    ) -> tuple[int, list[dict]]:
+        rows, waited = self._on_files(scope, self.everywhere())[::-1], set(waited_for)
+        rows.sort(key=lambda lock: 0 if lock.instance_id == own_id else 1 if lock.id in waited else 2)
+        return len(rows), [self.listed(lock, viewer_identity) for lock in rows[:limit]]
 
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         theirs = [lock for lock in self.everywhere() if lock.instance_id != instance["id"]]

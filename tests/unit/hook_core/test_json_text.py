@@ -90,6 +90,13 @@ def test_what_is_no_json_value_is_refused(value: Any) -> None:
         dumps(value)
 
 
+@pytest.mark.parametrize("indent", [0, 2])
+def test_numbers_that_json_does_not_have_are_null(indent: int) -> None:
+    value = {"a": float("inf"), "b": [1.5, float("nan"), {"c": (-float("inf"), True)}], "d": 10**400}
+    finite = {"a": None, "b": [1.5, None, {"c": [None, True]}], "d": 10**400}
+    assert dumps(value, indent) == json.dumps(finite, indent=indent or None)
+
+
 @given(st.binary())
 def test_any_bytes_can_be_read_and_written_back(data: bytes) -> None:
     text = read(io.BytesIO(data))

@@ -297,6 +297,17 @@ def test_locks_are_listed_in_pages(store, join, ground):
     assert len(list(store.locks.held(None))) == 7 and store.locks.counts(None)["live"] == 7
 
 
+def test_the_foremost_locks_are_ones_own_then_those_waited_for(store, join, ground):
+    ann, bob, cid = join("ann"), join("bob"), join("cid")
+    for number in range(6):
+        store.locks.acquire(ann if number in (0, 4) else bob, f"{ground.scope}/{number}")
+    assert LockWait(cid, request(cid, [f"{ground.scope}/2"]), None).advance(store) is None
+    found, shown = store.locks.foremost(ground.scope, "", 4, ann.id, store.queue.lengths())
+    assert (found, [os.path.basename(lock["file"]) for lock in shown]) == (6, list("4025"))
+    assert store.locks.foremost(ground.scope, "", 1, "", {})[1][0]["file"] == f"{ground.scope}/5"
+    assert store.locks.foremost("/empty", "", 4, ann.id, {}) == (0, [])
+
+
 def test_who_was_refused_is_told_when_the_file_is_free(store, pair):
     ann, bob = pair
     store.locks.acquire(ann, "f")
