@@ -18,7 +18,7 @@ from pathlib import Path
 from swarm_mcp.domain.session import Session
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import NAMES, bundle, runtime
-from swarm_mcp.runtimes.base import ROOT_VARIABLES
+from swarm_mcp.runtimes.installed import ROOT_VARIABLES
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 

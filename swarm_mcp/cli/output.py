@@ -26,6 +26,12 @@ def say(line: str = "") -> None:
     _write(one_line(line) + "\n")
 
 
+def say_step(words: str, who: str = "") -> None:
+    """Print a step of a longer command at once, also into a pipe; `who`, where given, says whom it is done for."""
+    say(f"{who}: {words}" if who else words)
+    flush()
+
+
 def say_folded(line: str) -> None:
     """Print one line; at a terminal it is folded between words, its further lines indented by two."""
     if not for_people():

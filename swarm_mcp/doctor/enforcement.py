@@ -13,7 +13,8 @@ from typing import NamedTuple
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import hook_config
-from swarm_mcp.runtimes.base import Finding, HookCommand, HookTool, Runtime
+from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.runtimes.installed import HookCommand, HookTool, Installed
 from swarm_mcp.runtimes.rpc_child import RpcChild
 from swarm_mcp.runtimes.transport import SECONDS
 from swarm_mcp.store import Store
@@ -129,11 +130,11 @@ class Canary:
             return ""
 
 
-def prove(runtime: Runtime) -> Finding:
+def prove(runtime: Runtime, installed: Installed) -> Finding:
     """Return whether the hooks that the client would run deny a write to a peer's file, and only that."""
     name, mend = f"{runtime.name} enforcement", f"swarm-mcp install --client {runtime.name}"
-    commands = [hook for hook in runtime.hook_commands() if hook.event == EVENT]
-    tools = [tool for tool in runtime.hook_tools() if tool.event == EVENT]
+    commands = [hook for hook in installed.commands() if hook.event == EVENT]
+    tools = [tool for tool in installed.tools() if tool.event == EVENT]
     if not commands and not tools:
         return Finding(name, "fail", f"the installed plugin has no {EVENT} hook", mend)
     details: dict = {}
@@ -160,10 +161,10 @@ def prove(runtime: Runtime) -> Finding:
     return Finding(name, "ok", f"a canary lock was denied by {' and by '.join(proven)}", details=details)
 
 
-def transport(runtime: Runtime) -> Finding:
+def transport(runtime: Runtime, installed: Installed) -> Finding:
     """Return how the check of the installed plugin is asked, and what that does not cover."""
     name = f"{runtime.name} transport"
-    if not any(tool.event == EVENT for tool in runtime.hook_tools()):
+    if not any(tool.event == EVENT for tool in installed.tools()):
         return Finding(name, "info", "command: each write is checked by a process of its own")
     text = (
         "mcp_tool: each write is checked by the session's MCP server; while that is not up yet, or once it has died,"

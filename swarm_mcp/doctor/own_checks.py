@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -41,8 +41,11 @@ _NEEDED = {
 }
 
 
-def findings(scope_flag: str) -> list[Finding]:
-    """The contract's eight checks, then libraries, journal mode, settings, git hooks and recorded faults."""
+def findings(scope_flag: str) -> Iterator[Finding]:
+    """Return the contract's eight checks, then libraries, journal mode, settings, git hooks and recorded faults.
+
+    Each comes as soon as it has been looked at.
+    """
     scope = current_scope(scope_flag)
     checks: dict[str, Callable[[], Finding | list[Finding]]] = {
         "binary": _binary,
@@ -58,7 +61,8 @@ def findings(scope_flag: str) -> list[Finding]:
         "guard": _guard,
         "faults": _faults,
     }
-    return [finding for name, check in checks.items() for finding in looked(name, check)]
+    for name, check in checks.items():
+        yield from looked(name, check)
 
 
 def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Finding]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from swarm_hook_core.faults import describe
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.steps import Steps
 
 PLUGIN = "swarm"
 MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
 COMMAND_SECONDS = 90
-# What reading a JSON file of another shape than was written raises.
-_NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # by which commands find the plugin
+TERMINATE_SECONDS = 2.0  # for a command that is given up to end what it has started, before it is killed
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,13 @@ class Finding:
     details: dict = field(default_factory=dict)
 
 
+class Look(NamedTuple):
+    """What looking at a client has shown: the `findings`, and its plugin; None where it is not `installed`."""
+
+    findings: list[Finding]
+    installed: Installed | None
+
+
 @dataclass(frozen=True)
 class Terminal:
     """The process in front of one session, and the pane it was started in (empty for none)."""
@@ -39,29 +47,6 @@ class Terminal:
     pid: int
     started: str
     pane: dict[str, str]
-
-
-@dataclass(frozen=True)
-class HookCommand:
-    """A hook as the client would run it: a shell command line, and what the client adds to the environment."""
-
-    event: str
-    command: str
-    environment: dict[str, str]
-
-
-@dataclass(frozen=True)
-class HookTool:
-    """A hook that is a tool of the plugin's own MCP server.
-
-    How the client starts that server, which tool it calls, and the tool's input with ``${field}`` of the
-    payload in it.
-    """
-
-    event: str
-    server: list[str]
-    tool: str
-    input: dict
 
 
 @dataclass(frozen=True)
@@ -115,16 +100,16 @@ class Runtime(ABC):
         """Whether this client's own files show that it has the plugin, told without running it."""
 
     @abstractmethod
-    def install(self, marketplace: Path) -> list[str]:
-        """Put the plugin from `marketplace` in, or bring it up to date; what was done, in words."""
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
+        """Put the plugin from `marketplace` in, or bring it up to date. Raises ClientFailed."""
 
     @abstractmethod
-    def uninstall(self) -> list[str]:
-        """Take the plugin out, with all it left behind; what was done, in words."""
+    def uninstall(self, steps: Steps) -> None:
+        """Take the plugin out, with all it left behind. Raises ClientFailed."""
 
     @abstractmethod
-    def findings(self, marketplace: Path) -> list[Finding]:
-        """Whether the plugin is there, enabled, current, and its hooks will run."""
+    def look(self, marketplace: Path, steps: Steps) -> Look:
+        """Return whether the plugin is there, enabled, current, and its hooks will run. Raises ClientFailed."""
 
     def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:  # noqa: B027
         """Change what is this client's own in the `files` of a bundle (name -> content); most have nothing.
@@ -137,31 +122,6 @@ class Runtime(ABC):
         return None
 
     @abstractmethod
-    def plugin_root(self) -> Path | None:
-        """The folder of the installed plugin that sessions run from; None where it is not installed."""
-
-    def hook_commands(self) -> list[HookCommand]:
-        """The hooks of the installed plugin that are commands, as the client would run them. Raises ClientFailed."""
-        root = self.plugin_root()
-        environment = {variable: str(root) for variable in ROOT_VARIABLES}
-        found = self._wired(root, "command") if root else []
-        return [HookCommand(event, str(hook.get("command")), environment) for event, hook in found]
-
-    def hook_tools(self) -> list[HookTool]:
-        """The hooks of the installed plugin that are tools of its server. Raises ClientFailed."""
-        root = self.plugin_root()
-        found = self._wired(root, "mcp_tool") if root and self.check_tool else []
-        if root is None or not found:
-            return []
-        try:
-            tree = json.loads((root / self.folder / "mcp.json").read_text(encoding="utf-8"))
-            (server,) = tree["mcpServers"].values()
-            argv = [server["command"], *(_in_plugin(word, root) for word in server["args"])]
-            return [HookTool(event, argv, hook["tool"], dict(hook["input"])) for event, hook in found]
-        except _NOT_AS_WRITTEN as error:
-            raise ClientFailed(f"{root / self.folder} cannot be understood ({describe(error)})") from error
-
-    @abstractmethod
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         """What the client would send its PreToolUse hook for a write to `file`."""
 
@@ -172,62 +132,66 @@ class Runtime(ABC):
 
     # ---------------------------------------------------------------- innards
 
-    def _wired(self, root: Path, kind: str) -> list[tuple[str, dict]]:
-        """``(event, hook)`` of each hook of this kind that the plugin at `root` wires. Raises ClientFailed."""
-        path = root / self.folder / "hooks.json"
-        try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
-            hooks = [
-                (event, dict(hook))
-                for event, groups in tree["hooks"].items()
-                for group in groups
-                for hook in group["hooks"]
-            ]
-            return [(event, hook) for event, hook in hooks if hook["type"] == kind]
-        except _NOT_AS_WRITTEN as error:
-            raise ClientFailed(f"{path} cannot be understood ({describe(error)})") from error
+    def installed_at(self, root: Path, told: list[HookCommand] | None = None) -> Installed:
+        """Return the plugin that is installed in the folder `root`; `told` as in Installed."""
+        return Installed(root, self.folder, told, asks_tools=self.check_tool is not None)
 
-    def _marketplace(self) -> str:
-        """Where the client has the marketplace of our name from; empty where it has none, or knows no such thing."""
-        return ""
-
-    def _point_to(self, marketplace: Path) -> list[str]:
-        """Make `marketplace` the client's source of the plugin; what was done, in words."""
-        source = self._marketplace()
+    def _point_to(self, marketplace: Path, source: str, steps: Steps) -> None:
+        """Make `marketplace` the client's source of the plugin, which it has from `source` now."""
         if source == str(marketplace):
-            return []
-        done = []
+            return
         if source:
-            self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json")
-            done.append(f"removed the marketplace of the same name at {source}")
-        self._call("plugin", "marketplace", "add", str(marketplace), "--json")
-        return [*done, f"added the marketplace {marketplace}"]
+            with steps.step(
+                f"removing the marketplace of the same name at {source}",
+                f"removed the marketplace of the same name at {source}",
+            ):
+                self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json")
+        with steps.step(f"adding the marketplace {marketplace}", f"added the marketplace {marketplace}"):
+            self._call("plugin", "marketplace", "add", str(marketplace), "--json")
 
     def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict | list | None, str]:
         """Run the client's command; exit code, parsed standard output, and its complaint if any."""
-        argv = [self.program() or self.executable, *words]
+        named = f"`{' '.join([self.executable, *words])}`"
         try:
-            done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=COMMAND_SECONDS,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ClientFailed(f"`{' '.join([self.executable, *words])}` could not be run: {error}") from error
+            code, output, complaints = _ran([self.program() or self.executable, *words])
+        except subprocess.TimeoutExpired as error:
+            raise ClientFailed(
+                f"{named} did not end within {COMMAND_SECONDS:g} s and was given up; start it by hand to see what it"
+                " waits for"
+            ) from error
+        except OSError as error:
+            raise ClientFailed(f"{named} could not be run: {error}") from error
         try:
-            parsed = json.loads(done.stdout)
+            parsed = json.loads(output)
         except (ValueError, RecursionError):
             parsed = None
-        complaint = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        text = complaint[-1][:300] if complaint else f"exit code {done.returncode}"
-        if done.returncode not in accept:
+        complaint = (complaints.strip() or output.strip()).splitlines()
+        text = complaint[-1][:300] if complaint else f"exit code {code}"
+        if code not in accept:
             if isinstance(parsed, dict) and parsed.get("message"):
                 text = str(parsed["message"])
-            raise ClientFailed(f"`{' '.join([self.executable, *words])}` failed: {text}")
-        return done.returncode, parsed, text
+            raise ClientFailed(f"{named} failed: {text}")
+        return code, parsed, text
+
+
+def _ran(argv: list[str]) -> tuple[int, str, str]:
+    """Run a command to its end; its exit code, standard output and standard error.
+
+    One that takes too long is asked to end first: the clients' launchers hand that on to what they have started.
+    """
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+        errors="replace",
+    ) as process:  # fmt: skip
+        try:
+            output, complaints = process.communicate(timeout=COMMAND_SECONDS)
+        except BaseException:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(TERMINATE_SECONDS)
+            process.kill()
+            raise
+    return process.returncode, output, complaints
 
 
 def object_in(path: Path) -> dict:
@@ -237,9 +201,3 @@ def object_in(path: Path) -> dict:
     except (OSError, ValueError, RecursionError):
         return {}
     return tree if isinstance(tree, dict) else {}
-
-
-def _in_plugin(word: str, root: Path) -> str:
-    """An argument of the plugin's server, as the client makes it out."""
-    word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(root))
-    return str(root / word) if word.startswith("./") else word

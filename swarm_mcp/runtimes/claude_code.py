@@ -10,9 +10,11 @@ from pathlib import Path
 
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Runtime, object_in
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.mcp_file import write_whole
 from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.steps import Steps
 
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
 
@@ -49,66 +51,68 @@ class ClaudeCode(Runtime):
     kept_variables = ("CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_SESSION_LOG")
     earlier_check = "integrations/claude-code/hooks/pre_tool_use.py"
 
-    def install(self, marketplace: Path) -> list[str]:
-        done = self._point_to(marketplace)
-        plugin = self._plugin()
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
+        # Every question starts the client anew, which takes longer than the answer: none is asked twice.
+        plugin = self._plugin(steps) if self.traces() else None
+        if plugin is None or plugin.get("readFromFolder") != str(marketplace):
+            source = self._marketplace(steps)
+            self._point_to(marketplace, source, steps)
+            if plugin and source != str(marketplace):
+                plugin = self._plugin(steps)  # it went with the marketplace that it was from
+        current = plugin
         if plugin is None:
-            self._call("plugin", "install", PLUGIN_ID, "--json")
-            done.append(f"installed {PLUGIN_ID}")
+            with steps.step(f"installing {PLUGIN_ID}", f"installed {PLUGIN_ID}"):
+                self._call("plugin", "install", PLUGIN_ID, "--json")
+            current = self._plugin(steps)
         elif plugin.get("version") != read_record(marketplace).get("version"):
-            self._call("plugin", "update", PLUGIN_ID, "--json")
-            done.append(f"updated {PLUGIN_ID}")
-        plugin = self._plugin()
-        if plugin is None:
+            with steps.step(f"updating {PLUGIN_ID}", f"updated {PLUGIN_ID}"):
+                self._call("plugin", "update", PLUGIN_ID, "--json")
+            current = self._plugin(steps)
+        if current is None:
             raise ClientFailed("Claude Code does not list the plugin after installing it")
-        if not plugin.get("enabled"):
-            self._call("plugin", "enable", PLUGIN_ID, "--json", accept=(0, 1))
-            done.append(f"enabled {PLUGIN_ID}")
+        if not current.get("enabled"):
+            with steps.step(f"enabling {PLUGIN_ID}", f"enabled {PLUGIN_ID}"):
+                self._call("plugin", "enable", PLUGIN_ID, "--json", accept=(0, 1))
         if self._forget_failed_server():
-            done.append("cleared the client's memory of a server that could not be started")
-        return done
+            steps.add("cleared the client's memory of a server that could not be started")
+        return self.installed_at(self._root(current))
 
-    def uninstall(self) -> list[str]:
-        done = []
-        code, _, _ = self._call("plugin", "uninstall", PLUGIN_ID, "--json", accept=(0, 1))
-        if code == 0:
-            done.append(f"uninstalled {PLUGIN_ID}")
-        code, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
-        if code == 0:
-            done.append("removed the marketplace")
+    def uninstall(self, steps: Steps) -> None:
+        had = self.traces()
+        steps.begin(f"removing the marketplace, and {PLUGIN_ID} with it")
+        removed, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
+        if self.traces():  # its marketplace was not there, or the client has let it stay
+            steps.begin(f"uninstalling {PLUGIN_ID}")
+            code, _, _ = self._call("plugin", "uninstall", PLUGIN_ID, "--json", accept=(0, 1))
+            had = code == 0
+        if had:
+            steps.add(f"uninstalled {PLUGIN_ID}")
+        if removed == 0:
+            steps.add("removed the marketplace")
         for left in ("cache/swarm", "data/swarm-swarm"):
             # The client only marks its copies as orphaned.
             shutil.rmtree(home() / "plugins" / left, ignore_errors=True)
-        return done
 
     def traces(self) -> bool:
-        try:
-            return PLUGIN_ID in (home() / "settings.json").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return False
+        return any(_names_us(home() / name) for name in ("settings.json", "plugins/installed_plugins.json"))
 
-    def findings(self, marketplace: Path) -> list[Finding]:
-        plugin = self._plugin()
+    def look(self, marketplace: Path, steps: Steps) -> Look:
+        plugin = self._plugin(steps)
         mend = "swarm-mcp install --client claude-code"
         if plugin is None:
-            return [Finding("claude-code plugin", "warn", "not installed", mend)]
-        found = []
+            return Look([Finding("claude-code plugin", "warn", "not installed", mend)], None)
+        root, found = self._root(plugin), []
         if plugin.get("errors"):
             found.append(Finding("claude-code plugin", "fail", f"cannot be loaded: {plugin['errors'][0]}", mend))
         elif not plugin.get("enabled"):
             enable = f"claude plugin enable {PLUGIN_ID}"
             found.append(Finding("claude-code plugin", "fail", "installed but disabled", enable))
         else:
-            root = self._root(plugin)
             found.append(Finding("claude-code plugin", "ok", f"version {plugin.get('version')}, enabled, at {root}"))
         if self._hooks_are_off():
             text = f"all hooks are switched off ({home() / 'settings.json'})"
             found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
-        return found
-
-    def plugin_root(self) -> Path | None:
-        plugin = self._plugin()
-        return None if plugin is None else self._root(plugin)
+        return Look(found, self.installed_at(root))
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -119,7 +123,9 @@ class ClaudeCode(Runtime):
 
     # ---------------------------------------------------------------- innards
 
-    def _marketplace(self) -> str:
+    def _marketplace(self, steps: Steps) -> str:
+        """Where the client has the marketplace of our name from; empty where it has none."""
+        steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json")
         for entry in listed if isinstance(listed, list) else []:
             if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
@@ -127,7 +133,8 @@ class ClaudeCode(Runtime):
                 return str(source)
         return ""
 
-    def _plugin(self) -> dict | None:
+    def _plugin(self, steps: Steps) -> dict | None:
+        steps.begin("asking which plugins it has")
         _, listed, _ = self._call("plugin", "list", "--json")
         for entry in listed if isinstance(listed, list) else []:
             if isinstance(entry, dict) and entry.get("id") == PLUGIN_ID:
@@ -152,6 +159,13 @@ class ClaudeCode(Runtime):
 
     def _hooks_are_off(self) -> bool:
         return object_in(home() / "settings.json").get("disableAllHooks") is True
+
+
+def _names_us(path: Path) -> bool:
+    try:
+        return PLUGIN_ID in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def home(env: Mapping[str, str] = os.environ) -> Path:

@@ -12,9 +12,11 @@ from pathlib import Path
 
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, HookCommand, Runtime, Terminal
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal
+from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
+from swarm_mcp.runtimes.steps import Steps
 
 
 class AppServer(RpcChild):
@@ -96,49 +98,53 @@ class Codex(Runtime):
     call_mark = "x-codex-turn-metadata"
     earlier_check = "integrations/codex/hooks/pre_tool_use.py"
 
-    def install(self, marketplace: Path) -> list[str]:
-        done = self._point_to(marketplace)
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
+        self._point_to(marketplace, self._marketplace(steps), steps)
         # A copy that is the same stays untouched: replacing it would silence hooks in running sessions.
         if not self._is_current(marketplace):
             upgrade = self._copy() is not None
-            self._call("plugin", "add", PLUGIN_ID, "--json")
-            done.append(f"installed {PLUGIN_ID}")
+            with steps.step(f"installing {PLUGIN_ID}", f"installed {PLUGIN_ID}"):
+                self._call("plugin", "add", PLUGIN_ID, "--json")
             if upgrade:
-                done.append("Codex sessions that are running now have lost their hooks: restart them")
+                steps.add("Codex sessions that are running now have lost their hooks: restart them")
+        steps.begin("asking which of its hooks it trusts")
         with AppServer(self.program()) as server:
-            done += self._trust(server)
-        return done
+            hooks = self._trusted(server, steps)
+        copy = self._copy()
+        if copy is None:
+            raise ClientFailed("Codex has no copy of the plugin after installing it")
+        return self.installed_at(copy, _commands(hooks))
 
-    def uninstall(self) -> list[str]:
-        done = []
+    def uninstall(self, steps: Steps) -> None:
+        steps.begin("asking which hooks it has")
         with AppServer(self.program()) as server:
             hooks = server.hooks(PLUGIN_ID)[0]
             # With those that another transport had, and this one has not.
             keys = [key for key in server.trusted() if key.startswith(f"{PLUGIN_ID}:")]
-        if hooks or self._copy() is not None:
-            self._call("plugin", "remove", PLUGIN_ID, "--json")
-            done.append(f"removed {PLUGIN_ID}")
-        code, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
-        if code == 0:
-            done.append("removed the marketplace")
-        if keys:
-            with AppServer(self.program()) as server:
-                server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
-                if not server.trusted():
-                    server.edit(("hooks.state", None, "replace"))
-            done.append("withdrew the trust in its hooks")
+            if hooks or self._copy() is not None:
+                with steps.step(f"removing {PLUGIN_ID}", f"removed {PLUGIN_ID}"):
+                    self._call("plugin", "remove", PLUGIN_ID, "--json")
+            steps.begin("removing the marketplace")
+            code, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
+            if code == 0:
+                steps.add("removed the marketplace")
+            if keys:
+                with steps.step("withdrawing the trust in its hooks", "withdrew the trust in its hooks"):
+                    server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
+                    if not server.trusted():
+                        server.edit(("hooks.state", None, "replace"))
         shutil.rmtree(Path(home()) / "plugins/cache" / MARKETPLACE, ignore_errors=True)
         shutil.rmtree(Path(home()) / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
-        return done
 
     def traces(self) -> bool:
         return self._copy() is not None
 
-    def findings(self, marketplace: Path) -> list[Finding]:
+    def look(self, marketplace: Path, steps: Steps) -> Look:
         mend = "swarm-mcp install --client codex"
         copy = self._copy()
         if copy is None:
-            return [Finding("codex plugin", "warn", "not installed", mend)]
+            return Look([Finding("codex plugin", "warn", "not installed", mend)], None)
+        steps.begin("asking which of its hooks it trusts")
         with AppServer(self.program()) as server:
             hooks, complaints = server.hooks(PLUGIN_ID)
         found = [Finding("codex plugin", "ok", f"at {copy}")]
@@ -157,19 +163,7 @@ class Codex(Runtime):
             found.append(Finding("codex hooks", "fail", f"switched off: {off[0]}", "codex, then /hooks"))
         else:
             found.append(Finding("codex hooks", "ok", f"{len(hooks)} hooks, all trusted"))
-        return found
-
-    def hook_commands(self) -> list[HookCommand]:
-        with AppServer(self.program()) as server:
-            hooks, _ = server.hooks(PLUGIN_ID)
-        return [
-            HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {})
-            for hook in hooks
-            if hook.get("command")
-        ]
-
-    def plugin_root(self) -> Path | None:
-        return self._copy()
+        return Look(found, self.installed_at(copy, _commands(hooks)))
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"
@@ -186,21 +180,25 @@ class Codex(Runtime):
 
     # ---------------------------------------------------------------- innards
 
-    def _trust(self, server: AppServer) -> list[str]:
+    def _trusted(self, server: AppServer, steps: Steps) -> list[dict]:
+        """Trust the plugin's hooks that are not trusted yet; return all of its hooks."""
         hooks, complaints = server.hooks(PLUGIN_ID)
         if not hooks:
             raise ClientFailed(f"Codex finds no hooks in the plugin: {'; '.join(complaints) or 'no reason given'}")
         waiting = {h["key"]: {"trusted_hash": h["currentHash"]} for h in hooks if h.get("trustStatus") != "trusted"}
         if not waiting:
-            return []
+            return hooks
+        steps.begin("trusting its hooks")
         server.edit(("hooks.state", waiting, "upsert"))
         # The server says yes to anything; only a second look shows whether the trust holds.
-        left = [hook["key"] for hook in server.hooks(PLUGIN_ID)[0] if hook.get("trustStatus") != "trusted"]
+        hooks = server.hooks(PLUGIN_ID)[0]
+        left = [hook["key"] for hook in hooks if hook.get("trustStatus") != "trusted"]
         if left:
             raise ClientFailed(
                 f"{len(left)} hooks stay untrusted and will be skipped; start `codex` and choose to trust them"
             )
-        return [f"trusted {len(waiting)} hooks of {PLUGIN_ID}"]
+        steps.add(f"trusted {len(waiting)} hooks of {PLUGIN_ID}")
+        return hooks
 
     def _copy(self) -> Path | None:
         """The plugin's folder in Codex's cache; None where it is not installed."""
@@ -212,13 +210,24 @@ class Codex(Runtime):
         copy, wanted = self._copy(), read_files(marketplace)
         return copy is not None and bool(wanted) and not differing(copy, wanted)
 
-    def _marketplace(self) -> str:
+    def _marketplace(self, steps: Steps) -> str:
+        """Where the client has the marketplace of our name from; empty where it has none."""
+        steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
         entries = listed.get("marketplaces") if isinstance(listed, dict) else None
         for entry in entries if isinstance(entries, list) else []:
             if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
                 return str((entry.get("marketplaceSource") or {}).get("source") or entry.get("root"))
         return ""
+
+
+def _commands(hooks: list[dict]) -> list[HookCommand]:
+    """Return the commands among the hooks that Codex lists, which names whole paths in them."""
+    return [
+        HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {})
+        for hook in hooks
+        if hook.get("command")
+    ]
 
 
 def home(env: Mapping[str, str] = {}) -> str:

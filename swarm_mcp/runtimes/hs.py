@@ -11,8 +11,10 @@ from pathlib import Path
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes.base import PLUGIN, Finding, HookCommand, Runtime
+from swarm_mcp.runtimes.base import PLUGIN, Finding, Look, Runtime
+from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
+from swarm_mcp.runtimes.steps import Steps
 
 _FOLDER = "integrations/hs"
 _EARLIER_FOLDER = "integrations/harness"
@@ -47,53 +49,48 @@ class Hs(Runtime):
         ours = [name for name in files if name.startswith(f"{self.folder}/")]
         files.update({f"{_EARLIER_FOLDER}{name.removeprefix(self.folder)}": files[name] for name in ours})
 
-    def install(self, marketplace: Path) -> list[str]:
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
         try:
+            steps.begin(f"putting the plugin into {self._folder()}")
             changed = put(self._folder(), plugin_files(read_files(marketplace)), compiled=True)
         except (SwarmError, OSError) as error:
             raise ClientFailed(str(error)) from error
-        return [f"put the plugin into {self._folder()}"] if changed else []
+        if changed:
+            steps.add(f"put the plugin into {self._folder()}")
+        return self._installed()
 
-    def uninstall(self) -> list[str]:
+    def uninstall(self, steps: Steps) -> None:
         try:
-            if not remove(self._folder()):
-                return []
+            steps.begin(f"removing the plugin from {self._folder()}")
+            removed = remove(self._folder())
         except OSError as error:
             raise ClientFailed(f"{self._folder()} could not be removed: {error.strerror or error}") from error
+        if not removed:
+            return
         folder = self._folder().parent
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-        return [f"removed the plugin from {self._folder()}"]
+        steps.add(f"removed the plugin from {self._folder()}")
 
     def traces(self) -> bool:
         return bool(read_record(self._folder()))
 
-    def findings(self, marketplace: Path) -> list[Finding]:
+    def look(self, marketplace: Path, steps: Steps) -> Look:
         mend = "swarm-mcp install --client hs"
         folder, record = self._folder(), read_record(self._folder())
         if not record:
-            return [Finding("hs plugin", "warn", "not installed", mend)]
+            return Look([Finding("hs plugin", "warn", "not installed", mend)], None)
         different = differing(folder, plugin_files(read_files(marketplace)))
         guards = [name for name in record["files"] if name.startswith(("tools/", "hooks.d/"))]
         closed = [name for name in guards if not _runs(folder / name)]
         if closed:
-            found = [Finding("hs plugin", "fail", f"{folder / closed[0]} cannot be executed", mend)]
+            found = Finding("hs plugin", "fail", f"{folder / closed[0]} cannot be executed", mend)
         elif different:
             text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
-            found = [Finding("hs plugin", "warn", text, mend, {"different": different})]
+            found = Finding("hs plugin", "warn", text, mend, {"different": different})
         else:
-            found = [Finding("hs plugin", "ok", f"version {record.get('version')}, at {folder}")]
-        return found + [self._shadows(folder)]
-
-    def hook_commands(self) -> list[HookCommand]:
-        root = self.plugin_root()
-        if root is None:
-            return []
-        command = shlex.join([interpreter(), "-E", "-s", "-S", str(root / "hooks" / "probe.py")])
-        return [HookCommand("PreToolUse", command, {})]
-
-    def plugin_root(self) -> Path | None:
-        return self._folder() if self.traces() else None
+            found = Finding("hs plugin", "ok", f"version {record.get('version')}, at {folder}")
+        return Look([found, self._shadows(folder)], self._installed())
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -102,6 +99,11 @@ class Hs(Runtime):
         }  # fmt: skip
 
     # ---------------------------------------------------------------- innards
+
+    def _installed(self) -> Installed:
+        """The plugin: its guards are no hooks of a client's, so one that asks as they do stands for them."""
+        command = shlex.join([interpreter(), "-E", "-s", "-S", str(self._folder() / "hooks" / "probe.py")])
+        return self.installed_at(self._folder(), [HookCommand("PreToolUse", command, {})])
 
     def _folder(self) -> Path:
         return home() / "plugins" / PLUGIN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import py_compile
 import sys
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
@@ -12,6 +13,7 @@ from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes.base import object_in
 
 RECORD = "install.json"
+_UNCHECKED_HASH = (1).to_bytes(4, "little")  # the flags of a module that is compared with no source
 
 
 def put(target: Path, wanted: dict[str, bytes], compiled: bool = False, force: bool = False) -> bool:
@@ -131,9 +133,20 @@ def _compile(target: Path, names: list[str]) -> None:
     if interpreter() != os.path.realpath(sys.executable) and sys.version_info[:2] != _version_of(interpreter()):
         return
     for name in names:
-        py_compile.compile(
-            str(target / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
-        )
+        if not _is_compiled(target / name):
+            py_compile.compile(
+                str(target / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+            )
+
+
+def _is_compiled(path: Path) -> bool:
+    """Whether the module is compiled as it is now: what it was compiled to begins with a digest of the source."""
+    head = MAGIC_NUMBER + _UNCHECKED_HASH + source_hash(path.read_bytes())
+    try:
+        with open(cache_from_source(str(path)), "rb") as compiled:
+            return compiled.read(len(head)) == head
+    except OSError:
+        return False
 
 
 def _version_of(python: str) -> tuple[int, int]:

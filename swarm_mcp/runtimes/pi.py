@@ -10,11 +10,14 @@ from urllib.parse import urlsplit
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import Finding, Runtime, object_in
+from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.steps import Steps
 
 PACKAGE = "swarm-mcp"  # the name in our package.json
 FOLDER = "integrations/pi"
+MEND = "swarm-mcp install --client pi"
 
 
 class Pi(Runtime):
@@ -32,44 +35,42 @@ class Pi(Runtime):
             tree["pi"][kind] = [f"./{os.path.normpath(os.path.join(FOLDER, path))}" for path in paths]
         files["package.json"] = (json.dumps(tree, indent=2) + "\n").encode()
 
-    def install(self, marketplace: Path) -> list[str]:
-        done = []
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
         for source, root in self._ours():
             if root != marketplace.resolve():
-                done.append(self._remove(source, root))
+                self._remove(source, root, steps)
         if not self._ours():
-            self._call("install", str(marketplace))
-            done.append(f"installed the package in {marketplace}")
-        if not self._ours():
+            with steps.step(f"installing the package in {marketplace}", f"installed the package in {marketplace}"):
+                self._call("install", str(marketplace))
+        ours = self._ours()
+        if not ours:
             raise ClientFailed("pi does not list the package after installing it")
-        return done
+        return self.installed_at(ours[0][1])
 
-    def uninstall(self) -> list[str]:
-        return [self._remove(source, root) for source, root in self._ours()]
+    def uninstall(self, steps: Steps) -> None:
+        for source, root in self._ours():
+            self._remove(source, root, steps)
 
     def traces(self) -> bool:
         return bool(self._ours())
 
-    def findings(self, marketplace: Path) -> list[Finding]:
-        mend = "swarm-mcp install --client pi"
+    def look(self, marketplace: Path, steps: Steps) -> Look:
         ours = self._ours()
         if not ours:
-            return [Finding("pi package", "warn", "not installed", mend)]
+            return Look([Finding("pi package", "warn", "not installed", MEND)], None)
         source, root = ours[0]
+        return Look([self._finding(source, root)], self.installed_at(root))
+
+    def _finding(self, source: str, root: Path) -> Finding:
         off = self._switched_off(source)
         if off:
-            return [Finding("pi package", "fail", f"installed, but {off}", "pi config, or edit its settings.json")]
+            return Finding("pi package", "fail", f"installed, but {off}", "pi config, or edit its settings.json")
         if not (root / FOLDER / "index.ts").is_file():
-            return [Finding("pi package", "fail", f"{root} has no {FOLDER}/index.ts", mend)]
+            return Finding("pi package", "fail", f"{root} has no {FOLDER}/index.ts", MEND)
         version = read_record(root).get("version") or object_in(root / "package.json").get("version")
         if version != __version__:
-            text = f"version {version} at {root}; this swarm-mcp is {__version__}"
-            return [Finding("pi package", "warn", text, mend)]
-        return [Finding("pi package", "ok", f"version {version}, at {root}")]
-
-    def plugin_root(self) -> Path | None:
-        ours = self._ours()
-        return ours[0][1] if ours else None
+            return Finding("pi package", "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
+        return Finding("pi package", "ok", f"version {version}, at {root}")
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -79,11 +80,11 @@ class Pi(Runtime):
 
     # ---------------------------------------------------------------- innards
 
-    def _remove(self, source: str, root: Path) -> str:
+    def _remove(self, source: str, root: Path, steps: Steps) -> None:
         # A path counts from pi's folder in its settings, from here on its command line.
         here = source.startswith("git:") or "://" in source
-        self._call("remove", source if here else str(self._folder_of(source) or root))
-        return f"removed the package from {source}"
+        with steps.step(f"removing the package from {source}", f"removed the package from {source}"):
+            self._call("remove", source if here else str(self._folder_of(source) or root))
 
     def _packages(self) -> list:
         listed = object_in(home() / "settings.json").get("packages")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage, verb
-from swarm_mcp.cli.output import say, say_text, show
+from swarm_mcp.cli.client_work import loaded_before_threads
+from swarm_mcp.cli.output import say, say_step, say_text, show
 from swarm_mcp.demo import play
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import chosen
-from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.runtimes.side_by_side import SideBySide
+from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.store import Store
 
 
@@ -30,11 +35,29 @@ def doctor(args: Arguments) -> int:
 
     example: swarm-mcp doctor
     """
-    found = own_checks.findings(args.value("--scope"))
-    if not args.given("--no-clients"):
-        found += _clients()
-    failed = [finding for finding in found if finding.status == "fail"]
     scope = current_scope(args.value("--scope"))
+    clients = [] if args.given("--no-clients") else chosen("all")
+    if not args.json:
+        say(f"swarm-mcp doctor, scope {scope}")
+        say()
+    loaded_before_threads(clients)
+    found: list[Finding] = []
+    of_clients: dict[str, list[Finding]] = {client.name: [] for client in clients}
+    with SideBySide(clients, partial(_look_at, folder=marketplace_folder())) as looking:
+        for finding in own_checks.findings(args.value("--scope")):
+            found.append(finding)
+            _say_finding(args, finding)
+        for client, told in looking.told():
+            if isinstance(told, Finding):
+                of_clients[client.name].append(told)
+                _say_finding(args, told)
+            elif not args.json:
+                say_step(told, f"  [ .. ] {client.name}")
+    found += [finding for findings in of_clients.values() for finding in findings]
+    if not clients and not args.given("--no-clients"):
+        found.append(Finding("clients", "info", "no agent client was found on PATH"))
+        _say_finding(args, found[-1])
+    failed = [finding for finding in found if finding.status == "fail"]
     if args.json:
         checks = [
             {"name": f.name, "status": f.status, "message": f.message, "mend": f.mend or None, "details": f.details}
@@ -42,29 +65,35 @@ def doctor(args: Arguments) -> int:
         ]
         show({"ok": not failed, "failed": len(failed), "scope": scope, "checks": checks})
         return 1 if failed else 0
-    say(f"swarm-mcp doctor, scope {scope}")
-    say()
-    for finding in found:
-        say(f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}")
-        if finding.mend and finding.status != "ok":
-            say(f"         mend: {finding.mend}")
     say()
     say(f"{len(failed)} of {len(found)} checks failed." if failed else "Nothing failed.")
     return 1 if failed else 0
 
 
-def _clients() -> list[Finding]:
-    found: list[Finding] = []
-    for client in chosen("all"):
-        try:
-            looked = client.findings(marketplace_folder())
-            found += looked
-            if not any(finding.message == "not installed" for finding in looked):
-                found.append(enforcement.transport(client))
-                found += own_checks.looked(f"{client.name} enforcement", partial(enforcement.prove, client))
-        except ClientFailed as error:
-            found.append(Finding(f"{client.name} plugin", "fail", str(error)))
-    return found or [Finding("clients", "info", "no agent client was found on PATH")]
+def _say_finding(args: Arguments, finding: Finding) -> None:
+    """Print a finding as soon as it is there; as JSON all of them come in the end."""
+    if args.json:
+        return
+    say_step(f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}")
+    if finding.mend and finding.status != "ok":
+        say_step(f"         mend: {finding.mend}")
+
+
+def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Path) -> None:
+    steps = Steps(tell)
+    try:
+        look = client.look(folder, steps)
+        for finding in look.findings:
+            tell(finding)
+        if look.installed is None:
+            return
+        tell(enforcement.transport(client, look.installed))
+        steps.begin("writing to a locked file, which its hooks must deny")
+        prove = partial(enforcement.prove, client, look.installed)
+        for finding in own_checks.looked(f"{client.name} enforcement", prove):
+            tell(finding)
+    except ClientFailed as error:
+        tell(Finding(f"{client.name} plugin", "fail", str(error)))
 
 
 @verb(

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
-from swarm_hook_core.faults import describe
 from swarm_hook_core.settings import config_path
 from swarm_hook_core.state import store_path
 from swarm_mcp import state_folder
 from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.cli.client_work import for_each
+from swarm_mcp.cli.output import complain, say, say_step, show
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import clean
 from swarm_mcp.installation import marketplace_folder, plugin_source
 from swarm_mcp.runtimes import NAMES, chosen, runtime
+from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.bundle import transports_of
 from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.mcp_file import add_server, write_whole
 from swarm_mcp.runtimes.owned_folder import read_record, remove
+from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.server.priming import prime
@@ -71,35 +74,44 @@ def install(args: Arguments) -> int:
     transports = _transports(args, clients, folder)
     if args.given("--dry-run"):
         return _dry_run(args, clients, folder, transports)
+    try:
+        return _install(args, clients, folder, transports)
+    except KeyboardInterrupt:
+        complain("swarm-mcp install: interrupted; run it again to finish")
+        return 130
+
+
+def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
+    if not args.json:
+        say_step(f"marketplace folder {folder}: writing ...")
     changed = write_bundle(folder, local=True, transports=transports)
-    results = []
-    for client in clients:
-        result: dict = {"client": client.name, "ok": True, "steps": [], "error": None}
-        result["transport"] = transports.get(client.name, COMMAND)
-        try:
-            result["steps"] = client.install(folder)
-            proof = enforcement.prove(client)
-            result.update(ok=proof.status == "ok", error=None if proof.status == "ok" else proof.message)
-            result["steps"] += [proof.message] if result["ok"] else []
-            result["steps"] += prime(client, folder, tell_failure=args.json)
-        except ClientFailed as error:
-            result.update(ok=False, error=str(error))
-        except Exception as error:
-            result.update(ok=False, error=describe(error))
-        results.append(result)
+    if not args.json:
+        say_step(f"marketplace folder {folder}: {'written' if changed else 'already current'}")
+    results = for_each(clients, partial(_install_into, folder=folder, in_json=args.json), _ending, quiet=args.json)
+    for result in results:
+        result["transport"] = transports.get(result["client"], COMMAND)
     if args.json:
         show({"dry_run": False, "marketplace": str(folder), "changed": changed, "results": results})
     else:
-        say(f"marketplace folder {folder}: {'written' if changed else 'already current'}")
-        for client, result in zip(clients, results):
-            for step in result["steps"]:
-                say(f"{client.title}: {step}")
-            if result["ok"]:
-                say(f"{client.title}: done; sessions started from now on take part")
-            else:
-                say(f"{client.title}: FAILED: {result['error']}")
         say("Check with: swarm-mcp doctor")
     return 0 if all(result["ok"] for result in results) else 1
+
+
+def _install_into(client: Runtime, steps: Steps, folder: Path, in_json: bool) -> None:
+    installed = client.install(folder, steps)
+    steps.begin("writing to a locked file, which its hooks must deny")
+    proof = enforcement.prove(client, installed)
+    if proof.status != "ok":
+        raise ClientFailed(proof.message)
+    steps.add(proof.message)
+    if client.first_questions:
+        steps.begin("preparing its server's first answers")
+        for failure in prime(client, folder, tell_failure=in_json):
+            steps.add(failure)
+
+
+def _ending(result: dict) -> str:
+    return "done; sessions started from now on take part" if result["ok"] else f"FAILED: {result['error']}"
 
 
 def _transports(args, clients, folder) -> dict[str, str]:
@@ -163,15 +175,21 @@ def uninstall(args: Arguments) -> int:
         if everything:
             say(f"would remove {folder}")
         return 0
-    results: list[dict] = []
-    for found in clients:
-        try:
-            results.append({"client": found.name, "ok": True, "steps": found.uninstall(), "error": None})
-        except ClientFailed as error:
-            results.append({"client": found.name, "ok": False, "steps": [], "error": str(error)})
+    try:
+        return _uninstall(args, clients, unreachable, everything)
+    except KeyboardInterrupt:
+        complain("swarm-mcp uninstall: interrupted; run it again to finish")
+        return 130
+
+
+def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtime], everything: bool) -> int:
+    folder = marketplace_folder()
+    results = for_each(clients, lambda client, steps: client.uninstall(steps), _farewell, quiet=args.json)
     for found in unreachable:
         why = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
         results.append({"client": found.name, "ok": False, "steps": [], "error": why})
+        if not args.json:
+            say_step(why, found.title)
     fine = all(result["ok"] for result in results)
     removed = everything and fine and remove(folder)
     working = everything and fine and _workers_run()
@@ -184,9 +202,6 @@ def uninstall(args: Arguments) -> int:
     if args.json:
         show({"results": results, "marketplace_removed": removed, "left": list(left)})
         return 0 if fine else 1
-    for result in results:
-        for step in result["steps"] or ([result["error"]] if result["error"] else ["nothing was installed"]):
-            say(f"{result['client']}: {step}")
     if removed:
         say(f"removed {folder}")
     elif not results:
@@ -196,6 +211,12 @@ def uninstall(args: Arguments) -> int:
     for path, what in left.items():
         say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
     return 0 if fine else 1
+
+
+def _farewell(result: dict) -> str:
+    if not result["ok"]:
+        return f"FAILED: {result['error']}"
+    return "done" if result["steps"] else "nothing was installed"
 
 
 def _workers_run() -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.client_steps import done
 from support.replay import Replayed, replay
 from support.sessions import ROOT
 
@@ -22,6 +23,7 @@ from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, owned_folder, runtime
+from swarm_mcp.runtimes.steps import Steps
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness"
 SESSION = "20261121-233628-23380"
@@ -301,29 +303,33 @@ def marketplace(tmp_path: Path) -> Path:
 
 def test_install_doctor_and_uninstall(marketplace: Path, own: Path) -> None:
     found = runtime("hs")
-    assert found.program() and not found.traces() and found.uninstall() == []
-    assert [finding.message for finding in found.findings(marketplace)] == ["not installed"]
-    assert found.install(marketplace) == [f"put the plugin into {own / 'plugins' / 'swarm'}"]
-    assert found.install(marketplace) == [] and found.traces()
-    assert [finding.status for finding in found.findings(marketplace)] == ["ok", "ok"]
-    proof = enforcement.prove(found)
-    assert proof.status == "ok" and enforcement.transport(found).status == "info", proof
+    assert found.program() and not found.traces() and done(found.uninstall) == []
+    assert [finding.message for finding in found.look(marketplace, Steps()).findings] == ["not installed"]
+    assert done(found.install, marketplace) == [f"put the plugin into {own / 'plugins' / 'swarm'}"]
+    assert done(found.install, marketplace) == [] and found.traces()
+    assert [finding.status for finding in found.look(marketplace, Steps()).findings] == ["ok", "ok"]
+    installed = found.install(marketplace, Steps())
+    proof = enforcement.prove(found, installed)
+    assert proof.status == "ok" and enforcement.transport(found, installed).status == "info", proof
     guard = own / "plugins" / "swarm" / "tools" / "write_file"
     guard.chmod(0o644)
-    assert [finding.status for finding in found.findings(marketplace)][0] == "fail"
-    assert enforcement.prove(found).status == "fail"
+    assert [finding.status for finding in found.look(marketplace, Steps()).findings][0] == "fail"
+    assert enforcement.prove(found, installed).status == "fail"
     guard.unlink()
-    assert "differ" in found.findings(marketplace)[0].message or found.findings(marketplace)[0].status == "fail"
-    found.install(marketplace)
+    assert (
+        "differ" in found.look(marketplace, Steps()).findings[0].message
+        or found.look(marketplace, Steps()).findings[0].status == "fail"
+    )
+    installed = found.install(marketplace, Steps())
     (own / "tools").mkdir()
-    assert found.uninstall() and sorted(path.name for path in own.iterdir()) == ["tools"], "the user's own stays"
+    assert done(found.uninstall) and sorted(path.name for path in own.iterdir()) == ["tools"], "the user's own stays"
 
 
 def test_a_tool_before_the_guard_is_a_warning(
     marketplace: Path, tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = runtime("hs")
-    found.install(marketplace)
+    found.install(marketplace, Steps())
     project = tmp_path / "project"
     local = project / ".harness" / "tools" / "write_file"
     local.parent.mkdir(parents=True)
@@ -331,12 +337,12 @@ def test_a_tool_before_the_guard_is_a_warning(
     monkeypatch.chdir(project / "sub")
     monkeypatch.setenv("PWD", str(project / "sub"))
     local.write_text("#!/bin/sh\n")
-    assert found.findings(marketplace)[-1].status == "ok", "it cannot be executed"
+    assert found.look(marketplace, Steps()).findings[-1].status == "ok", "it cannot be executed"
     local.chmod(0o755)
-    shadow = found.findings(marketplace)[-1]
+    shadow = found.look(marketplace, Steps()).findings[-1]
     assert shadow.status == "warn" and shadow.details == {"shadowed_by": [str(local)]} and str(local) in shadow.mend
     shutil.copy(ROOT / "integrations" / "hs" / "tools" / "write_file", local)
-    assert found.findings(marketplace)[-1].status == "ok", "a copy of the guard is one"
+    assert found.look(marketplace, Steps()).findings[-1].status == "ok", "a copy of the guard is one"
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     local.write_text("#!/bin/sh\n")
     assert {check.code for check in hs.checks({"cwd": str(project / "sub")})} >= {"guard_shadowed"}
@@ -347,8 +353,8 @@ def test_a_folder_of_somebody_else_is_left_alone(marketplace: Path, own: Path) -
     theirs.parent.mkdir(parents=True)
     theirs.write_text("#!/bin/sh\n# mine\n")
     with pytest.raises(ClientFailed, match="not ours"):
-        runtime("hs").install(marketplace)
-    assert runtime("hs").uninstall() == [] and theirs.read_text().endswith("# mine\n")
+        runtime("hs").install(marketplace, Steps())
+    assert done(runtime("hs").uninstall) == [] and theirs.read_text().endswith("# mine\n")
 
 
 def test_other_programs_called_hs_are_not_it(tmp_path: Path, own: Path) -> None:

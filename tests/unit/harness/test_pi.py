@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from support.client_steps import done
 from support.recordings import Recordings, named
 from support.replay import replay
 from support.sessions import ROOT, new_session, peer_locks, ready_store
@@ -23,6 +24,8 @@ from swarm_mcp.harness.pi.adapter import SWARM_TOOLS
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, runtime
+from swarm_mcp.runtimes.base import Runtime
+from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.server.tools import all_tools
 
 RECORDED = Recordings("pi")
@@ -280,6 +283,11 @@ json.dump(settings, open(path, "w"))
 """
 
 
+def root_of(found: Runtime) -> Path | None:
+    installed = found.look(Path("/nowhere"), Steps()).installed
+    return installed.root if installed else None
+
+
 def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: Path, monkeypatch) -> None:
     program = tmp_path / "bin" / "pi"
     program.write_text(f"#!{sys.executable} -IS\n{FAKE_PI}")
@@ -289,22 +297,22 @@ def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: 
         bundle.write(folder, local=True)
     (agent / "settings.json").write_text(json.dumps({"theme": "dark", "packages": ["npm:other", "../older"]}))
     found = runtime("pi")
-    assert found.program() == str(program) and found.traces() and found.plugin_root() == older
-    assert len(found.install(place)) == 2 and found.install(place) == []
+    assert found.program() == str(program) and found.traces() and root_of(found) == older
+    assert len(done(found.install, place)) == 2 and done(found.install, place) == []
     settings = json.loads((agent / "settings.json").read_text())
     assert settings == {"theme": "dark", "packages": ["npm:other", "../a place"]}
-    (finding,) = found.findings(place)
+    (finding,), installed = found.look(place, Steps())
     assert (finding.status, finding.message) == ("ok", f"version {__version__}, at {place}")
-    assert enforcement.prove(found).status == "ok"
-    assert {hook.event for hook in found.hook_commands()} >= {"PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"}
+    assert installed and enforcement.prove(found, installed).status == "ok"
+    assert {hook.event for hook in installed.commands()} >= {"PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"}
     off = {"source": "../a place", "extensions": ["-integrations/pi/index.ts"]}
     (agent / "settings.json").write_text(json.dumps({"packages": [off]}))
-    assert found.findings(place)[0].status == "fail"
+    assert found.look(place, Steps()).findings[0].status == "fail"
     (agent / "settings.json").write_text(json.dumps({"packages": ["../a place"]}))
     (place / "integrations/pi/index.ts").unlink()
-    assert found.findings(place)[0].status == "fail"
-    assert len(found.uninstall()) == 1 and found.uninstall() == [] and not found.traces()
-    assert found.findings(place)[0].message == "not installed" and found.plugin_root() is None
+    assert found.look(place, Steps()).findings[0].status == "fail"
+    assert len(done(found.uninstall)) == 1 and done(found.uninstall) == [] and not found.traces()
+    assert found.look(place, Steps()).findings[0].message == "not installed" and root_of(found) is None
 
 
 @pytest.mark.parametrize(
@@ -319,7 +327,7 @@ def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: 
 )
 def test_a_package_from_git_is_found_where_pi_keeps_it(agent: Path, source: str, folder: str) -> None:
     (agent / "settings.json").write_text(json.dumps({"packages": [{"source": source}]}))
-    assert runtime("pi").plugin_root() is None
+    assert root_of(runtime("pi")) is None
     (agent / folder).mkdir(parents=True)
     (agent / folder / "package.json").write_text(json.dumps({"name": "swarm-mcp", "version": "0"}))
-    assert runtime("pi").plugin_root() == agent / folder
+    assert root_of(runtime("pi")) == agent / folder

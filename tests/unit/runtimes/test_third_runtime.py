@@ -50,7 +50,7 @@ MODULE = '''\
 
 from pathlib import Path
 
-from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.runtimes.base import Finding, Look, Runtime
 
 LIST = Path.home() / "plugins.txt"
 
@@ -58,23 +58,21 @@ LIST = Path.home() / "plugins.txt"
 class Editor(Runtime):
     name = title = executable = harness = "editor"
 
-    def install(self, marketplace):
-        LIST.write_text(str(marketplace))
-        return ["wrote its list"]
+    def install(self, marketplace, steps):
+        with steps.step("writing its list", "wrote its list"):
+            LIST.write_text(str(marketplace))
+        return self.installed_at(marketplace)
 
-    def uninstall(self):
+    def uninstall(self, steps):
         LIST.unlink(missing_ok=True)
-        return []
 
     def traces(self):
         return LIST.exists()
 
-    def findings(self, marketplace):
-        status, text = ("ok", "listed") if self.traces() else ("warn", "not installed")
-        return [Finding("editor plugin", status, text)]
-
-    def plugin_root(self):
-        return Path(LIST.read_text()) if self.traces() else None
+    def look(self, marketplace, steps):
+        if not self.traces():
+            return Look([Finding("editor plugin", "warn", "not installed")], None)
+        return Look([Finding("editor plugin", "ok", "listed")], self.installed_at(Path(LIST.read_text())))
 
     def write_payload(self, session_id, cwd, file):
         return self._call_of("save_buffer", session_id, cwd, '{"buffer": "%s"}' % file)

@@ -1,0 +1,56 @@
+"""What a command does for several agent clients: side by side, every step said as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from swarm_hook_core.faults import describe
+from swarm_mcp.cli.output import say_step
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes import hook_config
+from swarm_mcp.runtimes.base import Runtime
+from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
+from swarm_mcp.runtimes.steps import Steps
+
+
+def for_each(
+    clients: list[Runtime],
+    work: Callable[[Runtime, Steps], None],
+    ending: Callable[[dict], str],
+    quiet: bool = False,
+) -> list[dict]:
+    """Do `work` for all of `clients`; return how it went, ``{"client", "ok", "steps", "error"}`` for each.
+
+    What fails for one keeps no other from going on. `ending` is the last line that is said of a client, given how it
+    went. `quiet`: nothing is said.
+    """
+    results: dict[str, dict] = {
+        client.name: {"client": client.name, "ok": True, "steps": [], "error": None} for client in clients
+    }
+
+    def work_for(client: Runtime, tell: Callable[[str], None]) -> None:
+        result, steps = results[client.name], Steps(tell)
+        try:
+            work(client, steps)
+        except Interrupted:
+            raise
+        except Exception as error:
+            why = str(error) if isinstance(error, ClientFailed) else describe(error)
+            result.update(ok=False, error=why)
+        result["steps"] = steps.done
+        tell(ending(result))
+
+    loaded_before_threads(clients)
+    with SideBySide(clients, work_for) as working:
+        for client, words in working.told():
+            if not quiet:
+                say_step(words, client.title)
+    return list(results.values())
+
+
+def loaded_before_threads(clients: list[Runtime]) -> None:
+    """Load what several threads cannot load at once; who needs it is told then why it cannot be had."""
+    for client in clients:
+        with suppress(Exception):
+            hook_config(client.name)

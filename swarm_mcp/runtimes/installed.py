@@ -1,0 +1,93 @@
+"""The plugin as a client has it installed: the folder that sessions run it from, and the hooks that they would run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm_hook_core.faults import describe
+from swarm_mcp.errors import ClientFailed
+
+# What reading a JSON file of another shape than was written raises.
+_NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # by which commands find the plugin
+
+
+@dataclass(frozen=True)
+class HookCommand:
+    """A hook as the client would run it: a shell command line, and what the client adds to the environment."""
+
+    event: str
+    command: str
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class HookTool:
+    """A hook that is a tool of the plugin's own MCP server.
+
+    How the client starts that server, which tool it calls, and the tool's input with ``${field}`` of the
+    payload in it.
+    """
+
+    event: str
+    server: list[str]
+    tool: str
+    input: dict
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One client's installed plugin.
+
+    `root`: the folder that its sessions run it from; `folder`: the client's own files in there. `told`: the hooks that
+    are commands, where it is known which the client would run; else they are read from `folder`. `asks_tools`: whether
+    this client can ask a tool of a server in a hook.
+    """
+
+    root: Path
+    folder: str
+    told: list[HookCommand] | None = None
+    asks_tools: bool = False
+
+    def commands(self) -> list[HookCommand]:
+        """Return the hooks that are commands, as the client would run them. Raises ClientFailed."""
+        if self.told is not None:
+            return self.told
+        environment = {variable: str(self.root) for variable in ROOT_VARIABLES}
+        return [HookCommand(event, str(hook.get("command")), environment) for event, hook in self._wired("command")]
+
+    def tools(self) -> list[HookTool]:
+        """Return the hooks that are tools of the plugin's server. Raises ClientFailed."""
+        found = self._wired("mcp_tool") if self.asks_tools else []
+        if not found:
+            return []
+        place = self.root / self.folder
+        try:
+            tree = json.loads((place / "mcp.json").read_text(encoding="utf-8"))
+            (server,) = tree["mcpServers"].values()
+            argv = [server["command"], *(self._in_plugin(word) for word in server["args"])]
+            return [HookTool(event, argv, hook["tool"], dict(hook["input"])) for event, hook in found]
+        except _NOT_AS_WRITTEN as error:
+            raise ClientFailed(f"{place} cannot be understood ({describe(error)})") from error
+
+    def _wired(self, kind: str) -> list[tuple[str, dict]]:
+        """``(event, hook)`` of each hook of this kind that the plugin wires. Raises ClientFailed."""
+        path = self.root / self.folder / "hooks.json"
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            hooks = [
+                (event, dict(hook))
+                for event, groups in tree["hooks"].items()
+                for group in groups
+                for hook in group["hooks"]
+            ]
+            return [(event, hook) for event, hook in hooks if hook["type"] == kind]
+        except _NOT_AS_WRITTEN as error:
+            raise ClientFailed(f"{path} cannot be understood ({describe(error)})") from error
+
+    def _in_plugin(self, word: str) -> str:
+        """An argument of the plugin's server, as the client makes it out."""
+        word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(self.root))
+        return str(self.root / word) if word.startswith("./") else word

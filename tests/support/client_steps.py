@@ -1,0 +1,15 @@
+"""What work on an agent client says that it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from swarm_mcp.runtimes.steps import Steps
+
+
+def done(work: Callable[..., object], *about: Path) -> list[str]:
+    """The steps that a runtime's `install` or `uninstall` has done."""
+    steps = Steps()
+    work(*about, steps)
+    return steps.done
