@@ -4,6 +4,10 @@
 Rows are the records of ``swarm_mcp.domain``; times are Unix seconds, where nothing else is said. Methods raise
 ``SwarmError``s, in particular ``StoreUnavailable``. Nothing here imports at run time: this module is for type checkers
 and readers.
+
+What may grow without bound is listed by a ``walk``: its rows one after the other, each with its cursor, behind the row
+with the cursor `after` (empty: from the beginning); ``paging.page`` takes of it what an answer has room for. A `count`
+beside it takes the same filters and says how many there are in all.
 """
 
 from __future__ import annotations
@@ -63,6 +67,15 @@ class Sessions(Protocol):
 
     def in_scope(self, scope: str) -> list[Session]:
         """Return live rows of a scope, in order of registration."""
+
+    def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
+        """Yield the rows of `in_scope`, as pages of a listing take them."""
+
+    def count(self, scope: str, words: str = "", viewer: str = "") -> int:
+        """Return how many sessions are on record in a scope: with `words` in their label, of no other identity.
+
+        Those that have gone are among them until somebody notices.
+        """
 
     def of_session(self, runtime: str, session_id: str) -> Session | None:
         """Return the row of a runtime's session, looked up by the whole id."""
@@ -396,12 +409,29 @@ class Messages(Protocol):
     def peek(self, instance: Session, limit: int = 50) -> list[Message]:
         """Return what `take` would give, left where it is."""
 
+    def walk_unread(self, instance: Session, after: str = "") -> Iterator[tuple[str, Message]]:
+        """Yield what `peek` would give, as pages of a listing take it."""
+
+    def unread_count(self, instance: Session) -> int:
+        """Return how many messages wait for this session, without those just being handed to it."""
+
+    def get(self, instance: Session, message_id: int) -> Message | None:
+        """Return one message to this session, read or not, left as it is; None where there is none."""
+
     def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
         """Return the newest `limit` messages of a scope, oldest first, with all columns but the scope.
 
         A negative `limit` means all. `to` and `sender` are instance ids. `viewer` is the identity that
         looks on: mail of sessions that have another one is left out. Marks nothing.
         """
+
+    def walk(
+        self, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = ""
+    ) -> Iterator[tuple[str, Message]]:
+        """Yield the messages of `recent`, all of them and the newest first, as pages of a listing take them."""
+
+    def count(self, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:
+        """Return how many messages `walk` has."""
 
     def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
         """Return how many messages of a scope are unread, and how many were sent at `since` (seconds) or later.
@@ -436,6 +466,20 @@ class Tasks(Protocol):
 
     def in_order(self, viewer: Session, status: str = "") -> list[Task]:
         """Return the same tasks as `listed`, in order of creation."""
+
+    def walk(
+        self,
+        viewer: Session,
+        status: str = "",
+        assignee: str = "",
+        requester: str = "",
+        after: str = "",
+        by_age: bool = False,
+    ) -> Iterator[tuple[str, Task]]:
+        """Yield the tasks of `listed` (`by_age`: of `in_order`), as pages of a listing take them."""
+
+    def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
+        """Return how many tasks `walk` has."""
 
     def counts(self, viewer: Session) -> dict[str, int]:
         """Return how many tasks of its scope the viewer may see, by status; every status is there."""
@@ -537,6 +581,12 @@ class Runs(Protocol):
     def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
         """Return the newest runs, of one scope or of all, newest first."""
 
+    def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
+        """Yield the runs of a scope, in that state where one is given, newest first, as pages of a listing take them."""
+
+    def count(self, scope: str, state: str = "") -> int:
+        """Return how many runs `walk` has."""
+
     def live(self, scope: str = "") -> list[Run]:
         """Return runs that have not ended, newest first."""
 
@@ -586,8 +636,13 @@ class KeyValues(Protocol):
     def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
         """Return ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
 
-    def count(self, scope: str, viewer: str | None = None) -> int:
-        """Return how many keys of a scope `viewer` may read."""
+    def walk(
+        self, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
+    ) -> Iterator[tuple[str, KeyValue]]:
+        """Yield what `items` has, as pages of a listing take it."""
+
+    def count(self, scope: str, viewer: str | None = None, prefix: str = "") -> int:
+        """Return how many keys of a scope, with this exact prefix, `viewer` may read."""
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
         """Return ``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
@@ -733,6 +788,12 @@ class UiCommands(Protocol):
 
         Raises SwarmError where `status` is none of ``UI_STATES``.
         """
+
+    def walk(self, scope: str, status: str = "", after: str = "") -> Iterator[tuple[str, UiCommand]]:
+        """Yield the commands of `recent`, all of them, as pages of a listing take them."""
+
+    def count(self, scope: str, status: str = "") -> int:
+        """Return how many commands `walk` has."""
 
     def outcome(self, command_id: int, seconds: float) -> UiCommand:
         """Return the command once it is done or has failed, or as it is after `seconds`.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.untrusted_text import label
@@ -21,6 +22,8 @@ from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
@@ -32,6 +35,7 @@ LONGEST = 65536  # bytes of a message
 NOTICES_AT_ONCE = 10  # in one hook's words
 
 _COLUMNS = "id, sender, content, created_at"
+_ALL_COLUMNS = "id, sender, recipient, content, created_at, read"
 _own: tuple[int, str] = (0, "")
 
 
@@ -159,6 +163,18 @@ class Messages:
     def peek(self, instance: Session, limit: int = 50) -> list[Message]:
         return self._unread(instance, limit)
 
+    def walk_unread(self, instance: Session, after: str = "") -> Iterator[tuple[str, Message]]:
+        from swarm_mcp.paging import walk
+
+        condition, values = self._waiting(instance)
+
+        def read(place: list | None, number: int) -> list[Message]:
+            behind = "AND id > ?" if place else ""
+            sql = f"SELECT {_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id LIMIT {number}"
+            return self._db.rows(sql, (*values, *(place or ())), Message)
+
+        yield from walk(after, (int,), read, lambda row: [row.id])
+
     def unread_count(self, instance: Session) -> int:
         """Return how many messages wait for this session, without those just being handed to it."""
         condition, values = self._waiting(instance)
@@ -168,18 +184,32 @@ class Messages:
     # --------------------------------------------------------------- look on
 
     def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
-        condition, values = self._seen_in(scope, viewer)
-        for column, wanted in (("recipient", to), ("sender", sender)):
-            if wanted:
-                condition += f" AND {column} = ?"
-                values.append(wanted)
-        rows = self._db.rows(
-            f"SELECT id, sender, recipient, content, created_at, read FROM messages WHERE {condition}"
-            " ORDER BY id DESC LIMIT ?",
-            (*values, limit),
-            Message,
-        )
-        return rows[::-1]
+        condition, values = self._seen_in(scope, viewer, to, sender)
+        sql = f"SELECT {_ALL_COLUMNS} FROM messages WHERE {condition} ORDER BY id DESC LIMIT ?"
+        return self._db.rows(sql, (*values, limit), Message)[::-1]
+
+    def walk(
+        self, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = ""
+    ) -> Iterator[tuple[str, Message]]:
+        from swarm_mcp.paging import walk
+
+        condition, values = self._seen_in(scope, viewer, to, sender)
+
+        def read(place: list | None, number: int) -> list[Message]:
+            behind = "AND id < ?" if place else ""
+            sql = f"SELECT {_ALL_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
+            return self._db.rows(sql, (*values, *(place or ())), Message)
+
+        yield from walk(after, (int,), read, lambda row: [row.id])
+
+    def count(self, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:
+        condition, values = self._seen_in(scope, viewer, to, sender)
+        row = self._db.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
+        return row.n if row else 0
+
+    def get(self, instance: Session, message_id: int) -> Message | None:
+        sql = f"SELECT {_COLUMNS} FROM messages WHERE id = ? AND scope = ? AND recipient = ?"
+        return self._db.row(sql, (message_id, instance.scope, instance.id), Message)
 
     def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
         condition, values = self._seen_in(scope, viewer)
@@ -192,14 +222,23 @@ class Messages:
 
     # --------------------------------------------------------------- innards
 
-    def _seen_in(self, scope: str, viewer: str) -> tuple[str, list]:
-        """Return the condition, and its values, that picks a scope's messages that identity `viewer` may see."""
+    def _seen_in(self, scope: str, viewer: str, to: str = "", sender: str = "") -> tuple[str, list]:
+        """Return the condition, and its values, that picks a scope's messages that identity `viewer` may see.
+
+        `to` and `sender` pick those of one recipient and one sender, where they are given.
+        """
+        condition, values = "scope = ?", [scope]
+        for column, wanted in (("recipient", to), ("sender", sender)):
+            if wanted:
+                condition += f" AND {column} = ?"
+                values.append(wanted)
         strangers = self._strangers(scope, viewer) if viewer else []
-        if not strangers:
-            return "scope = ?", [scope]
-        marks = ", ".join("?" * len(strangers))
-        condition = f"scope = ? AND sender NOT IN ({marks}) AND coalesce(recipient, '') NOT IN ({marks})"
-        return condition, [scope, *strangers, *strangers]
+        if strangers:
+            # As one value: there may be more of them than SQLite takes values.
+            among = "(SELECT value FROM json_each(?))"
+            condition += f" AND sender NOT IN {among} AND coalesce(recipient, '') NOT IN {among}"
+            values += [dumps(strangers)] * 2
+        return condition, values
 
     def _insert(self, scope: str, sender: str, recipient: str, content: str) -> int:
         self._db.change(
@@ -241,8 +280,8 @@ class Messages:
 
     def _strangers(self, scope: str, viewer: str) -> list[str]:
         """Return the ids of the scope's sessions, gone or not, whose mail identity `viewer` may not read."""
-        rows = self._db.rows("SELECT id, label FROM instances WHERE scope = ?", (scope,))
-        return [row.id for row in rows if not may_meet(f"identity:{viewer}", row.label)]
+        sql = "SELECT id, label FROM instances WHERE scope = ? AND instr(label, 'identity:')"
+        return [row.id for row in self._db.rows(sql, (scope,)) if not may_meet(f"identity:{viewer}", row.label)]
 
     def _on_their_way(self, instance: Session) -> list[int]:
         """Return the ids of this session's messages under a claim that stands."""

@@ -17,6 +17,9 @@ from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from swarm_mcp.domain.record import Record
     from swarm_mcp.store.database import Database
 
 KEPT_SECONDS = 30 * 86400  # an ended run and its record
@@ -82,6 +85,35 @@ class Runs:
     def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
         where, values = ("WHERE scope = ?", (scope,)) if scope else ("", ())
         return self._rows(where, values, limit)
+
+    def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
+        from swarm_mcp.paging import walk
+
+        # A run whose supervisor was killed has ended, whatever its row says.
+        stored = state if state != ENDED else ""
+
+        def read(place: list | None, number: int) -> list[Record]:
+            where, values = ("scope = ? AND state = ?", (scope, stored)) if stored else ("scope = ?", (scope,))
+            behind = "AND (started_at, rowid) < (?, ?)" if place else ""
+            sql = (
+                f"SELECT rowid AS row, {', '.join(COLUMNS)} FROM swarm_runs WHERE {where} {behind}"
+                f" ORDER BY started_at DESC, rowid DESC LIMIT {number}"
+            )
+            return self._db.rows(sql, (*values, *(place or ())))
+
+        for place, row in walk(after, (object, int), read, lambda row: [row["started_at"], row["row"]]):
+            run = self._decoded(Run({name: row[name] for name in COLUMNS}))
+            if state in ("", run.state):
+                yield place, run
+
+    def count(self, scope: str, state: str = "") -> int:
+        if not state:
+            row = self._db.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
+            return row.n if row else 0
+        going_on = self.live(scope)
+        if state != ENDED:
+            return sum(run.state == state for run in going_on)
+        return self.count(scope) - len(going_on)
 
     def live(self, scope: str = "") -> list[Run]:
         where, values = (" AND scope = ?", (scope,)) if scope else ("", ())

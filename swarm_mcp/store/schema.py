@@ -10,8 +10,8 @@ from __future__ import annotations
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
-# with several clients. 6: when a waiter last showed life.
-OUR_VERSION = 6
+# with several clients. 6: when a waiter last showed life. 7: listings in pages.
+OUR_VERSION = 7
 
 TABLES = {
     "instances": """
@@ -129,6 +129,12 @@ INDEXES = {
     "swarm_alteration_time_idx": "swarm_alterations(altered_at)",
     "swarm_run_task_idx": "swarm_runs(task_id, started_at) WHERE task_id IS NOT NULL",
     "swarm_run_time_idx": "swarm_runs(started_at)",
+    # Ours: listings in pages, each from a place in its order.
+    "swarm_run_page_idx": "swarm_runs(scope, started_at)",
+    "swarm_instance_page_idx": "instances(scope, registered_at)",
+    "swarm_task_page_idx": "tasks(scope, priority DESC, created_at, id)",
+    "swarm_task_age_idx": "tasks(scope, created_at)",
+    "swarm_kv_owner_idx": "kv(scope, key, owner_identity)",
     "swarm_run_live_idx": "swarm_runs(instance_id) WHERE state <> 'ended'",
     "swarm_run_ended_idx": "swarm_runs(ended_at) WHERE ended_at IS NOT NULL",
     # Ours: locks that may lapse, those that hold in every work tree of a repository.

@@ -12,7 +12,7 @@ from swarm_mcp.store import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.events import Signals
@@ -40,6 +40,31 @@ class SessionTable:
 
     def in_scope(self, scope: str) -> list[Session]:
         return self._live("WHERE i.scope = ?", (scope,))
+
+    def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
+        from swarm_mcp.paging import walk
+
+        def read(place: list | None, number: int) -> list[Session]:
+            # First which rows, from the index alone; what they hold is looked up for those.
+            behind = "AND (registered_at, rowid) > (?, ?)" if place else ""
+            chosen = f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid LIMIT {number}"
+            return self._evidence(f"WHERE i.rowid IN ({chosen})", (scope, *(place or ())), ", i.rowid AS row")
+
+        now, here = self._db.now(), self._db.here
+        for place, row in walk(after, (object, int), read, lambda row: [row["registered_at"], row["row"]]):
+            if not departed(row, now, here):
+                yield place, Session({name: value for name, value in row.items() if name != "row"})
+
+    def count(self, scope: str, words: str = "", viewer: str = "") -> int:
+        condition, values = "scope = ?", [scope]
+        if words:
+            condition, values = f"{condition} AND instr(label, ?)", [*values, words]
+        if viewer:
+            condition += " AND NOT (instr(' ' || coalesce(label, ''), ' identity:')"
+            condition += " AND NOT instr(' ' || label || ' ', ' identity:' || ? || ' '))"
+            values.append(viewer)
+        row = self._db.row(f"SELECT count(*) AS n FROM instances WHERE {condition}", values)
+        return row.n if row else 0
 
     def of_session(self, runtime: str, session_id: str) -> Session | None:
         return self._db.row(
@@ -149,13 +174,16 @@ class SessionTable:
 
     def _with_evidence(self, where: str, values: tuple) -> list[tuple[Session, bool]]:
         now, here = self._db.now(), self._db.here
-        rows = self._db.rows(
-            f"SELECT i.*, {EVIDENCE}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
-            f" {where} ORDER BY i.registered_at, i.rowid",
+        return [(row, departed(row, now, here)) for row in self._evidence(where, values)]
+
+    def _evidence(self, where: str, values: tuple, more: str = "") -> list[Session]:
+        """Return rows, in order of registration, with all that is known of their clients; `more`: another column."""
+        return self._db.rows(
+            f"SELECT i.*, {EVIDENCE}, s.session_id{more} FROM instances i"
+            f" LEFT JOIN swarm_sessions s ON s.instance_id = i.id {where} ORDER BY i.registered_at, i.rowid",
             values,
             Session,
         )
-        return [(row, departed(row, now, here)) for row in rows]
 
 
 def clients_of(session: Record) -> list:

@@ -6,12 +6,16 @@ A scope may hold 100 000 tasks: who wants all of them lists them; `glance` is an
 from __future__ import annotations
 
 from swarm_hook_core.json_text import loads
+from swarm_hook_core.labels import token
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.task import COLUMNS, Task
-from swarm_mcp.visibility import may_meet
+from swarm_mcp.visibility import may_meet, without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from swarm_mcp.domain.record import Record
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database
 
@@ -22,6 +26,7 @@ MANY = 1000  # of one status; fewer are sorted faster than found among the other
 
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
 ORDER = "priority DESC, created_at, id"
+BY_AGE = "created_at, rowid"
 # A list column as a table; what another program left there and is no JSON counts as empty.
 ITEMS = "json_each(CASE WHEN json_valid({0}) THEN {0} ELSE '[]' END)"
 # What can be looked up and changed: another program may have left bytes where a name belongs.
@@ -71,21 +76,53 @@ class Sight:
     """What one session (a row of ``instances``; at least ``id`` and ``label``) may see of tasks.
 
     A task shows the identity of its requester while that is registered, else of its assignee. Where
-    both have gone nobody is left to hide it from anyone.
+    both have gone nobody is left to hide it from anyone. Sessions are looked up as tasks name them: there may
+    be many more of those.
     """
 
     def __init__(self, db: Database, viewer: Session):
-        rows = db.rows("SELECT id, label FROM instances")
-        self._viewer = viewer.id
-        self._registered = {row.id for row in rows}
-        self.strangers = {row.id for row in rows if row.id != viewer.id and not may_meet(viewer.label, row.label)}
+        self._db = db
+        self._viewer = viewer
+        self._identity = "" if without_walls() else token(viewer.label or "", "identity")
+        self._labels: dict[str, tuple] = {}  # of a session, in a tuple: empty where it is not registered
+        self._has_strangers: bool | None = None
+
+    @property
+    def has_strangers(self) -> bool:
+        """Whether there is anybody whose tasks the session may not know of."""
+        if self._has_strangers is None:
+            sql = (
+                "SELECT 1 FROM instances WHERE instr(label, 'identity:')"
+                " AND NOT instr(' ' || label || ' ', ' ' || ? || ' ') LIMIT 1"
+            )
+            mine = f"identity:{self._identity}"
+            self._has_strangers = bool(self._identity) and self._db.row(sql, (mine,)) is not None
+        return self._has_strangers
+
+    @property
+    def strangers(self) -> set[str]:
+        """The ids of all whose tasks the session may not know of."""
+        if not self.has_strangers:
+            return set()
+        rows = self._db.rows("SELECT id, label FROM instances WHERE instr(label, 'identity:')")
+        mine = self._viewer
+        return {row.id for row in rows if row.id != mine.id and not may_meet(mine.label, row.label)}
 
     def sees(self, task: dict) -> bool:
         """Tell whether the session may know of `task`."""
-        if not self.strangers or self._viewer in (task["requester"], task["assignee"]):
+        if not self.has_strangers or self._viewer.id in (task["requester"], task["assignee"]):
             return True
-        owner = task["requester"] if task["requester"] in self._registered else task["assignee"]
-        return owner not in self.strangers
+        label = self._label_of(task["requester"]) or self._label_of(task["assignee"])
+        return not label or may_meet(self._viewer.label, label[0])
+
+    def _label_of(self, instance_id: str | None) -> tuple:
+        """Return a session's label, in a tuple that is empty where that is not registered."""
+        if instance_id is None:
+            return ()
+        if instance_id not in self._labels:
+            rows = self._db.rows("SELECT label FROM instances WHERE id = ?", (instance_id,))
+            self._labels[instance_id] = tuple(row.label for row in rows)
+        return self._labels[instance_id]
 
 
 class TaskReader:
@@ -104,7 +141,41 @@ class TaskReader:
         return self._listed(ORDER, viewer, status, assignee, requester)
 
     def in_order(self, viewer: Session, status: str = "") -> list[Task]:
-        return self._listed("created_at, rowid", viewer, status)
+        return self._listed(BY_AGE, viewer, status)
+
+    def walk(
+        self, viewer: Session, status: str = "", assignee: str = "", requester: str = "",
+        after: str = "", by_age: bool = False,
+    ) -> Iterator[tuple[str, Task]]:  # fmt: skip
+        from swarm_mcp.paging import walk
+
+        condition, values = self._filtered(viewer, status, assignee, requester)
+        sight = Sight(self._db, viewer)
+        if by_age:
+            order, kinds, names = BY_AGE, (object, int), ("created_at", "rowid")
+            behind = "(created_at, rowid) > (?, ?)"
+        else:
+            order, kinds, names = ORDER, (object, object, str), ("priority", "created_at", "id")
+            # The first half is for the index, which knows no mixed order of a row's values.
+            behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text'"
+
+        def read(place: list | None, number: int) -> list[Record]:
+            where = f"{behind} AND {condition}" if place else condition
+            sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
+            return self._db.rows(sql, (*(place or ()), *values))
+
+        for place, row in walk(after, kinds, read, lambda row: [row[name] for name in names]):
+            if row.id is not None and sight.sees(row):
+                yield place, parsed({name: row[name] for name in COLUMNS})
+
+    def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
+        condition, values = self._filtered(viewer, status, assignee, requester)
+        sight = Sight(self._db, viewer)
+        if not sight.has_strangers:
+            row = self._db.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
+            return row.n if row else 0
+        sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
+        return sum(row.n for row in self._db.rows(sql, values) if sight.sees(row))
 
     def counts(self, viewer: Session) -> dict[str, int]:
         return self._counted(viewer, Sight(self._db, viewer))
@@ -161,21 +232,26 @@ class TaskReader:
 
     # -------------------------------------------------------------- innards
 
-    def _listed(
-        self, order: str, viewer: Session, status: str = "", assignee: str = "", requester: str = ""
-    ) -> list[Task]:
+    def _filtered(self, viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list]:
+        """Return the condition, and its values, of the tasks in the viewer's scope; empty filters do not filter."""
         condition, values = "scope = ?", [viewer.scope]
         for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
             if wanted:
                 condition += f" AND {column} = ?"
                 values.append(wanted)
+        return condition, values
+
+    def _listed(
+        self, order: str, viewer: Session, status: str = "", assignee: str = "", requester: str = ""
+    ) -> list[Task]:
+        condition, values = self._filtered(viewer, status, assignee, requester)
         sight = Sight(self._db, viewer)
         return [task for task in find(self._db, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
 
     def _counted(self, viewer: Session, sight: Sight) -> dict[str, int]:
         """Return the number of tasks of each status, those left out that another identity hides."""
-        whose = "requester, assignee" if sight.strangers else "'' AS requester, '' AS assignee"
-        groups = "status, requester, assignee" if sight.strangers else "status"
+        whose = "requester, assignee" if sight.has_strangers else "'' AS requester, '' AS assignee"
+        groups = "status, requester, assignee" if sight.has_strangers else "status"
         groups_of = self._db.rows(
             f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer.scope,)
         )

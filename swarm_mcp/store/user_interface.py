@@ -141,12 +141,28 @@ class UiCommands:
         return _parsed(row) if row else None
 
     def recent(self, scope: str, status: str = "", limit: int = 20) -> list[UiCommand]:
-        if status and status not in UI_STATES:
-            raise SwarmError(f"{status[:40]!r} is not a status of a ui command; choose from {', '.join(UI_STATES)}")
-        condition, values = ("scope = ? AND status = ?", (scope, status)) if status else ("scope = ?", (scope,))
+        condition, values = _in_state(scope, status)
         sql = f"SELECT * FROM ui_commands WHERE {condition} ORDER BY id DESC LIMIT ?"
         rows = self._db.rows(sql, (*values, limit), UiCommand)
         return [_parsed(row) for row in rows]
+
+    def walk(self, scope: str, status: str = "", after: str = "") -> Iterator[tuple[str, UiCommand]]:
+        from swarm_mcp.paging import walk
+
+        condition, values = _in_state(scope, status)
+
+        def read(place: list | None, number: int) -> list[UiCommand]:
+            behind = "AND id < ?" if place else ""
+            sql = f"SELECT * FROM ui_commands WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
+            return self._db.rows(sql, (*values, *(place or ())), UiCommand)
+
+        for place, row in walk(after, (int,), read, lambda row: [row.id]):
+            yield place, _parsed(row)
+
+    def count(self, scope: str, status: str = "") -> int:
+        condition, values = _in_state(scope, status)
+        row = self._db.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
+        return row.n if row else 0
 
     def outcome(self, command_id: int, seconds: float) -> UiCommand:
         from swarm_mcp.store.changes import Changes
@@ -176,6 +192,13 @@ def pane_summary(value: dict) -> dict:
     """Return a published pane as answers show it."""
     shown = {"workspace_backend": value["backend"], "workspace_handle": value["handle"]}
     return {**shown, "handle_kind": value["handle_kind"], "pane_id": value.get("pane_id")}
+
+
+def _in_state(scope: str, status: str) -> tuple[str, tuple]:
+    """Return the condition, and its values, of a scope's orders. Raises SwarmError for no status of one."""
+    if status and status not in UI_STATES:
+        raise SwarmError(f"{status[:40]!r} is not a status of a ui command; choose from {', '.join(UI_STATES)}")
+    return ("scope = ? AND status = ?", (scope, status)) if status else ("scope = ?", (scope,))
 
 
 def _same_server(known: dict, pane: dict[str, str]) -> bool:

@@ -12,10 +12,14 @@ from swarm_mcp.visibility import without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from swarm_mcp.store.database import Database
 
 
 ORPHAN_SECONDS = 3600  # a value outlives its session by that much
+# Keys of a scope with a prefix, as a range of the index: no text of ours has the byte FF.
+_BEGINS = "scope = ? AND key >= ? AND key < ? || CAST(x'ff' AS TEXT)"
 
 
 class NotJson(SwarmError):
@@ -35,19 +39,30 @@ class KeyValues:
 
     def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
         rows = self._db.rows(
-            # A range of the index: no text of ours has the byte FF.
-            "SELECT key, updated_at, owner_identity FROM kv WHERE scope = ? AND key >= ?"
-            " AND key < ? || CAST(x'ff' AS TEXT) ORDER BY key",
+            f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} ORDER BY key",
             (scope, prefix, prefix),
             KeyValue,
         )
         seen = [row for row in rows if _open_to(row, viewer)]
         return [KeyValue(key=row.key, updated_at=row.updated_at) for row in seen]
 
-    def count(self, scope: str, viewer: str | None = None) -> int:
-        rows = self._db.rows(
-            "SELECT owner_identity, count(*) AS n FROM kv WHERE scope = ? GROUP BY owner_identity", (scope,)
-        )
+    def walk(
+        self, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
+    ) -> Iterator[tuple[str, KeyValue]]:
+        from swarm_mcp.paging import walk
+
+        def read(place: list | None, number: int) -> list[KeyValue]:
+            behind, values = ("AND key > ?", (scope, prefix, prefix, *place)) if place else ("", (scope, prefix, prefix))
+            sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
+            return self._db.rows(sql, values, KeyValue)
+
+        for place, row in walk(after, (str,), read, lambda row: [row.key]):
+            if _open_to(row, viewer):
+                yield place, KeyValue(key=row.key, updated_at=row.updated_at)
+
+    def count(self, scope: str, viewer: str | None = None, prefix: str = "") -> int:
+        sql = f"SELECT owner_identity, count(*) AS n FROM kv WHERE {_BEGINS} GROUP BY owner_identity"
+        rows = self._db.rows(sql, (scope, prefix, prefix))
         return sum(row.n for row in rows if _open_to(row, viewer))
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:

@@ -1,0 +1,132 @@
+"""How large an answer may be, and how one that is larger is cut.
+
+An answer that nobody asked to have whole takes at most `ANSWER_BYTES`. Listings end before they get larger
+(``paging``); whatever else comes to more is cut by `fitted`, and says what of it was left out:
+
+    "not_shown": {"peers": 99950}     beside ``peers``: so many more of them there are
+    "cut": {"content": 65536}         beside ``content``: the beginning of a text that has so many characters
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.json_text import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Measure = Callable[[object], int]
+
+ANSWER_BYTES = 100_000
+ROWS_BYTES = 98_000  # of these for the rows of a listing; the rest is for what is said of it
+PARTS = 4  # a row, or text, that is too long for an answer gets this part of one
+LEAST = 40  # bytes; what a text, or a list, is never cut below
+KEY_BYTES = 24  # what a key takes that has next to nothing under it
+
+
+def printed(value: object) -> int:
+    """Return the bytes that a value takes in the JSON that a command prints, as a row of a list."""
+    return len(dumps(value, 2, 1)) + 4
+
+
+def sent(value: object) -> int:
+    """Return the bytes that a value takes in an answer of the server, which has it twice: as content, and as text.
+
+    The text is JSON over several lines, and stands in JSON itself: its quotes, backslashes and ends of lines are
+    escaped once more.
+    """
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    marks = text.count('"') + text.count("\\")
+    return 2 * len(text.encode("utf-8", "surrogatepass")) + marks + _layout(value, 1)
+
+
+def _layout(value: object, depth: int) -> int:
+    """Return the bytes of escaped line ends and blanks that lay a value out at this depth."""
+    if not value or not isinstance(value, (dict, list, tuple)):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    line = 4 + 2 * depth + isinstance(value, dict)
+    return line * len(value) + 2 + 2 * depth + sum(_layout(one, depth + 1) for one in inner)
+
+
+def fitted(value: dict, most: int = ANSWER_BYTES, measure: Measure = sent) -> dict:
+    """Return `value`, cut where it takes more than `most` bytes.
+
+    What is small stays whole; the large lists and texts in it share what is left. Of a list the first rows are kept.
+    """
+    size = measure(value)
+    if size <= most:
+        return value
+    share = float(most)
+    while share > LEAST:
+        cut = _cut(value, int(share), measure)
+        if measure(cut) <= most:
+            return cut
+        share *= 0.8
+    return {"error": f"this answer has {size} bytes, more than {most}, and nothing in it that can be left out"}
+
+
+def shortened(row: dict, most: int = ROWS_BYTES, measure: Measure = sent) -> dict:
+    """Return a row that does not fit into an answer of `most` bytes, cut to a part of one."""
+    return fitted(row, most // PARTS, measure)
+
+
+def text_fitted(text: str, most: int = ANSWER_BYTES) -> str:
+    """Return a text of at most about `most` bytes: the beginning, and how many characters the whole has."""
+    if len(text.encode("utf-8", "surrogatepass")) <= most:
+        return text
+    return f"{_beginning(text, most - 100, sent)} ... ({len(text)} characters)"
+
+
+# ------------------------------------------------------------------------ cutting
+
+
+def _cut(value, most: int, measure: Measure):
+    if isinstance(value, dict):
+        return _dict_cut(value, most, measure) if measure(value) > most else value
+    if isinstance(value, (list, tuple)):
+        return _list_cut(value, most, measure) if measure(value) > most else value
+    return _beginning(value, most, measure) if isinstance(value, str) else value
+
+
+def _dict_cut(value: dict, most: int, measure: Measure) -> dict:
+    names = list(value)[: max(1, most // KEY_BYTES)]
+    left_out: dict = dict(value.get("not_shown") or {}) if isinstance(value.get("not_shown"), dict) else {}
+    lengths: dict = dict(value.get("cut") or {}) if isinstance(value.get("cut"), dict) else {}
+    sizes = {name: measure(value[name]) for name in names}
+    left, found = most - sum(KEY_BYTES + len(name) for name in names), dict.fromkeys(names)
+    for place, name in enumerate(sorted(names, key=lambda name: sizes[name])):
+        found[name] = shown = _cut(value[name], max(LEAST, left // (len(names) - place)), measure)
+        left -= measure(shown)
+        if isinstance(shown, str) and len(shown) < len(value[name]):
+            lengths[name] = len(value[name])
+        elif isinstance(shown, list) and len(shown) < len(value[name]):
+            left_out[name] = left_out.get(name, 0) + len(value[name]) - len(shown)
+    if len(names) < len(value):
+        left_out["keys"] = len(value) - len(names)
+    said = {"not_shown": left_out, "cut": lengths}
+    return {**found, **{name: what for name, what in said.items() if what}}
+
+
+def _list_cut(value: list | tuple, most: int, measure: Measure) -> list:
+    found, left = [], most
+    for one in value:
+        size = measure(one)
+        if size > most:
+            one = _cut(one, most // PARTS, measure)
+            size = measure(one)
+        if size > left:
+            break
+        found.append(one)
+        left -= size
+    return found
+
+
+def _beginning(text: str, most: int, measure: Measure) -> str:
+    size, end = measure(text), len(text)
+    while end and size > most:
+        end = int(end * min(0.9, most / size))
+        size = measure(text[:end])
+    return text[:end]

@@ -1,0 +1,26 @@
+"""A part of a listing that is too long for one answer."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
+
+
+class Page(NamedTuple):
+    """Rows of a listing, in its order, as answers show them.
+
+    total  how many rows the listing has in all, None where these are all of them
+    next   the cursor behind the last of these rows, which `after` takes to go on; empty where no more follow
+    """
+
+    rows: list[dict]
+    total: int | None = None
+    next: str = ""
+
+    def told(self) -> dict:
+        """Return what an answer says of the rest: ``{total, next}``, nothing where there is none."""
+        told: dict = {} if self.total is None else {"total": self.total}
+        return {**told, **({"next": self.next} if self.next else {})}
