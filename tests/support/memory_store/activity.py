@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 from support.memory_store.tables import Memory, Part
@@ -88,6 +89,12 @@ class UiCommands(Part):
             raise SwarmError(f"{status!r} is not a status of a ui command")
         fitting = [row for row in self.memory.ui_commands if row.scope == scope and status in ("", row.status)]
         return fitting[::-1][: limit if limit >= 0 else None]
+
+    def walk(self, scope: str, status: str = "", after: str = "") -> Iterator[tuple[str, UiCommand]]:
+        return self.behind(after, (int,), self.recent(scope, status, -1), lambda row: [row.id], falling=True)
+
+    def count(self, scope: str, status: str = "") -> int:
+        return len(self.recent(scope, status, -1))
 
     def outcome(self, command_id: int, seconds: float) -> UiCommand:
         end = time.monotonic() + seconds

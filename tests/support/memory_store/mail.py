@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from support.memory_store.tables import Part
 from swarm_mcp.domain.message import Message, Notice
 from swarm_mcp.domain.session import Session
@@ -61,6 +63,25 @@ class Messages(Part):
         found = [mail for mail in self.memory.messages if to in ("", mail.recipient) and sender in ("", mail.sender)]
         found = [mail for mail in found if self._is_open(mail, scope, viewer)]
         return found[-limit:] if limit >= 0 else found
+
+    def walk(
+        self, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = ""
+    ) -> Iterator[tuple[str, Message]]:
+        rows = self.recent(scope, -1, to, sender, viewer)[::-1]
+        return self.behind(after, (int,), rows, lambda mail: [mail.id], falling=True)
+
+    def count(self, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:
+        return len(self.recent(scope, -1, to, sender, viewer))
+
+    def walk_unread(self, instance: Session, after: str = "") -> Iterator[tuple[str, Message]]:
+        return self.behind(after, (int,), self.peek(instance, 10**9), lambda mail: [mail.id])
+
+    def unread_count(self, instance: Session) -> int:
+        return len(self.peek(instance, 10**9))
+
+    def get(self, instance: Session, message_id: int) -> Message | None:
+        mails = self.memory.messages
+        return next((mail for mail in mails if (mail.id, mail.recipient) == (message_id, instance["id"])), None)
 
     def hand_over(self, sender: Session, recipient_id: str, content: str, same: str, read_too: bool) -> None:
         there = [mail for mail in self.memory.messages if (mail.sender, mail.recipient) == (sender["id"], recipient_id)]

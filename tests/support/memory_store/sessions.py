@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from support.memory_store.tables import Part
+from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import clients_in, departed, living
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import new_id
@@ -27,6 +30,15 @@ class Sessions(Part):
 
     def in_scope(self, scope: str) -> list[Session]:
         return [row for row in self._live() if row.scope == scope]
+
+    def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
+        rows = self.in_scope(scope)
+        numbers = {row.id: self.number_of(row.id) for row in self.memory.sessions.values()}
+        return self.behind(after, (int, int), rows, lambda row: [row.registered_at, numbers[row.id]])
+
+    def count(self, scope: str, words: str = "", viewer: str = "") -> int:
+        rows = [row for row in self.memory.sessions.values() if row.scope == scope and words in (row.label or "")]
+        return len([row for row in rows if same_circle(viewer, token(row.label or "", "identity"))])
 
     def of_session(self, runtime: str, session_id: str) -> Session | None:
         rows = self.memory.sessions.values()

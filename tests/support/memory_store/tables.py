@@ -12,9 +12,12 @@ from swarm_mcp.domain.message import Event, KeyValue, Message, UiCommand
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import Task
+from swarm_mcp.paging import cursor, place_of
 from swarm_mcp.store.lock_request import Reach
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from support.memory_store import MemoryStore
 
 
@@ -57,6 +60,18 @@ class Memory:
 class Part:
     def __init__(self, store: MemoryStore):
         self.store = store
+        self._numbers: dict[str, int] = {}
+
+    def number_of(self, name: str) -> int:
+        """A number for a row, the same for as long as this part is there; who is asked for later has a higher one."""
+        return self._numbers.setdefault(name, len(self._numbers) + 1)
+
+    def behind(self, after: str, kinds: tuple, rows: list, place: Callable, falling: bool = False) -> Iterator[tuple]:
+        """Those of `rows` whose place comes behind the cursor `after`, each with its own: what a ``walk`` yields."""
+        at = place_of(after, kinds)
+        for row in rows:
+            if at is None or (place(row) < at if falling else place(row) > at):
+                yield cursor(*place(row)), row
 
     @property
     def memory(self) -> Memory:

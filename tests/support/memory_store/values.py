@@ -25,8 +25,13 @@ class Values(Part):
             if row.key.startswith(prefix) and self._open(row, viewer)
         ]
 
-    def count(self, scope: str, viewer: str | None = None) -> int:
-        return len(self.items(scope, "", viewer))
+    def walk(
+        self, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
+    ) -> Iterator[tuple[str, KeyValue]]:
+        return self.behind(after, (str,), self.items(scope, prefix, viewer), lambda row: [row.key])
+
+    def count(self, scope: str, viewer: str | None = None, prefix: str = "") -> int:
+        return len(self.items(scope, prefix, viewer))
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
         row = self.memory.values.get((scope, key))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from support.memory_store.tables import Part
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.process import gone
@@ -42,11 +44,26 @@ class Tasks(Part):
             return all(wanted in ("", there) for wanted, there in pairs)
 
         found = [task for task in self.in_order(viewer) if fits(task)]
-        return sorted(found, key=lambda task: -task.priority)
+        return sorted(found, key=lambda task: (-task.priority, task.created_at, task.id))
 
     def in_order(self, viewer: Session, status: str = "") -> list[Task]:
         own = [task for task in self.memory.tasks.values() if task.scope == viewer["scope"]]
         return [task for task in own if self._sees(viewer, task) and status in ("", task.status)]
+
+    def walk(
+        self, viewer: Session, status: str = "", assignee: str = "", requester: str = "",
+        after: str = "", by_age: bool = False,
+    ) -> Iterator[tuple[str, Task]]:  # fmt: skip
+        rows = self.listed(viewer, status, assignee, requester)
+        if by_age:
+            numbers = {name: self.number_of(name) for name in self.memory.tasks}
+            rows.sort(key=lambda task: (task.created_at, numbers[task.id]))
+            return self.behind(after, (int, int), rows, lambda task: [task.created_at, numbers[task.id]])
+        # Its place is compared as it rises; a task of higher priority comes first.
+        return self.behind(after, (int, int, str), rows, lambda task: [-task.priority, task.created_at, task.id])
+
+    def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
+        return len(self.listed(viewer, status, assignee, requester))
 
     def counts(self, viewer: Session) -> dict[str, int]:
         return {status: len(self.listed(viewer, status)) for status in STATUSES}
@@ -289,6 +306,14 @@ class Runs(Part):
     def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
         found = [run for run in self.memory.runs.values() if scope in ("", run.scope)]
         return found[::-1][: limit if limit >= 0 else None]
+
+    def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
+        numbers = {name: self.number_of(name) for name in self.memory.runs}
+        rows = [run for run in self.recent(scope, -1) if state in ("", run.state)]
+        return self.behind(after, (int, int), rows, lambda run: [run.started_at, numbers[run.id]], falling=True)
+
+    def count(self, scope: str, state: str = "") -> int:
+        return len([run for run in self.recent(scope, -1) if state in ("", run.state)])
 
     def live(self, scope: str = "") -> list[Run]:
         return [run for run in self.recent(scope, -1) if run.state != ENDED]
