@@ -7,17 +7,24 @@ from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import task as states
-from swarm_mcp.domain.lock import is_mutex
 from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.page import Page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import Task
+from swarm_mcp.mail import with_mail
+from swarm_mcp.paging import page
 from swarm_mcp.store import Store
 from swarm_mcp.views import registration
-from swarm_mcp.visibility import may_meet, veiled
+from swarm_mcp.visibility import may_meet, veiled, without_walls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.answer_size import Measure
 
 SUMMARY_LIMIT = 4  # peers, and locks, that `scope_summary` names
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
+MOST_ASSIGNED = 100  # of one's own tasks of each status
 MOST_FILES = 50  # of one's own tasks whose locks are looked up
 _OF_PEERS = (
     "id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted",
@@ -35,26 +42,48 @@ def shown_peer(store: Store, row: Session) -> dict:
     return store.panes.with_session({name: row[name] for name in _OF_PEERS})
 
 
-def sessions_met_by(store: Store, me: Session) -> list[Session]:
-    """The live sessions of this session's scope that it may meet, itself among them."""
-    return [row for row in store.instances.in_scope(me.scope) if may_meet(me.label, row.label)]
+def sessions_page(store: Store, me: Session, words: str = "", *, others: bool = False, **how) -> Page:
+    """A page of the live sessions of this session's scope that it may meet, as `shown_peer` shows them.
+
+    `words`: only those with this text in their label; `others`: without `me`; `how`: ``after`` and ``limit``.
+    """
+    viewer = "" if without_walls() else token(me.label or "", "identity")
+
+    def shown(row: Session) -> dict | None:
+        is_meant = words in (row.label or "") and may_meet(me.label, row.label) and not (others and row.id == me.id)
+        return shown_peer(store, row) if is_meant else None
+
+    def total() -> int:
+        return store.instances.count(me.scope, words, viewer) - others
+
+    return page(store.instances.walk(me.scope, how.get("after", "")), shown, total, **how)
 
 
-def peers_of(store: Store, me: Session) -> list[dict]:
-    """The other sessions that `me` may meet, as `shown_peer` shows them."""
-    return [shown_peer(store, row) for row in sessions_met_by(store, me) if row.id != me.id]
+def neighbours_of(store: Store, me: Session, measure: Measure) -> Page:
+    """The other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
+    viewer = token(me.label or "", "identity")
+
+    def shown(row: Session) -> dict | None:
+        return None if row.id == me.id else shown_peer(store, veiled([row], viewer)[0])
+
+    others = lambda: store.instances.count(me.scope) - 1  # noqa: E731
+    return page(store.instances.walk(me.scope), shown, others, measure=measure)
 
 
-def neighbours_of(store: Store, me: Session) -> list[dict]:
-    """All other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
-    rows = [row for row in store.instances.in_scope(me.scope) if row.id != me.id]
-    return [shown_peer(store, row) for row in veiled(rows, token(me.label or "", "identity"))]
-
-
-def locks_held_by(store: Store, me: Session) -> list[dict]:
-    """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
+def locks_held_by(store: Store, me: Session) -> Page:
+    """The files this session has locked, first come first: ``{id, file, content, task_id, created_at}``."""
     names = ("id", "file", "content", "task_id", "created_at")
-    return [{name: lock[name] for name in names} for lock in store.locks.of(me.id) if not is_mutex(lock.file)]
+    return page(
+        store.locks.walk_of(me.id),
+        lambda lock: {name: lock[name] for name in names},
+        lambda: store.locks.count_of(me.id),
+    )
+
+
+def beside(**pages: Page) -> dict:
+    """What an answer with these pages says of the rows that they have no room for; nothing where they are whole."""
+    left = {name: one.total - len(one.rows) for name, one in pages.items() if one.total is not None}
+    return {"not_shown": left} if left else {}
 
 
 def scope_summary(store: Store, row: Session) -> dict:
@@ -81,34 +110,38 @@ def scope_summary(store: Store, row: Session) -> dict:
 
 
 def bootstrap_summary(
-    store: Store, me: Session, peers: list[dict], messages: list[Message], tasks: dict, **more: object
+    store: Store, me: Session, peers: Page, tasks: dict, held: Page | None = None, **more: object
 ) -> dict:
-    """Return the answer of ``bootstrap``, with `more` in between.
+    """Return the answer of ``bootstrap``, all but the mail, with `more` in between.
 
     ``{instance, peers, unread_messages, ..., tasks, work_tracker}``.
     """
     return {
         "instance": registration(me),
-        "peers": peers,
-        "unread_messages": messages,
+        "peers": peers.rows,
+        "unread_messages": [],
+        **({"held_locks": held.rows} if held else {}),
         **more,
         "tasks": tasks,
         "work_tracker": store.tracker.of(me),
+        **beside(peers=peers, **({"held_locks": held} if held else {})),
     }
 
 
 def status_summary(store: Store, me: Session) -> dict:
     """Return the answer of ``swarm_status``; mark and change nothing."""
-    assigned = store.tasks.unfinished_of(me)
+    assigned = store.tasks.unfinished_of(me, MOST_ASSIGNED)
+    mine = Page(assigned, store.tasks.count_unfinished_of(me) if len(assigned) >= MOST_ASSIGNED else None)
     others = store.tasks.at_work_beside(me, MOST_PEER_TASKS)
-    held = locks_held_by(store, me)
+    peers, locks = sessions_page(store, me, others=True), locks_held_by(store, me)
+    held = locks.rows
     active = [task for task in assigned if task.status in (states.CLAIMED, states.IN_PROGRESS)]
     blocking = _blocking(store, me, active)
     counts = store.tasks.counts(me)
     unread = store.messages.peek(me)
     claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
     owner = store.planner.owner(me.scope)
-    return {
+    value = {
         "instance": {
             "id": me.id,
             "label": me.label,
@@ -117,9 +150,9 @@ def status_summary(store: Store, me: Session) -> dict:
             "directory": me.directory,
             "file_root": me.file_root,
         },
-        "peers": peers_of(store, me),
+        "peers": peers.rows,
         "planner_owner": {**owner, "is_me": owner["instance_id"] == me.id} if owner else None,
-        "unread_messages": unread,
+        "unread_messages": [],
         "task_counts": counts,
         "assigned_tasks": [_brief(task) for task in assigned],
         "claimable_tasks": [_brief(task) for task in claimable],
@@ -128,7 +161,9 @@ def status_summary(store: Store, me: Session) -> dict:
         "blocking_locks": blocking,
         "warnings": _warnings(store.now(), active, others, held, blocking),
         "next_action": _next_action(me, unread, assigned, claimable, counts),
+        **beside(peers=peers, held_locks=locks, assigned_tasks=mine),
     }
+    return with_mail(store, me, value, "unread_messages", unread, taken=False)
 
 
 def _brief(task: Task) -> dict:
@@ -142,9 +177,9 @@ def _blocking(store: Store, me: Session, active: list[Task]) -> list[dict]:
     refused = store.denials.files(me.id, MOST_FILES)
     viewer, found = token(me.label or "", "identity"), dict[str, dict]()
     for file in [*files, *refused]:
-        for lock in store.locks.on(file):
-            if lock.instance_id != me.id:
-                found.setdefault(lock.id, store.locks.describe(lock, viewer))
+        for lock in store.locks.on(file)[:MOST_FILES]:
+            if lock.instance_id != me.id and lock.id not in found:
+                found[lock.id] = store.locks.describe(lock, viewer)
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.store_watcher import StoreWatcher
-from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to
+from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to, bounded
 from swarm_mcp.store import Store
 
 # One slow call (a terminal that is asked, a store that is busy) must not hold up the others. Those that only
@@ -37,6 +37,9 @@ class Calls:
 
     async def use(self, name: str, arguments: dict, meta: dict) -> Answer:
         """Call the tool `name`. A refusal is an ordinary answer; wrong arguments and faults are errors."""
+        return bounded(await self._use(name, arguments, meta))
+
+    async def _use(self, name: str, arguments: dict, meta: dict) -> Answer:
         tool = self.tools[name]
         wrong = self._complaint(tool, arguments)
         if wrong:

@@ -14,9 +14,10 @@ from mcp.shared.subscriptions import ResourceUpdated
 from swarm_hook_core.labels import token
 from swarm_mcp.domain.session import Session
 from swarm_mcp.folders import file_of
+from swarm_mcp.paging import page
 from swarm_mcp.server.calls import Calls
-from swarm_mcp.server.tool import Call
-from swarm_mcp.session_summary import sessions_met_by, shown_peer
+from swarm_mcp.server.tool import Answer, Call, bounded, of_page
+from swarm_mcp.session_summary import sessions_page
 from swarm_mcp.store import Store
 
 LONGEST_SHOWN = 200  # characters of a URI that nobody knows
@@ -25,19 +26,21 @@ LISTED = (
     {
         "uri": INBOX,
         "name": "inbox",
-        "description": "Messages this session has not read yet. Reading the resource does not mark them as read.",
+        "description": "Messages this session has not read yet. Reading the resource does not mark them as read."
+        " Where there are many, `?after=` goes on behind those of an earlier answer; `?limit=` asks for fewer.",
         "mime_type": "application/json",
     },
     {
         "uri": TASKS,
         "name": "tasks",
-        "description": "Tasks of this scope by status: the most urgent, and the newest of those that ended.",
+        "description": "Tasks of this scope by status: the most urgent, and the newest of those that ended;"
+        " `not_shown` counts the others, which list_tasks has.",
         "mime_type": "application/json",
     },
     {
         "uri": INSTANCES,
         "name": "instances",
-        "description": "The live sessions of this scope.",
+        "description": "The live sessions of this scope; `?after=` and `?limit=` as for the inbox.",
         "mime_type": "application/json",
     },
 )
@@ -61,37 +64,44 @@ class UnknownResource(Exception):
 
 def is_known(uri: str) -> bool:
     """Whether `uri` can be read and subscribed to."""
-    return uri in (INBOX, TASKS, INSTANCES) or bool(_file_in(uri))
+    return _place(uri) in (INBOX, INSTANCES) or uri == TASKS or bool(_file_in(uri))
 
 
-def read(call: Call, uri: str) -> str:
-    """The resource as JSON text, as the calling session may see it. Raises UnknownResource.
+def read(call: Call, uri: str) -> Answer:
+    """The resource, as the calling session may see it. Raises UnknownResource, and SwarmError for no such page.
 
-    For a connection that is not registered the lists are empty.
+    For a connection that is not registered the lists are empty. What there is no room for is said in numbers.
     """
     if not is_known(uri):
         raise UnknownResource(uri)
     row = call.instance()
-    if uri == INBOX:
-        value: object = call.store.messages.peek(row) if row else []
-    elif uri == TASKS:
-        value = call.store.tasks.glance(row) if row else {}
-    elif uri == INSTANCES:
-        value = [shown_peer(call.store, other) for other in sessions_met_by(call.store, row)] if row else []
+    if _file_in(uri):
+        return bounded(Answer(_lock(call.store, row, _file_in(uri))))
+    if row is None:
+        return Answer({} if uri == TASKS else [])
+    if uri == TASKS:
+        return bounded(Answer(call.store.tasks.glance(row)))
+    after, limit = _query(uri, "after"), _query(uri, "limit")
+    how = {"after": after, "limit": int(limit) if limit.isascii() and limit.isdigit() else None}
+    if _place(uri) == INSTANCES:
+        found = sessions_page(call.store, row, **how)
     else:
-        value = _lock(call.store, row, _file_in(uri))
-    return json.dumps(value, indent=2, ensure_ascii=False)
+        mail = call.store.messages
+        found = page(mail.walk_unread(row, after), lambda one: one, lambda: mail.unread_count(row), **how)
+    return of_page(found, f"read {_place(uri)}?after={{next}}")
 
 
 def state(call: Call, uri: str) -> str:
     """A text that differs whenever the resource has changed, and not when only ages and heartbeats have."""
     row = call.instance()
-    if uri == INSTANCES and row:
-        return repr([(other.id, other.label, other.directory) for other in sessions_met_by(call.store, row)])
+    answer = read(call, uri)
+    if _place(uri) == INSTANCES and row:
+        seen = [(other["id"], other["label"], other["directory"]) for other in answer.value or ()]
+        return repr((seen, answer.notes))
     if _file_in(uri):
         active = _lock(call.store, row, _file_in(uri))["active"] or {}
         return repr((active.get("id"), active.get("instance_id"), bool(active)))
-    return read(call, uri)
+    return json.dumps([answer.value, answer.notes])
 
 
 def _lock(store: Store, me: Session | None, file: str) -> dict:
@@ -99,12 +109,18 @@ def _lock(store: Store, me: Session | None, file: str) -> dict:
     return {"file": path, "active": store.locks.active_on(path, token(me.label or "", "identity") if me else "")}
 
 
+def _place(uri: str) -> str:
+    return uri.partition("#")[0].partition("?")[0]
+
+
 def _file_in(uri: str) -> str:
-    place, _, query = uri.partition("#")[0].partition("?")
-    if place != LOCK:
-        return ""
+    return _query(uri, "file") if _place(uri) == LOCK else ""
+
+
+def _query(uri: str, name: str) -> str:
+    query = uri.partition("#")[0].partition("?")[2]
     try:
-        return parse_qs(query, max_num_fields=8).get("file", [""])[0]
+        return parse_qs(query, max_num_fields=8).get(name, [""])[0]
     except ValueError:
         return ""
 

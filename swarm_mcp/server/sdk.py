@@ -12,6 +12,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 
 from swarm_mcp import __version__
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.server import guidance, resources
 from swarm_mcp.server.calls import LONGEST_NAME, Calls, texts_of
 from swarm_mcp.server.handshake_cache import HandshakeCache
@@ -124,11 +125,13 @@ def build(calls: Calls, open_requests: OpenRequests) -> Server:
     async def read_resource(ctx, params):
         uri = str(params.uri)
         try:
-            text = await calls.run(lambda call: resources.read(call, uri), dict(ctx.meta or {}))
-        except resources.UnknownResource as error:
+            answer = await calls.run(lambda call: resources.read(call, uri), dict(ctx.meta or {}))
+        except (resources.UnknownResource, SwarmError) as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        content = types.TextResourceContents(uri=uri, mime_type="application/json", text=text)
-        return types.ReadResourceResult(contents=[content])
+        value, *notes = texts_of(answer)
+        content = [types.TextResourceContents(uri=uri, mime_type="application/json", text=value)]
+        content += [types.TextResourceContents(uri=uri, mime_type="text/plain", text=note) for note in notes]
+        return types.ReadResourceResult(contents=[*content])
 
     async def subscribe(ctx, params):
         uri = str(params.uri)
@@ -192,5 +195,6 @@ def _result(answer: Answer):
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in texts_of(answer)]
     more: dict = {"is_error": True} if answer.is_error else {}
     if answer.value is not None:
-        more["structured_content"] = answer.value if isinstance(answer.value, dict) else {"items": answer.value}
+        rest = answer.page.told() if answer.page else {}
+        more["structured_content"] = answer.value if isinstance(answer.value, dict) else {"items": answer.value, **rest}
     return types.CallToolResult(content=content, **more)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from swarm_mcp.answer_size import ANSWER_BYTES, ROWS_BYTES, fitted, sent, text_fitted
+from swarm_mcp.domain.page import Page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.paging import page
 from swarm_mcp.store import Store
 
 NOT_REGISTERED = "Not registered. Call register first."
@@ -28,13 +31,16 @@ class Answer:
 
     `on_sent(store)` runs once the answer has been written to the client, and not if that fails: what
     is handed out counts as delivered only then. `on_lost(store)` runs where the client has cancelled
-    the call before that.
+    the call before that. A list is the rows of a `page`, where there are more than it has room for. What was asked
+    for by its name or id is `whole`, however large it is; every other answer is cut (``answer_size``).
     """
 
     value: dict | list | None = None
     text: str = ""
     notes: tuple[str, ...] = ()
     is_error: bool = False
+    page: Page | None = None
+    whole: bool = False
     on_sent: Callable[..., None] | None = None
     on_lost: Callable[..., None] | None = None
 
@@ -59,6 +65,35 @@ def answer_to(error: SwarmError) -> Answer:
     if isinstance(error, Refused):
         return Answer(error.answer)
     return Answer({"error": str(error)}, is_error=True)
+
+
+def listed(
+    rows: Iterable[tuple[str, Result]],
+    shown: Callable[[Result], dict | None],
+    total: Callable[[], int],
+    arguments: dict,
+) -> Answer:
+    """The answer of a tool that lists, whose `arguments` may have ``limit`` and ``after``; else as ``paging.page``."""
+    return of_page(page(rows, shown, total, after=arguments.get("after", ""), limit=arguments.get("limit")))
+
+
+def of_page(found: Page, how: str = "call again with `after`: {next}") -> Answer:
+    """The rows of a page, and beside them how many there are in all and `how` to get the rest."""
+    if found.total is None:
+        return Answer(found.rows)
+    rest = f"; for the rest {how.format(next=found.next)}" if found.next or "{next}" not in how else ""
+    return Answer(found.rows, notes=(f"{len(found.rows)} of {found.total}{rest}",), page=found)
+
+
+def bounded(answer: Answer) -> Answer:
+    """`answer`, cut where it is larger than an answer may be."""
+    if answer.whole:
+        return answer
+    if isinstance(answer.value, dict):
+        return replace(answer, value=fitted(answer.value, ROWS_BYTES))
+    if isinstance(answer.value, list) and answer.page is None and sent(answer.value) > ANSWER_BYTES:
+        return of_page(page((("", row) for row in answer.value), dict, lambda: len(answer.value or ())), "ask for less")
+    return replace(answer, text=text_fitted(answer.text)) if answer.text else answer
 
 
 class Call:
@@ -166,6 +201,10 @@ def flag(description: str, default: bool = False) -> dict:
 def number(description: str, **more) -> dict:
     """A whole-number property. `more` is JSON Schema: ``minimum``, ``exclusiveMinimum``, ``maximum``, ``default``."""
     return {"type": "integer", "description": description, **more}
+
+
+LIMIT = number("At most so many rows. Default: as many as an answer has room for.", minimum=1, maximum=1000)
+AFTER = text("Go on behind the rows of an earlier answer: what that had as `next`. Stays good while rows come and go.")
 
 
 def texts(description: str, **items) -> dict:

@@ -188,6 +188,12 @@ class Locks(Protocol):
         That place is 0 where there are no more. With `newest_first` from the other end.
         """
 
+    def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
+        """Yield the locks on files that this session holds, in the order in which they were first taken."""
+
+    def count_of(self, instance_id: str) -> int:
+        """Return how many locks `walk_of` has."""
+
     def counts(self, scope: str | None) -> dict[str, int]:
         """Return how many locks a scope (None: all) has: ``live``, and ``void`` ones that are still to be removed."""
 
@@ -487,7 +493,8 @@ class Tasks(Protocol):
     def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
         """Return tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
 
-        Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
+        Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each. Of each
+        status at most 100; how many more there are says ``not_shown``: {status: number}.
         """
 
     def claimable(self, instance: Session, limit: int = 10) -> list[Task]:
@@ -500,8 +507,14 @@ class Tasks(Protocol):
         (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
         """
 
-    def unfinished_of(self, session: Session) -> list[Task]:
-        """Return the tasks of its scope that this session has and that have not ended, most urgent first."""
+    def unfinished_of(self, session: Session, limit: int = -1) -> list[Task]:
+        """Return the tasks of its scope that this session has and that have not ended, most urgent first.
+
+        With a `limit`, that many of each status.
+        """
+
+    def count_unfinished_of(self, session: Session) -> int:
+        """Return how many tasks `unfinished_of` has in all."""
 
     def at_work_beside(self, session: Session, limit: int) -> list[Task]:
         """Return tasks that other sessions of its scope have begun or are about to, as far as this one may see them."""
@@ -582,7 +595,7 @@ class Runs(Protocol):
         """Return the newest runs, of one scope or of all, newest first."""
 
     def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
-        """Yield the runs of a scope, in that state where one is given, newest first, as pages of a listing take them."""
+        """Yield the runs of a scope, of one state where that is given, newest first, as pages take them."""
 
     def count(self, scope: str, state: str = "") -> int:
         """Return how many runs `walk` has."""

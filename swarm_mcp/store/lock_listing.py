@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.folders import file_of
+from swarm_mcp.store.lock_finder import OWN
 from swarm_mcp.store.lock_pages import LockPages
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.user_interface import PANE_COLUMNS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _CONTRACT = ("id", "instance_id", "file", "type", "content", "created_at")
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository")
+_OF_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 
 
 class LockListing:
@@ -86,6 +88,22 @@ class LockListing:
                 return [self.listed(row, viewer_identity) for row in found], found[-1]["place"]
             found.append(row)
         return [self.listed(row, viewer_identity) for row in found], 0
+
+    def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
+        from swarm_mcp.paging import walk
+
+        def read(place: list | None, number: int) -> list[Lock]:
+            sql = (
+                f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {_OF_FILES} AND instance_id = ?"
+                f" AND rowid > ? ORDER BY rowid LIMIT {number}"
+            )
+            return self._db.rows(sql, (instance_id, *(place or (-1,))), Lock)
+
+        yield from walk(after, (int,), read, lambda row: [row["place"]])
+
+    def count_of(self, instance_id: str) -> int:
+        row = self._db.row(f"SELECT count(*) AS n FROM context WHERE {_OF_FILES} AND instance_id = ?", (instance_id,))
+        return row.n if row else 0
 
     def counts(self, scope: str | None) -> dict[str, int]:
         return self._pages.counts(scope)

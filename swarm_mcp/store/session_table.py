@@ -47,9 +47,8 @@ class SessionTable:
         def read(place: list | None, number: int) -> list[Session]:
             # First which rows, from the index alone; what they hold is looked up for those.
             behind = "AND (registered_at, rowid) > (?, ?)" if place else ""
-            chosen = (
-                f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid LIMIT {number}"
-            )
+            chosen = f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid"
+            chosen += f" LIMIT {number}"
             return self._evidence(f"WHERE i.rowid IN ({chosen})", (scope, *(place or ())), ", i.rowid AS row")
 
         now, here = self._db.now(), self._db.here

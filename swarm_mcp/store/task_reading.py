@@ -5,6 +5,8 @@ A scope may hold 100 000 tasks: who wants all of them lists them; `glance` is an
 
 from __future__ import annotations
 
+from itertools import islice
+
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
 from swarm_mcp.domain import task as states
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 SHOWN = 50  # of each status that is not an end
 ENDED_SHOWN = 20
 CHANGED_SHOWN = 200
+MOST_SHOWN = 100  # of each status, where all of them were asked for: more than an answer has room for
+MOST_NEWEST = 1000  # of one that ends a task, among which are those that the viewer may see
 MANY = 1000  # of one status; fewer are sorted faster than found among the others by time
 
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
@@ -181,19 +185,19 @@ class TaskReader:
         return self._counted(viewer, Sight(self._db, viewer))
 
     def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
-        grouped: dict = {status: [] for status in states.STATUSES}
-        for task in self.listed(viewer):
-            if task.status in grouped:
-                grouped[task.status].append(task)
-        counts = {status: len(grouped[status]) for status in states.TERMINAL}
-        for status in states.TERMINAL:
-            if not include_terminal and terminal_limit <= 0:
-                del grouped[status]
-            elif not include_terminal:
-                newest = sorted(grouped[status], key=lambda task: task["changed_at"], reverse=True)[:terminal_limit]
-                ids = {task["id"] for task in newest}
-                grouped[status] = [task for task in grouped[status] if task["id"] in ids]
-        return {**grouped, "terminal_counts": counts}
+        sight = Sight(self._db, viewer)
+        known = self._counted(viewer, sight)
+        grouped, left = {}, {}
+        for status in states.STATUSES:
+            if status not in states.TERMINAL or include_terminal:
+                grouped[status] = [task for _, task in islice(self.walk(viewer, status), MOST_SHOWN)]
+                left[status] = known[status] - len(grouped[status])
+            elif terminal_limit > 0:
+                newest = [task for task in self._newest(viewer, status) if sight.sees(task)][:terminal_limit]
+                grouped[status] = sorted(newest, key=lambda task: (-task.priority, task.created_at, task.id))
+        ended = {status: known[status] for status in states.TERMINAL}
+        not_shown = {status: number for status, number in left.items() if number > 0}
+        return {**grouped, "terminal_counts": ended, **({"not_shown": not_shown} if not_shown else {})}
 
     def glance(self, viewer: Session, changed_after: int | None = None) -> dict:
         sight = Sight(self._db, viewer)
@@ -215,10 +219,22 @@ class TaskReader:
         ended = {status: known[status] for status in states.TERMINAL}
         return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
 
-    def unfinished_of(self, session: Session) -> list[Task]:
-        ended = ", ".join(f"'{status}'" for status in states.TERMINAL)
-        condition = f"scope = ? AND assignee = ? AND status NOT IN ({ended}) ORDER BY {ORDER}"
-        return find(self._db, condition, (session.scope, session.id))
+    def unfinished_of(self, session: Session, limit: int = -1) -> list[Task]:
+        found = []
+        for status in states.STATUSES:
+            if status not in states.TERMINAL:  # as a literal, for the indexes on some of them alone
+                condition = f"scope = ? AND assignee = ? AND status = '{status}' ORDER BY {ORDER} LIMIT {limit}"
+                found += find(self._db, condition, (session.scope, session.id))
+        return sorted(found, key=lambda task: (-task.priority, task.created_at, task.id))
+
+    def count_unfinished_of(self, session: Session) -> int:
+        sql = "SELECT count(*) AS n FROM tasks WHERE scope = ? AND assignee = ? AND status = '{0}'"
+        rows = [
+            self._db.row(sql.format(status), (session.scope, session.id))
+            for status in states.STATUSES
+            if status not in states.TERMINAL
+        ]
+        return sum(row.n for row in rows if row)
 
     def at_work_beside(self, session: Session, limit: int) -> list[Task]:
         tasks = find(
@@ -267,6 +283,10 @@ class TaskReader:
         # The same millisecond again: what it held then may have been seen without what came last in it.
         condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
         return find(self._db, condition, (viewer.scope, after))
+
+    def _newest(self, viewer: Session, status: str) -> list[Task]:
+        condition = "scope = ? AND status = ? ORDER BY changed_at DESC"
+        return find(self._db, f"{condition} LIMIT {MOST_NEWEST}", (viewer.scope, status))
 
     def _first(self, viewer: Session, status: str, count: int) -> list[Task]:
         # As a literal, so that the index on open tasks alone serves too. It is one of our own words.

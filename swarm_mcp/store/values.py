@@ -52,11 +52,9 @@ class KeyValues:
         from swarm_mcp.paging import walk
 
         def read(place: list | None, number: int) -> list[KeyValue]:
-            behind, values = (
-                ("AND key > ?", (scope, prefix, prefix, *place)) if place else ("", (scope, prefix, prefix))
-            )
+            behind = "AND key > ?" if place else ""
             sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
-            return self._db.rows(sql, values, KeyValue)
+            return self._db.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
 
         for place, row in walk(after, (str,), read, lambda row: [row.key]):
             if _open_to(row, viewer):

@@ -138,6 +138,7 @@ MORE_TOOLS = (
     "lock_history",
 )  # fmt: skip
 PLANNED = "locks have reach, mode, time and a line of waiters here"
+PAGES = "an answer has a largest size; what is beyond it can be asked for"
 SUPERVISED = "workers are supervised here, and can be told how to run"
 
 TOOLS = (
@@ -149,6 +150,12 @@ TOOLS = (
         Deviation("lock_file", f"extra properties.{name}", PLANNED)
         for name in "files mode wait_seconds ttl_seconds expected_end_seconds pattern agent_id logical".split()
     ),
+    *(
+        Deviation(tool, f"extra properties.{name}", PAGES)
+        for tool in ("list_instances", "list_tasks", "kv_list")
+        for name in ("limit", "after")
+    ),
+    Deviation("poll_messages", "extra properties.message_id", PAGES),
     Deviation("unlock_file", "extra properties.fence", FENCE),
     Deviation("unlock_file", "extra properties.agent_id", PLANNED),
     *(

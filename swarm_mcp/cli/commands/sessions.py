@@ -26,7 +26,6 @@ from swarm_mcp.cli.output import flush, refused, say, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
@@ -218,15 +217,19 @@ def bootstrap(args: Arguments) -> int:
 
     example: swarm-mcp bootstrap --as role:reviewer
     """
+    from swarm_mcp.answer_size import printed  # which registering does not need
+    from swarm_mcp.mail import with_mail
+    from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
 
     with Store() as store:
         row = _session(store, args)
-        tasks, peers = store.tasks.current(row), neighbours_of(store, row)
+        value = bootstrap_summary(store, row, neighbours_of(store, row, printed), store.tasks.current(row))
         limit = args.number("--limit", 50)
         messages = store.messages.take(row, limit) if limit else []
-        show(bootstrap_summary(store, row, peers, messages, tasks))
+        value = with_mail(store, row, value, "unread_messages", messages, measure=printed)
+        show(value)
         if flush():
-            store.messages.acknowledge([message.id for message in messages])
+            store.messages.acknowledge([message["id"] for message in value["unread_messages"]])
     return 0
 
 

@@ -8,8 +8,9 @@ import time
 
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
+from swarm_mcp.mail import with_mail
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, in_background, number
-from swarm_mcp.session_summary import sessions_met_by, shown_peer, status_summary
+from swarm_mcp.session_summary import beside, sessions_page, status_summary
 
 SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
 LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
@@ -68,11 +69,13 @@ class _Watch:
         if with_tasks:
             value["tasks"] = store.tasks.glance(me, tasks_after)
         if "instance_changes" in changes:
-            value["instances"] = [shown_peer(store, row) for row in sessions_met_by(store, me)]
+            sessions = sessions_page(store, me)
+            value.update(instances=sessions.rows, **beside(instances=sessions))
         if locks:
             value["locks"] = list(locks)
-        ids = [message.id for message in messages]
-        return Answer(value, **delivering(ids))
+        if messages:
+            value = with_mail(store, me, value, "messages", messages)
+        return Answer(value, **delivering([message["id"] for message in value.get("messages", ())]))
 
     def _take(self, call: Call, me: Session) -> list[Message]:
         with self._lock:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from swarm_mcp.answer_size import ROWS_BYTES, fitted
 from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.dispatch import Dispatch
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.domain.task import TYPES
+from swarm_mcp.mail import with_mail
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, flag, number, text, texts
 
 PLACEMENT = {
@@ -50,8 +52,21 @@ async def _dispatch(call: WaitingCall, arguments: dict) -> Answer:
     dispatch = await call.run(lambda now: Dispatch(now.member(), request))
     while (answer := await call.run(lambda now: dispatch.advance(now.store))) is None:
         await call.changed(dispatch.seconds_left())
-    ids = [mail["id"] for mail in answer.get("completion", {}).get("messages", ())]
-    return Answer(answer, **delivering(ids))
+    mail = answer.get("completion", {}).get("messages", ())
+    if mail:
+        answer = await call.run(lambda now: _with_completion(now, answer))
+        mail = answer["completion"]["messages"]
+    return Answer(answer, **delivering([message["id"] for message in mail]))
+
+
+def _with_completion(call: Call, answer: dict) -> dict:
+    """`answer` cut to what there is room for; mail about the task that has none is put back."""
+    completion = answer["completion"]
+    rest = {name: value for name, value in answer.items() if name != "completion"}
+    shown = fitted({**rest, "completion": {**completion, "messages": []}}, ROWS_BYTES // 2)
+    mail = completion["messages"]
+    told = with_mail(call.store, call.member(), shown["completion"], "messages", mail, most=ROWS_BYTES // 2)
+    return {**shown, "completion": told}
 
 
 def _request(arguments: dict) -> DispatchRequest:

@@ -9,9 +9,22 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here, scope_of
+from swarm_mcp.mail import with_mail
 from swarm_mcp.server.guidance import for_label
-from swarm_mcp.server.tool import Answer, Call, NotRegistered, Tool, delivering, flag, number, text
-from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, peers_of, sessions_met_by, shown_peer
+from swarm_mcp.server.tool import (
+    AFTER,
+    LIMIT,
+    Answer,
+    Call,
+    NotRegistered,
+    Tool,
+    delivering,
+    flag,
+    number,
+    of_page,
+    text,
+)
+from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, sessions_page
 from swarm_mcp.store import Store
 from swarm_mcp.views import registration, seconds_since
 from swarm_mcp.visibility import may_meet
@@ -26,9 +39,8 @@ def _register(call: Call, arguments: dict) -> Answer:
 
 
 def _list(call: Call, arguments: dict) -> Answer:
-    wanted = arguments.get("label_contains", "")
-    rows = [row for row in sessions_met_by(call.store, call.member()) if wanted in (row.label or "")]
-    return Answer([shown_peer(call.store, row) for row in rows])
+    how = {"after": arguments.get("after", ""), "limit": arguments.get("limit")}
+    return of_page(sessions_page(call.store, call.member(), arguments.get("label_contains", ""), **how))
 
 
 def _whoami(call: Call, _arguments: dict) -> Answer:
@@ -40,11 +52,12 @@ def _bootstrap(call: Call, arguments: dict) -> Answer:
     row = _adopted(call, wanted) if wanted else call.member()
     store, marks = call.store, arguments["mark_read"]
     tasks = _tasks(store, row, arguments["include_terminal"], arguments["terminal_limit"])
-    peers, backend, held = peers_of(store, row), _backend(store, row), locks_held_by(store, row)
+    peers, backend, held = sessions_page(store, row, others=True), _backend(store, row), locks_held_by(store, row)
+    value = bootstrap_summary(store, row, peers, tasks, held, state_backend=backend)
     # Taken last: what fails before this leaves the mail where it is.
     messages = store.messages.take(row) if marks else store.messages.peek(row)
-    value = bootstrap_summary(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
-    ids = [message.id for message in messages] if marks else []
+    value = with_mail(store, row, value, "unread_messages", messages, taken=marks)
+    ids = [message.id for message in value["unread_messages"]] if marks else []
     return Answer(value, **delivering(ids))
 
 
@@ -139,7 +152,13 @@ TOOLS = (
         "list_instances",
         "The live sessions of this scope that this one can work with, itself included: id, label (with roles such as"
         " `role:reviewer`), folder, last sign of life. Use it to find whom to message or to give a task to.",
-        {"label_contains": text("Only sessions whose label has exactly this text in it, such as `role:implementer`.")},
+        {
+            "label_contains": text(
+                "Only sessions whose label has exactly this text in it, such as `role:implementer`."
+            ),
+            "limit": LIMIT,
+            "after": AFTER,
+        },
         _list,
         reads=True,
     ),
@@ -154,7 +173,8 @@ TOOLS = (
         "bootstrap",
         "Everything to know at the start of work or after losing context, in one call: this session, its peers, its"
         " unread messages, the files it has locked, the tasks of the scope by status, the work tracker. Handle the"
-        " messages first; they count as read afterwards unless mark_read is false.",
+        " messages first; they count as read afterwards unless mark_read is false. What there is no room for is counted"
+        " in `not_shown`: poll_messages, list_instances and list_tasks have the rest.",
         {
             "mark_read": flag("Count the returned messages as read. With false they stay for the next call.", True),
             "adopt_instance_id": text("Become this reserved instance first, with whatever this session holds."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.server.tool import Answer, Call, Tool, text
+from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, listed, text
 from swarm_mcp.store.values import NotJson, identity_of
 
 KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`.")
@@ -11,7 +11,7 @@ KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`
 def _get(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     found = call.store.kv.get(row.scope, key, identity_of(row) or "")
-    return Answer(found) if found else Answer(text=f'Key "{key}" not found')
+    return Answer(found, whole=True) if found else Answer(text=f'Key "{key}" not found')
 
 
 def _set(call: Call, arguments: dict) -> Answer:
@@ -36,8 +36,10 @@ def _delete(call: Call, arguments: dict) -> Answer:
 
 
 def _list(call: Call, arguments: dict) -> Answer:
-    row = call.member()
-    return Answer(call.store.kv.items(row.scope, arguments.get("prefix", ""), identity_of(row) or ""))
+    row, kv = call.member(), call.store.kv
+    prefix, viewer = arguments.get("prefix", ""), identity_of(row) or ""
+    rows = kv.walk(row.scope, prefix, viewer, arguments.get("after", ""))
+    return listed(rows, dict, lambda: kv.count(row.scope, viewer, prefix), arguments)
 
 
 TOOLS = (
@@ -84,7 +86,11 @@ TOOLS = (
         "kv_list",
         "The keys there are in this scope, with the time of their last change and without their values. `prefix` is"
         " exact: letter case counts and there are no wildcards.",
-        {"prefix": text("Only keys that begin with exactly this text, such as `plan/`.")},
+        {
+            "prefix": text("Only keys that begin with exactly this text, such as `plan/`."),
+            "limit": LIMIT,
+            "after": AFTER,
+        },
         _list,
         reads=True,
     ),

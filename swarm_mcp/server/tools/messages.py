@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from swarm_mcp.errors import Refused, UnknownInstance
-from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, text
+from swarm_mcp.mail import mail_page
+from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, of_page, text
 from swarm_mcp.workspace import panes
 
 MOST_AT_ONCE = 200
@@ -29,9 +32,12 @@ def _broadcast(call: Call, arguments: dict) -> Answer:
 
 
 def _poll(call: Call, arguments: dict) -> Answer:
-    mail = call.store.messages.take(call.member(), arguments["limit"])
-    ids = [message.id for message in mail]
-    return Answer(mail, **delivering(ids))
+    me, mail = call.member(), call.store.messages
+    if "message_id" in arguments:
+        message = mail.get(me, arguments["message_id"])
+        return Answer([message] if message else [], whole=True)
+    found = mail_page(call.store, me, mail.take(me, arguments["limit"]), arguments["limit"])
+    return replace(of_page(found, "call again"), **delivering([message["id"] for message in found.rows]))
 
 
 def _prompt(call: Call, arguments: dict) -> Answer:
@@ -98,7 +104,11 @@ TOOLS = (
                 exclusiveMinimum=0,
                 maximum=MOST_AT_ONCE,
                 default=50,
-            )
+            ),
+            "message_id": number(
+                "One message to this session by its id, whole, read or not: for one whose `content` was too long for an"
+                " answer, which `cut` says."
+            ),
         },
         _poll,
     ),

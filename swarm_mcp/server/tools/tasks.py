@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
-from swarm_mcp.server.tool import Answer, Call, Tool, flag, number, text, texts
+from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, flag, listed, number, text, texts
 from swarm_mcp.workspace.panes import deliver
 
 
@@ -88,12 +88,14 @@ def _approve(call: Call, arguments: dict) -> Answer:
 
 def _get(call: Call, arguments: dict) -> Answer:
     task = call.store.tasks.seen(call.member(), arguments["task_id"])
-    return Answer(task) if task else Answer(text="Task not found")
+    return Answer(task, whole=True) if task else Answer(text="Task not found")
 
 
 def _list(call: Call, arguments: dict) -> Answer:
-    filters = (arguments.get(name, "") for name in ("status", "assignee", "requester"))
-    return Answer(call.store.tasks.listed(call.member(), *filters))
+    me, tasks = call.member(), call.store.tasks
+    filters = [arguments.get(name, "") for name in ("status", "assignee", "requester")]
+    rows = tasks.walk(me, *filters, after=arguments.get("after", ""))
+    return listed(rows, lambda task: task, lambda: tasks.count(me, *filters), arguments)
 
 
 TASK_ID = text("The task's id.")
@@ -263,11 +265,14 @@ TOOLS = (
     Tool(
         "list_tasks",
         "All tasks of this scope with everything about them, most urgent first, those that ended within the last day"
-        " too. Filter: the whole list may be long. For what concerns you right now, swarm_status is shorter.",
+        " too; where there are many, with `next` to go on (`after`). Filter: the whole list may be long. For what"
+        " concerns you right now, swarm_status is shorter.",
         {
             "status": text("Only tasks with this status.", enum=list(STATUSES)),
             "assignee": text("Only tasks of the session with this instance id."),
             "requester": text("Only tasks that the session with this instance id asked for."),
+            "limit": LIMIT,
+            "after": AFTER,
         },
         _list,
         reads=True,

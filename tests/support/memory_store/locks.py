@@ -101,6 +101,14 @@ class Locks(Part):
         shown = [self.listed(lock, viewer_identity) for lock in found[:limit]]
         return shown, found[limit - 1].fence if len(found) > limit else 0
 
+    def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
+        numbers = {name: self.number_of(name) for name in self.memory.locks}
+        rows = [lock for lock in self.of(instance_id) if not is_mutex(lock.file)]
+        return self.behind(after, (int,), rows, lambda lock: [numbers[lock.id]])
+
+    def count_of(self, instance_id: str) -> int:
+        return len(list(self.walk_of(instance_id)))
+
     def counts(self, scope: str | None) -> dict[str, int]:
         everyone = self._on_files(scope, [lock for lock, _reach in self.memory.locks.values()])
         live = len(self._on_files(scope, self.everywhere()))

@@ -84,8 +84,13 @@ class Tasks(Part):
     def glance(self, viewer: Session, _changed_after: int | None = None) -> dict:
         return self.current(viewer)
 
-    def unfinished_of(self, session: Session) -> list[Task]:
-        return [task for task in self.listed(session, assignee=session["id"]) if task.status not in TERMINAL]
+    def unfinished_of(self, session: Session, limit: int = -1) -> list[Task]:
+        found = [task for task in self.listed(session, assignee=session["id"]) if task.status not in TERMINAL]
+        few = {task.id for status in STATUSES for task in [t for t in found if t.status == status][: limit % 10**9]}
+        return [task for task in found if task.id in few]
+
+    def count_unfinished_of(self, session: Session) -> int:
+        return len(self.unfinished_of(session))
 
     def at_work_beside(self, session: Session, limit: int) -> list[Task]:
         begun = [task for task in self.listed(session) if task.status in (CLAIMED, IN_PROGRESS)]

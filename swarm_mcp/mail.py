@@ -1,0 +1,64 @@
+"""Mail in an answer: as much as there is room for. What there is none for waits for the next one."""
+
+from __future__ import annotations
+
+from swarm_mcp.answer_size import PARTS, ROWS_BYTES, fitted, sent
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.page import Page
+from swarm_mcp.domain.session import Session
+from swarm_mcp.paging import page
+from swarm_mcp.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.answer_size import Measure
+
+AT_ONCE = 50  # messages that are taken for one answer where nobody says how many
+
+
+def mail_page(
+    store: Store,
+    me: Session,
+    messages: list[Message],
+    limit: int = AT_ONCE,
+    taken: bool = True,
+    most: float = ROWS_BYTES,
+    measure: Measure = sent,
+) -> Page:
+    """As many of the unread `messages` of session `me` as there is room for; the total is of all that wait.
+
+    They are the first `limit` there are; who asks for few knows that there may be more, and is not told. Those that
+    have been `taken` for this answer, and have no place in it, are put back.
+    """
+    found = page((("", one) for one in messages), lambda one: one, lambda: 0, most=most, measure=measure)
+    rest = [message.id for message in messages[len(found.rows) :]]
+    if taken:
+        store.messages.put_back(rest)
+    if not rest and (len(messages) < limit or limit < AT_ONCE):
+        return Page(found.rows)
+    waiting = store.messages.unread_count(me) + (len(found.rows) if taken else 0)
+    return Page(found.rows, waiting if waiting > len(found.rows) else None)
+
+
+def with_mail(
+    store: Store,
+    me: Session,
+    value: dict,
+    name: str,
+    messages: list[Message],
+    taken: bool = True,
+    most: int = ROWS_BYTES,
+    measure: Measure = sent,
+) -> dict:
+    """`value` with unread `messages` under `name`, in an answer of at most `most` bytes.
+
+    They get what the rest of it leaves, and a part of the answer in any case; the rest gets what they leave then.
+    `taken` as in `mail_page`.
+    """
+    room = max(most // PARTS, most - measure({**value, name: []}))
+    mail = mail_page(store, me, messages, taken=taken, most=room, measure=measure)
+    shown = fitted({**value, name: []}, most - measure(mail.rows), measure)
+    shown = {**shown, name: mail.rows}
+    if mail.total is None:
+        return shown
+    return {**shown, "not_shown": {**shown.get("not_shown", {}), name: mail.total - len(mail.rows)}}
