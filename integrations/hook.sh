@@ -1,5 +1,8 @@
 # Starts a hook of the plugin: /bin/sh hook.sh CLIENT EVENT [PYTHON]
 #
+# A session's start, turns and end concern the coordinator alone: where this is an installed plugin, it is started at
+# once, and nothing else. Where it cannot be started, and for every other event, PYTHON runs the plugin's own hook.
+#
 # PYTHON is what `swarm-mcp install` has filled in. Without it an interpreter that can run the hooks is looked for at a
 # session's start, and remembered in the state folder: never here, since a client distrusts a plugin that changes. The
 # hook passes in silence where there is none, and the session's start says so, to the user and to the model.
@@ -9,7 +12,18 @@ case $1 in
                   client=${client##*/} event=${event%.py} ;;
     *) client=$1 event=$2 given=${3:-} ;;
 esac
-here=${0%/*} state=
+here=${0%/*} state= trouble=
+
+# How long the coordinator may take is as swarm_hook_core/lifecycle.py has it. It is killed then, and nothing is lost.
+launcher=$here/../bin/swarm-mcp within=
+case $event in session_start) within=5 ;; turn) within=2 ;; session_end) within=0.9 ;; esac
+if [ -n "$within" ] && [ -n "$given" ] && [ -z "${SWARM_MCP_BIN:-}" ] && [ -r "$launcher" ]; then
+    { (set -- hook "$event" --runtime "$client" --within "$within" && . "$launcher"); trouble=$?; } 2>/dev/null
+    [ "$trouble" = 0 ] && exit
+    # Killed: it has read the payload, and a second attempt would be a second wait. Else it has never begun.
+    [ "$trouble" -gt 128 ] || trouble=
+fi
+
 [ -r "$here/state.sh" ] && . "$here/state.sh"
 
 # Codex calls a hook failed that leaves its payload unread.
@@ -45,7 +59,7 @@ find_python() {
     (umask 077 && mkdir -p "$state" && echo "$python" >"$new" && mv -f "$new" "$state/python") 2>/dev/null
 }
 
-start() { "$python" -E -s -S "$here/hook.py" "$client" "$event" 2>/dev/null; }
+start() { "$python" -E -s -S "$here/hook.py" "$client" "$event" $trouble 2>/dev/null; }
 
 python=$given
 known=
@@ -54,7 +68,7 @@ known=
 if [ "$event" != session_start ]; then
     [ -x "$python" ] || [ -n "$given" ] || { [ -n "$known" ] && [ -z "$python" ]; } || find_python
     [ -x "$python" ] || pass
-    exec "$python" -E -s -S "$here/hook.py" "$client" "$event"
+    exec "$python" -E -s -S "$here/hook.py" "$client" "$event" $trouble
 fi
 
 [ -x "$python" ] && start && exit

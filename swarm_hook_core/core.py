@@ -13,14 +13,25 @@ class HookCore:
     """The hooks of the runtime that `config` describes. Every ``run_*`` returns its exit status.
 
     Standard input is the client's JSON payload. A process that is not a hook says what it has already: `coordinator`,
-    the argv prefix of the command, and `driver`, its SQLite module. Two copies of SQLite on one file in one process
-    undo each other's locks. It asks with a ``hooks.ToolCall`` of its own making.
+    the argv prefix of the command, `driver`, its SQLite module, and `registrar`, how sessions are registered without
+    that command. Two copies of SQLite on one file in one process undo each other's locks. It asks with a
+    ``hooks.ToolCall`` of its own making.
     """
 
-    def __init__(self, config, coordinator=None, driver=None):
+    def __init__(self, config, coordinator=None, driver=None, registrar=None):
         self.config = config
         self.coordinator = coordinator
         self.driver = driver
+        self._registrar = registrar
+
+    @property
+    def registrar(self):
+        """How sessions are registered: by the coordinator's command, unless this process knows better."""
+        if self._registrar is None:
+            from swarm_hook_core.command_registrar import CommandRegistrar
+
+            self._registrar = CommandRegistrar(self.config, self.coordinator)
+        return self._registrar
 
     def run_session_start_hook(self, stdin) -> int:
         """Register the session and print its context."""
@@ -218,7 +229,7 @@ class HookCore:
         except Exception as error:
             self._record_fault("watch", error)
             return ""
-        return watch.report(self.config, event, breaches, self.coordinator, self.driver)
+        return watch.report(self.config, event, breaches, self.registrar.command if breaches else None, self.driver)
 
     def _post_tool_use(self, call) -> None:
         failed = call.name == "PostToolUseFailure"
@@ -231,31 +242,36 @@ class HookCore:
 
         trouble = ""
         try:
-            words = lifecycle.start(self.config, event)
+            words = lifecycle.start(self.config, event, self.registrar)
         except lifecycle.NotRegistered as error:
             words = trouble = str(error)
         self._tell("SessionStart", "\n\n".join(filter(None, (words, self.words_now(event)))), trouble)
+        self.registrar.told()
 
     def _session_end(self, event) -> None:
         from swarm_hook_core import lifecycle
 
         self.words_now(event)  # first: afterwards nobody knows this session any more
-        lifecycle.end(self.config, event)
+        lifecycle.end(self.config, event, self.registrar)
 
     def _turn(self, event) -> None:
         from swarm_hook_core import lifecycle
 
-        text = "\n".join(filter(None, (lifecycle.turn(self.config, event), self.words_now(event))))
+        words = lifecycle.turn(self.config, event, self.registrar)
+        text = "\n".join(filter(None, (words, self.words_now(event))))
         # The end of a turn has no use for words: a client that is told something then goes on working.
         if event.name == "UserPromptSubmit":
             self._tell("UserPromptSubmit", text)
+        self.registrar.told()
 
     def _subagent(self, event) -> None:
-        from swarm_hook_core import lifecycle
-
         if event.name == "SubagentStart":
-            self._tell("SubagentStart", lifecycle.subagent_greeting(event.agent))
+            from swarm_hook_core.greetings import subagent_greeting
+
+            self._tell("SubagentStart", subagent_greeting(event.agent))
         else:
+            from swarm_hook_core import lifecycle
+
             lifecycle.end_subagent(self.config, event, self.coordinator, self.driver)
 
     def _tell(self, event: str, text: str, for_user: str = "") -> None:

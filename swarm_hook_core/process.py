@@ -134,11 +134,14 @@ def client_process(marks=()) -> tuple[int, str]:
 def _own_words() -> str:
     """What the command line of a shell holds that was started just to start this process; empty where that is unknown.
 
-    Hooks are wired as ``/bin/sh ".../integrations/hook.sh" CLIENT EVENT``, which becomes ``hook.py CLIENT EVENT``.
+    Hooks are wired as ``/bin/sh ".../integrations/hook.sh" CLIENT EVENT``, which becomes ``hook.py CLIENT EVENT`` or
+    ``swarm-mcp hook EVENT --runtime CLIENT``.
     """
     path, *words = [word.replace(os.sep, "/") for word in sys.argv] or [""]
     if path.endswith("/integrations/hook.py"):
         return '" ' + " ".join(words[:2])
+    if words[:1] == ["hook"] and words[2:3] == ["--runtime"]:
+        return f'" {" ".join(words[3:4])} {words[1]}'
     places = path.split("/")[-4:]
     return "/".join(places) if len(places) == 4 else ""
 

@@ -35,6 +35,16 @@ def save(config, session_id: str, **facts: str) -> None:
     write_private(os.path.join(folder_of(config, session_id), _NAME), text)
 
 
+def remember(config, session_id: str, **facts) -> None:
+    """As `save`, which must never cost anything when it cannot be written."""
+    try:
+        save(config, session_id, **facts)
+    except OSError as error:
+        from swarm_hook_core import faults
+
+        faults.record(config.runtime_name, "scratch", faults.describe(error))
+
+
 def clear(config, session_id: str) -> None:
     """Remove what we saved, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from swarm_hook_core.state import user_folder
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.plugin_files import plugin_folder
 
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
 
@@ -33,15 +33,8 @@ def coordinator_command() -> list[str]:
 
 
 def plugin_source() -> Path:
-    """Return the folder of manifests, integrations and skills: inside the installed package, or the checkout.
-
-    Raises SwarmError where the installation has lost it.
-    """
-    package = Path(__file__).resolve().parent
-    for candidate in (package / "_plugin", package.parent):
-        if (candidate / "integrations").is_dir():
-            return candidate
-    raise SwarmError("this installation of swarm-mcp lacks its plugin files; install it again")
+    """Return `plugin_folder` as a path."""
+    return Path(plugin_folder())
 
 
 def marketplace_folder() -> Path:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.labels import token
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.message import Message
@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.answer_size import Measure
 
-SUMMARY_LIMIT = 4  # peers, and locks, that `scope_summary` names
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
 MOST_ASSIGNED = 100  # of one's own tasks of each status
@@ -84,29 +83,6 @@ def beside(**pages: Page) -> dict:
     """What an answer with these pages says of the rows that they have no room for; nothing where they are whole."""
     left = {name: one.total - len(one.rows) for name, one in pages.items() if one.total is not None}
     return {"not_shown": left} if left else {}
-
-
-def scope_summary(store: Store, row: Session) -> dict:
-    """Return peers and locks of this session's scope in a few words, for its first message.
-
-    ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
-    counted only where they hold a lock, and then not named.
-    """
-    mine = token(row.label or "", "identity")
-    peers = [peer for peer in store.instances.in_scope(row.scope) if peer.id != row.id]
-    met = [p for p in peers if same_circle(mine, token(p.label or "", "identity"))]
-    count, locks = store.locks.glance(row, SUMMARY_LIMIT, mine)
-    texts = []
-    for lock in locks:
-        owner = label(lock["owner_label"]) if lock["owner_label"] else "another session"
-        text = f"{named(lock['file'])} by {owner}"
-        texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
-    return {
-        "peer_count": len(met),
-        "peers": [label(peer.label or peer.id) for peer in met[:SUMMARY_LIMIT]],
-        "lock_count": count,
-        "locks": texts,
-    }
 
 
 def bootstrap_summary(

@@ -11,12 +11,15 @@ import os
 import time
 from collections.abc import Iterator
 
-from swarm_hook_core import faults, lifecycle
+from swarm_hook_core import faults, greetings, lifecycle
+from swarm_hook_core.command_registrar import CommandRegistrar
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.registration import NotRegistered, described
 from swarm_mcp.loop import sources
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
+from swarm_mcp.session_hooks import StoreRegistrar
 
 CONFIG = RuntimeConfig(
     runtime_name="loop",
@@ -54,13 +57,14 @@ class SwarmSession:
         self._renewed = time.monotonic()
         try:
             if chosen_command():
-                return lifecycle.start(CONFIG, self._event("SessionStart", source="startup"))
-            return lifecycle.greeting(self._register("working"))
-        except lifecycle.NotRegistered as error:
+                return lifecycle.start(CONFIG, self._event("SessionStart", source="startup"), CommandRegistrar(CONFIG))
+        except NotRegistered as error:
             return str(error)
-        except Exception as error:
-            faults.record(CONFIG.runtime_name, "session_start", faults.describe(error))
-            return lifecycle.unregistered(faults.describe(error))
+        try:
+            return greetings.greeting(self._register("working"))
+        except NotRegistered as error:
+            faults.record(CONFIG.runtime_name, "session_start", str(error))
+            return greetings.unregistered(str(error))
 
     def renew(self) -> None:
         """Give a sign of life, every RENEW_SECONDS at most."""
@@ -81,14 +85,10 @@ class SwarmSession:
 
             core.words_now(event)
             if chosen_command():
-                lifecycle.end(CONFIG, event)
+                lifecycle.end(CONFIG, event, CommandRegistrar(CONFIG))
                 return
-            from swarm_mcp.store import Store
-
-            with Store(busy_seconds=BUSY_SECONDS) as store:
-                row = store.instances.of_session(CONFIG.runtime_name, self._session_id)
-                if row:
-                    store.instances.end_session(row, _this_process())
+            with StoreRegistrar(CONFIG.runtime_name) as registrar:
+                registrar.end(self._session_id, _this_process(), 0, BUSY_SECONDS)
 
     def denial(self, made: ModelCall) -> str:
         """Return why a call must not be carried out, empty where it may. A fault of ours lets it pass."""
@@ -125,31 +125,9 @@ class SwarmSession:
         return ToolCall(tool, made.input, self._session_id, self._cwd, event, id=made.id)
 
     def _register(self, state: str) -> dict:
-        from swarm_hook_core import environment, labels
-        from swarm_mcp.store import Store
-        from swarm_mcp.store.sessions import Registration
-
-        prefix = CONFIG.env_prefix
-        scope, identity = environment.scope(prefix), environment.identity(prefix)
-        role, mode = environment.role(prefix, self._cwd, scope), environment.mode(prefix)
-        override = environment.label_override(prefix)
-        request = Registration(
-            self._cwd,
-            label=labels.compose(CONFIG.runtime_name, self._session_id, identity, mode, role, override),
-            scope=scope,
-            file_root=environment.file_root(prefix),
-            lease_seconds=environment.lease_seconds(prefix),
-            preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
-            runtime=CONFIG.runtime_name,
-            session_id=self._session_id,
-            state=state,
-            client=_this_process(),
-        )
-        from swarm_mcp.session_summary import scope_summary
-
-        with Store(busy_seconds=BUSY_SECONDS) as store:
-            row = store.instances.register(request)
-            return {**row, "summary": scope_summary(store, row)}
+        session = {**described(CONFIG, self._event("SessionStart", source="startup"), state), "client": _this_process()}
+        with StoreRegistrar(CONFIG.runtime_name) as registrar:
+            return registrar.register(session, 0, BUSY_SECONDS)
 
     def _report(self, denial, made: ModelCall) -> None:
         """Write the denial down, so that the session hears when the file is free."""

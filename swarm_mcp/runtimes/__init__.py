@@ -31,8 +31,7 @@ _configs: dict[str, RuntimeConfig] = {}
 
 def runtime(name: str) -> Runtime:
     """Return the runtime called `name`. Raises UsageError."""
-    if name not in _CLASSES:
-        raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
+    _known(name)
     if name not in _runtimes:
         from importlib import import_module
 
@@ -52,12 +51,21 @@ def chosen(names: str) -> list[Runtime]:
 def hook_config(name: str) -> RuntimeConfig:
     """Return the runtime's RuntimeConfig, as its folder under ``integrations/`` has it for hooks."""
     if name not in _configs:
-        import runpy
+        _known(name)
+        from _frozen_importlib_external import SourceFileLoader  # what importlib.machinery shows, without its imports
 
-        from swarm_mcp.installation import plugin_source
+        from swarm_mcp.plugin_files import plugin_folder
 
-        _configs[name] = runpy.run_path(str(plugin_source() / runtime(name).folder / "runtime.py"))["RUNTIME"]
+        found: dict = {"__name__": "runtime"}
+        path = f"{plugin_folder()}/integrations/{name}/runtime.py"
+        exec(SourceFileLoader("runtime", path).get_code("runtime"), found)
+        _configs[name] = found["RUNTIME"]
     return _configs[name]
+
+
+def _known(name: str) -> None:
+    if name not in _CLASSES:
+        raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
 
 
 def of_call(meta: dict) -> str:

@@ -92,6 +92,13 @@ class Sessions(Protocol):
     def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
         """Return the pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
 
+    def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+        """Return how many locks others hold in this session's scope (counted up to 1000), and a few: whose and why.
+
+        Each has `file`, `content` and `owner_label`, the latter two empty where the holder is of another identity. For
+        right after a registration, which has just removed whatever belonged to sessions now gone.
+        """
+
     def gone(self) -> list[Session]:
         """Return the rows of sessions that have provably or by their lease gone, in all scopes."""
 
@@ -203,12 +210,6 @@ class Locks(Protocol):
         """Return how many live locks a scope has, and `limit` of them, as `held` shows them, newest first.
 
         First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
-        """
-
-    def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        """Return how many locks others hold in this session's scope (counted up to 1000), and a few of them.
-
-        For right after a registration, which has just removed whatever belonged to sessions now gone.
         """
 
     def active_on(self, file: str, viewer_identity: str) -> dict | None:

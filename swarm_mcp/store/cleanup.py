@@ -11,6 +11,7 @@ from __future__ import annotations
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import events
+from swarm_mcp.store.upkeep import PAUSE_SECONDS, is_due
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.leases import Leases
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.locks import LockEndings
-    from swarm_mcp.store.messages import Messages, Notices
+    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.runs import Runs
     from swarm_mcp.store.sessions import Sessions
     from swarm_mcp.store.tasks import Tasks
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
-PAUSE_SECONDS = 30  # between two passes, of whatever process
 BACKLOG_SECONDS = 2  # the same while a pass leaves something for the next
 AT_ONCE = 200  # rows of each kind in one pass
 AGED = ("messages", "terminal_tasks", "non_lock_context_rows", "events")
@@ -81,11 +82,11 @@ class Cleanup:
 
     def some(self) -> bool:
         self._leases.some()  # has a time of its own
-        if not self._is_time():
+        if not is_due(self._db):
             return False
         try:
             with self._db.hurried(), self._db.writing():
-                if not self._is_time():  # somebody else was first
+                if not is_due(self._db):  # somebody else was first
                     return False
                 self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS if self._some() else 0)
         except SwarmError:
@@ -143,10 +144,6 @@ class Cleanup:
         self._note("waiting", following or "")
         for scope in scopes | ({following} if following is not None else set()):
             self._parts().tasks().settle_vanished(scope)
-
-    def _is_time(self) -> bool:
-        row = self._db.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
-        return row is None or not 0 <= self._db.now() - row.done_at < PAUSE_SECONDS
 
     def _walk(self, what: str, step):
         """Do one step of a long way round, `step(place) -> (found, next place)`; return what it found."""

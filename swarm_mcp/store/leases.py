@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.locks import LockEndings
-    from swarm_mcp.store.messages import Messages, Notices
+    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.session_table import SessionTable
 
 WARNED_AT = 0.2  # of a lease is left when its holder is warned; ``swarm_lock_due_idx`` counts on it

@@ -114,14 +114,6 @@ class LockListing:
         live, found = self._pages.foremost(scope, limit, own_id, waited_for)
         return live, [self.listed(row, viewer_identity) for row in found]
 
-    def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        others = "type = 'lock' AND scope = ? AND instance_id <> ?"
-        values = (instance.scope, instance.id)
-        sql = f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)"
-        counted = self._db.row(sql, values) or {"n": 0}
-        few = self._finder.select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
-        return counted["n"], [self.listed(row, viewer_identity) for row in few]
-
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         held = self._finder.on(file)
         return self.describe(held[0], viewer_identity) if held else None

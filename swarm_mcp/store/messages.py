@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.json_text import dumps
-from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
-from swarm_hook_core.untrusted_text import label
-from swarm_mcp.domain.message import SYSTEM, Message, Notice
+from swarm_mcp.domain.message import Message
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
 
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database
-    from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.session_table import SessionTable
 
 # A claim that old is void even where its process lives: it took messages and never answered.
 CLAIM_SECONDS = 120
 LONGEST = 65536  # bytes of a message
-NOTICES_AT_ONCE = 10  # in one hook's words
 
 _COLUMNS = "id, sender, content, created_at"
 _ALL_COLUMNS = "id, sender, recipient, content, created_at, read"
@@ -302,83 +299,6 @@ class Messages:
             for row in rows
             if standing[row.host, row.pid, row.start] and abs(now - row.taken_at) <= CLAIM_SECONDS
         ]
-
-
-class Notices:
-    """What a session's next hook tells its model: messages about its locks that should not wait for its next poll.
-
-    Each is an ordinary message as well. Whoever is first, a poll or a hook, delivers it; the other finds it read.
-    """
-
-    def __init__(self, db: Database, messages: Messages, finder: LockFinder):
-        self._db = db
-        self._messages = messages
-        self._finder = finder
-
-    def post(self, instance: Session, content: str, file: str = "", sender: str = SYSTEM) -> int:
-        """Inside a transaction: a message to `instance`, which its next hook is to tell; the message's id.
-
-        With absolute `file`, whoever holds that when the hook tells it is named besides.
-        """
-        message_id = self._messages.post(instance.scope, sender, instance.id, content)
-        self._db.change(
-            "INSERT INTO swarm_notices (message_id, instance_id, file) VALUES (?, ?, ?)",
-            (message_id, instance.id, file or None),
-        )
-        return message_id
-
-    def unread(self, instance: Session, sender: str, file: str) -> bool:
-        """Tell whether a notice of this sender about this file still waits for `instance`."""
-        sql = (
-            "SELECT 1 FROM swarm_notices n JOIN messages m ON m.id = n.message_id"
-            " WHERE n.instance_id = ? AND n.file = ? AND m.sender = ? AND m.read = 0"
-        )
-        return self._db.row(sql, (instance.id, file, sender)) is not None
-
-    def take(self, instance: Session) -> list[Notice]:
-        if not self._db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance.id,)):
-            return []
-        with self._db.writing():
-            about = {
-                row.message_id: row.file
-                for row in self._db.rows(
-                    "SELECT message_id, file FROM swarm_notices WHERE instance_id = ? ORDER BY message_id",
-                    (instance.id,),
-                )
-            }
-            claimed = self._messages.claim(instance, list(about)[:NOTICES_AT_ONCE])
-            gone = [name for name in list(about)[:NOTICES_AT_ONCE] if name not in {row.id for row in claimed}]
-            for message_id in gone:  # read by a poll, deleted, or just on its way to one
-                if not self._still_unread(message_id):
-                    self._db.change("DELETE FROM swarm_notices WHERE message_id = ?", (message_id,))
-        return [Notice(id=row.id, text=row.content + self._now(instance, about[row.id])) for row in claimed]
-
-    def forget_of(self, instance_id: str) -> None:
-        """Inside a transaction: drop those of a session that has gone."""
-        self._db.change("DELETE FROM swarm_notices WHERE instance_id = ?", (instance_id,))
-
-    def forget_old(self, limit: int) -> None:
-        """Inside a transaction: drop those whose message has been read or deleted."""
-        self._db.change(
-            "DELETE FROM swarm_notices WHERE message_id IN (SELECT n.message_id FROM swarm_notices n"
-            " LEFT JOIN messages m ON m.id = n.message_id WHERE coalesce(m.read, 1) = 1 LIMIT ?)",
-            (limit,),
-        )
-
-    # -------------------------------------------------------------- innards
-
-    def _still_unread(self, message_id: int) -> bool:
-        return self._db.row("SELECT 1 FROM messages WHERE id = ? AND read = 0", (message_id,)) is not None
-
-    def _now(self, instance: Session, file: str | None) -> str:
-        if not file:
-            return ""
-        locks = [lock for lock in self._finder.on(file) if lock.instance_id != instance.id]
-        if not locks:
-            return "" if self._finder.on(file) else " Nobody holds it now."
-        mine, theirs = (token(one or "", "identity") for one in (instance.label, locks[0].owner_label))
-        name = label(locks[0].owner_label) if locks[0].owner_label else f"instance {locks[0].instance_id}"
-        return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."
 
 
 def _this_process() -> tuple[int, str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import RECLAIM_SECONDS, clients_in, departed, living
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import Record
@@ -99,6 +101,22 @@ class SessionTable:
             return 0, ""
         terminal = (row.terminal_pid, row.terminal_start)
         return (0, "") if gone(row.host, *terminal, self._db.here) else terminal
+
+    def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+        others = "FROM context WHERE type = 'lock' AND scope = ? AND instance_id <> ? LIMIT"
+        values = (instance.scope, instance.id)
+        counted = self._db.row(f"SELECT count(*) AS n FROM (SELECT 1 {others} 1000)", values)
+        few = self._db.rows(
+            "SELECT c.file, substr(c.content, 1, 2048) AS content, i.label AS owner_label"
+            f" FROM (SELECT file, content, instance_id, created_at {others} {limit}) c"
+            " LEFT JOIN instances i ON i.id = c.instance_id ORDER BY c.created_at",
+            values,
+        )
+        found = [{**row, "file": plain(row.file)} for row in few]
+        for row in found:
+            if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
+                row.update(content="", owner_label=None)
+        return counted.n if counted else 0, found
 
     def gone(self) -> list[Session]:
         return [row for row, has_gone in self._with_evidence("", ()) if has_gone]

@@ -55,10 +55,11 @@ class Registration:
 class Sessions(SessionTable):
     """Sessions that join, move and leave."""
 
-    def __init__(self, db: Database, finder: LockFinder, signals: Signals, runs: Callable[[], Runs]):
+    def __init__(self, db: Database, finder: Callable[[], LockFinder], signals: Signals, runs: Callable[[], Runs]):
         super().__init__(db, signals)
+        # Most sessions are of no run, and come to stores without locks of other implementations.
         self._finder = finder
-        self._runs = runs  # most sessions are of none, and need not load what those are
+        self._runs = runs
 
     # --------------------------------------------------------------- change
 
@@ -68,7 +69,8 @@ class Sessions(SessionTable):
             # A session that is here to register has not gone, however long it was silent.
             known = self.of_session(request.runtime, request.session_id) if request.session_id else None
             self.reclaim(known.id if known else "")
-            self._finder.key_foreign_rows(2000)
+            if self._db.row("SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"):
+                self._finder().key_foreign_rows(2000)
             if request.session_id:
                 row = self._register_session(request)
             else:

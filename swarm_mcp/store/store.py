@@ -7,6 +7,7 @@ import os
 from swarm_hook_core.state import DEFAULT_STORE
 from swarm_mcp.store.database import BUSY_SECONDS, Database
 from swarm_mcp.store.events import Signals
+from swarm_mcp.store.upkeep import is_due
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
     from swarm_mcp.store.locks import LockEndings, Locks
-    from swarm_mcp.store.messages import Messages, Notices
+    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.runs import Runs
     from swarm_mcp.store.sessions import Sessions
     from swarm_mcp.store.spawn_locks import SpawnLocks
@@ -53,6 +55,10 @@ else:
                 return self
             value = instance.__dict__[self.name] = self.make(instance)
             return value
+
+
+_ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
+_LEASED = f"{_ANY_LEASED} AND instance_id = ?"
 
 
 class Store:
@@ -123,7 +129,7 @@ class Store:
     def instances(self) -> Sessions:
         from swarm_mcp.store.sessions import Sessions
 
-        return Sessions(self.database, self._finder, self._signals, lambda: self.runs)
+        return Sessions(self.database, lambda: self._finder, self._signals, lambda: self.runs)
 
     @made_once
     def locks(self) -> Locks:
@@ -189,9 +195,9 @@ class Store:
 
     @made_once
     def notices(self) -> Notices:
-        from swarm_mcp.store.messages import Notices
+        from swarm_mcp.store.notices import Notices
 
-        return Notices(self.database, self.messages, self._finder)
+        return Notices(self.database, lambda: self.messages, lambda: self._finder)
 
     @made_once
     def tasks(self) -> Tasks:
@@ -288,13 +294,18 @@ class Store:
 
 
 class _Hearing(Signals):
-    """Who hears of what. What goes with a session when it leaves goes in one transaction with the row itself."""
+    """Who hears of what. What goes with a session when it leaves goes in one transaction with the row itself.
+
+    Hooks wait for sessions that join, take turns and leave: of these, a part whose tables hold nothing for it is not
+    asked, and so its module need not be loaded.
+    """
 
     def __init__(self, store: Store):
         self._store = store
 
     def session_alive(self, instance_id: str) -> None:
-        self._store.leases.renew(instance_id)
+        if self._holds(_LEASED, instance_id):
+            self._store.leases.renew(instance_id)
 
     def session_settled(self, session: Session, before: Session | None) -> None:
         self._store.planner.settle(session, before)
@@ -306,15 +317,21 @@ class _Hearing(Signals):
         store.tasks.vacate(session)
 
     def session_gone(self, session: Session, reason: str) -> None:
-        store, db, gone = self._store, self._store.database, session.id
-        store.denials.forget(gone)
-        store.notices.forget_of(gone)
-        store.leases.forget_lapses_of(gone)
-        store._endings.drop(store._finder.of(gone), reason)
-        if db.row("SELECT 1 FROM tasks LIMIT 1"):  # few sessions have tasks, or plan: those alone load what that is
+        store, gone = self._store, session.id
+        if self._holds("swarm_denials WHERE instance_id = ?", gone):
+            store.denials.forget(gone)
+        if self._holds("swarm_notices WHERE instance_id = ?", gone):
+            store.notices.forget_of(gone)
+        if self._holds("swarm_lapses WHERE instance_id = ?", gone):
+            store.leases.forget_lapses_of(gone)
+        if self._holds("context WHERE type = 'lock' AND instance_id = ?", gone):
+            store._endings.drop(store._finder.of(gone), reason)
+        if self._holds("tasks"):
             store.tasks.release_all(session, reason)
-        store.messages.forget_of(session)
-        store.panes.withdraw(gone)
+        if self._holds("messages WHERE scope = ? AND recipient = ?", session.scope, gone):
+            store.messages.forget_of(session)
+        if self._holds("kv WHERE key IN (?, ?)", f"identity/workspace/herdr/{gone}", f"identity/herdr/{gone}"):
+            store.panes.withdraw(gone)
         store.instances.delete(session, reason)
         if "role:planner" in (session.label or ""):
             store.planner.leave(session)
@@ -340,7 +357,11 @@ class _Hearing(Signals):
         self._store.denials.settle()
 
     def registered(self) -> None:
-        self._store.cleanup.some()
+        if is_due(self._store.database) or self._holds(_ANY_LEASED):
+            self._store.cleanup.some()
+
+    def _holds(self, what: str, *values: object) -> bool:
+        return self._store.database.row(f"SELECT 1 FROM {what} LIMIT 1", values) is not None
 
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
     from swarm_mcp.store.locks import LockEndings, Locks
-    from swarm_mcp.store.messages import Messages, Notices
+    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.sessions import Sessions
 
 

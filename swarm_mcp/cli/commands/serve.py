@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import sys
-
-from swarm_hook_core.core import HookCore
 from swarm_mcp.cli.arguments import Arguments, Option, Usage, choice, verb
-from swarm_mcp.errors import UsageError
-from swarm_mcp.installation import coordinator_command
-from swarm_mcp.runtimes import NAMES, hook_config
-from swarm_mcp.runtimes import runtime as runtime_called
+from swarm_mcp.hook_process import HOOKS, run
+from swarm_mcp.runtimes import NAMES
 
 
 @verb(
@@ -37,9 +30,6 @@ def serve(args: Arguments) -> int:
     return serve_client(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)
 
 
-HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
-
-
 @verb(
     Usage(
         choice(*HOOKS, about="hook"),
@@ -54,11 +44,4 @@ def hook(args: Arguments) -> int:
 
     example: swarm-mcp hook pre-tool-use --runtime codex < payload.json
     """
-    hook, runtime = args.words[0], args.value("--runtime")
-    if hook == "subagent" and not runtime_called(runtime).has_subagents:
-        raise UsageError(f"{runtime} has no such hook: {hook}")
-    # An installed plugin knows its coordinator from its own record; here it is this very installation.
-    os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
-    core = HookCore(hook_config(runtime))
-    status: int = getattr(core, f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
-    return status
+    return run(args.words[0], args.value("--runtime"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.process import runs_app_server
 from swarm_mcp.acting_session import find_acting_session, session_of_caller
 from swarm_mcp.cli.arguments import (
     ACTING,
@@ -26,6 +25,7 @@ from swarm_mcp.cli.output import flush, refused, say, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
+from swarm_mcp.session_hooks import find_terminal
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
@@ -75,13 +75,13 @@ def register(args: Arguments) -> int:
         raise UsageError("--runtime and --session-id go together")
     with Store(busy_seconds=args.patience) as store:
         if request.runtime:
-            _find_terminal(store, request, anew=bool(args.value("--source")))
+            find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
         shown = registration(row)
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
-            from swarm_mcp.session_summary import scope_summary  # which a turn that begins does not need
+            from swarm_mcp.scope_summary import scope_summary  # which a turn that begins does not need
 
             shown["summary"] = scope_summary(store, row)
         with telling(store, row if args.given("--tell") else None) as notices:
@@ -118,23 +118,6 @@ def _pane(args) -> dict[str, str]:
     if args.value("--pane"):
         return pane_in({**os.environ, "HERDR_PANE_ID": args.value("--pane")})
     return {} if args.value("--runtime") or args.given("--lease-seconds") else pane_in(os.environ)
-
-
-def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
-    """In a client's background server the environment is the first terminal's: ask which one this session is in."""
-    pid = request.client[0]
-    if not pid or not runs_app_server(pid):
-        return
-    request.pane = {}
-    request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
-    if request.terminal[0]:
-        return
-    from swarm_mcp.runtimes import NAMES, runtime  # not every session's start is to pay for it
-
-    known = request.runtime in NAMES
-    terminal = runtime(request.runtime).terminal_of(request.session_id) if known else None
-    if terminal:
-        request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane
 
 
 @verb(

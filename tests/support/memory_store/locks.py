@@ -121,11 +121,6 @@ class Locks(Part):
         rows.sort(key=lambda lock: 0 if lock.instance_id == own_id else 1 if lock.id in waited else 2)
         return len(rows), [self.listed(lock, viewer_identity) for lock in rows[:limit]]
 
-    def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        theirs = [lock for lock in self.everywhere() if lock.instance_id != instance["id"]]
-        theirs = [lock for lock in theirs if lock.scope == instance["scope"]]
-        return len(theirs), [self.listed(lock, viewer_identity) for lock in theirs[:limit]]
-
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         return next((self.describe(lock, viewer_identity) for lock in self.on(file)), None)
 

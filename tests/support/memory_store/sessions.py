@@ -63,6 +63,12 @@ class Sessions(Part):
             return 0, ""
         return row.terminal_pid, row.terminal_start
 
+    def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+        theirs = [lock for lock in self.store.locks.everywhere() if lock.instance_id != instance["id"]]
+        theirs = [lock for lock in theirs if lock.scope == instance["scope"]]
+        shown = [self.store.locks.listed(lock, viewer_identity) for lock in theirs[:limit]]
+        return len(theirs), [{name: lock[name] for name in ("file", "content", "owner_label")} for lock in shown]
+
     def gone(self) -> list[Session]:
         return [row for row in self.memory.sessions.values() if self._has_gone(row)]
 

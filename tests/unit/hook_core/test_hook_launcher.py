@@ -213,8 +213,9 @@ def test_an_installed_plugin_whose_interpreter_has_gone_says_so(kind: str, machi
     real = machine.program("uninstalled", "exit 127")
     if kind == "gone":
         real.unlink()
-    wiring = machine.folder / "plugin" / "integrations" / "codex" / "hooks.json"
-    wiring.write_text(wiring.read_text().replace(REAL, str(real)))
+    for name in ("integrations/codex/hooks.json", bundle.LAUNCHER):
+        naming = machine.folder / "plugin" / name
+        naming.write_text(naming.read_text().replace(REAL, str(real)))
     told = machine.start("codex", new_session())
     assert all("NOT enforced" in words and "swarm-mcp install" in words for words in told.values())
     assert str(real) in told["user"] and machine.starts() == []

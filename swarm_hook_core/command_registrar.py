@@ -1,0 +1,113 @@
+"""Registering sessions by the coordinator's command, which brings a store of its own."""
+
+import os
+
+from swarm_hook_core import scratch
+from swarm_hook_core.coordinator import command, find_on_path
+from swarm_hook_core.json_text import dumps, loads
+from swarm_hook_core.registration import NotRegistered
+from swarm_hook_core.spawn import run
+
+
+class CommandRegistrar:
+    """Registers and ends the sessions of the runtime `config`; `coordinator`: the command's argv, where it is known.
+
+    What does the same without a command (``swarm_mcp.session_hooks``) has the same methods.
+    """
+
+    def __init__(self, config, coordinator: "list[str] | None" = None):
+        self.config = config
+        self._coordinator = coordinator
+
+    @property
+    def command(self) -> list[str]:
+        """The coordinator's argv prefix; empty where there is none."""
+        return self._coordinator or command()
+
+    def register(
+        self, session: dict, seconds: float, patience: float, tell: bool = False, leave_running: bool = False
+    ) -> dict:
+        """Register or renew `session`, as ``registration.described`` has it; the coordinator's row, with ``id``.
+
+        It has `seconds` for it, of which `patience` for a busy store; with `leave_running` it may go on in vain. With
+        `tell` the row's ``notices`` are what the model is to be told, and count as told. Raises NotRegistered.
+        """
+        argv = self.command
+        if not argv:
+            raise NotRegistered(_missing())
+        lease, (pid, started) = session["lease_seconds"], session["client"]
+        plain = [*argv, "register", session["directory"], "--label", session["label"], "--json"]
+        plain += _flags(session, "scope", "file_root") + (["--lease-seconds", str(lease)] if lease else [])
+        full = [*plain, *_flags(session, "runtime", "session_id", "state", "source", "pane")]
+        full += ["--client", f"{pid}:{started}"] if pid else []
+        full += ["--patience", str(patience), *(["--tell"] if tell else [])]
+        done = run(full, seconds, leave_running)
+        contract_only = bool(done.code) and "Unknown flag" in done.stderr
+        if contract_only:
+            # Another implementation, which knows only the contract: one row a session, from our own record.
+            known = scratch.load(self.config, session["session_id"]).get("instance_id")
+            done = run(plain + (["--adopt-instance-id", known] if known else []), seconds)
+        row = _row(done)
+        if contract_only:
+            _publish_pane(argv, row, session["pane"], seconds)
+        if os.environ.get("SWARM_MCP_BIN", "").strip() or contract_only:
+            facts = {"instance_id": row["id"], "scope": str(row.get("scope") or ""), "label": session["label"]}
+            scratch.remember(self.config, session["session_id"], **facts)
+        return row
+
+    def told(self) -> None:
+        """The model has been told what the last row had for it: the command has noted so already."""
+
+    def end(self, session_id: str, client: "tuple[int, str]", seconds: float, patience: float) -> None:
+        """End a session in this `client`, pid and start time. Raises NotRegistered."""
+        argv, saved = self.command, scratch.load(self.config, session_id)
+        if not argv:
+            raise NotRegistered("swarm-mcp was not found")
+        pid, started = client
+        words = ["--runtime", self.config.runtime_name, "--session-id", session_id, "--patience", str(patience)]
+        words += ["--client", f"{pid}:{started}"] if pid else []
+        done = run([*argv, "deregister", *words, "--json"], seconds)
+        if done.code and "Unknown flag" in done.stderr and saved.get("instance_id"):
+            # Another implementation of the contract: it knows instances, not sessions.
+            instance, scope = saved["instance_id"], saved.get("scope", "")
+            place = ["--scope", scope] if scope else []
+            name = f"identity/workspace/herdr/{instance}"
+            run([*argv, "kv", "del", name, "--as", instance, *place], seconds / 2)
+            done = run([*argv, "deregister", "--as", instance, *place], seconds / 2)
+        if done.code != 0:
+            raise NotRegistered(_why(done))
+
+
+def _flags(session: dict, *names: str) -> list[str]:
+    return [word for name in names if session[name] for word in (f"--{name.replace('_', '-')}", session[name])]
+
+
+def _missing() -> str:
+    _ours, other = find_on_path()
+    return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"
+
+
+def _publish_pane(argv: list[str], row: dict, pane: str, seconds: float) -> None:
+    if not pane:
+        return
+    value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
+    place = ["--scope", str(row["scope"])] if row.get("scope") else []
+    key = f"identity/workspace/herdr/{row['id']}"
+    run([*argv, "kv", "set", key, dumps(value), "--as", row["id"], *place], seconds)
+
+
+def _row(done) -> dict:
+    if done.code != 0:
+        raise NotRegistered(_why(done))
+    try:
+        row = loads(done.stdout)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
+        raise NotRegistered("swarm-mcp register gave no usable answer")
+    return row
+
+
+def _why(done) -> str:
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return lines[-1][:240] if lines else f"swarm-mcp exited with {done.code}"

@@ -1,0 +1,92 @@
+"""What a session or a subagent is told when it starts, and what where the coordinator does not know it."""
+
+import os
+
+from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
+
+LONGEST_ENTRY = LABEL + NAME + NOTE  # characters of what is said of one peer or lock
+MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
+INSTALLING = (
+    "To mend it install swarm-mcp from the repository of this plugin (`pipx install FOLDER` of a clone), not from the"
+    " package index, which has another program of that name; then start a new session."
+)
+
+
+def unregistered(why: str) -> str:
+    """What user and model are told of a session that the coordinator does not know: what is checked all the same."""
+    from swarm_hook_core.coordinator import command
+
+    words = f"swarm: this session could not be registered ({why})."
+    if not _is_store_at_hand():
+        return f"{words} File locks are NOT enforced for it. {MENDING}"
+    checked = "What its file tools and shell commands write is checked against the locks of others all the same"
+    mend = MENDING if command() else INSTALLING
+    return f"{words} {checked}; it can lock nothing itself, and others do not see it. {mend}"
+
+
+def _is_store_at_hand() -> bool:
+    """Whether checks can read the locks without the coordinator, or will as soon as there are any."""
+    from swarm_hook_core import faults
+    from swarm_hook_core.coordinator import chosen_command
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.state import local_store, store_path
+
+    try:
+        file = local_store()
+        if not file:
+            return not chosen_command() and not os.path.lexists(store_path())
+        StoreReader(file).others_hold("")
+    except Exception as error:
+        faults.record("store", "session_start", faults.describe(error))
+        return False
+    return True
+
+
+def greeting(row: dict) -> str:
+    """What the model is told at the start of a session."""
+    name, scope = cut(str(row.get("label") or "unnamed"), LABEL), named(str(row.get("scope") or ""))
+    lines = [f"swarm: this session is registered as `{name}`, instance `{row['id']}`, scope {scope}."]
+    summary = row.get("summary")
+    if isinstance(summary, dict):
+        lines.append(_peers(summary) + " " + _locks(summary))
+    lines.append(
+        "Every session here may write any file that no other session has locked. Lock a file, folder or pattern"
+        " before work that others must not disturb, with the swarm MCP tool lock_file (or `swarm-mcp lock FILE"
+        " --note WHY`), and release it with unlock_file. A write that is denied names the holder: do other work, or"
+        " wait in line (lock_file with wait_seconds)."
+        " The skill swarm-mcp says when to lock and when not."
+    )
+    return "\n".join(lines)
+
+
+def subagent_greeting(agent_id: str) -> str:
+    """What a subagent is told when it starts: its id, and what that is good for. Empty where it has none."""
+    agent = cut(agent_id, LABEL)
+    if not agent:
+        return ""
+    return (
+        f"swarm: you are agent `{agent}` of this session. What the session locks is yours to write, and its other"
+        f" agents'. To keep a file from those as well, lock it for yourself: lock_file with agent_id `{agent}`, or"
+        f" `swarm-mcp lock FILE --agent {agent}`. Such locks end with you, or with unlock_file."
+    )
+
+
+def _peers(summary: dict) -> str:
+    names, count = summary.get("peers") or [], summary.get("peer_count") or 0
+    if not count:
+        return "No other session is here now."
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return f"Other sessions here: {_joined(names)}{more}."
+
+
+def _locks(summary: dict) -> str:
+    locks, count = summary.get("locks") or [], summary.get("lock_count") or 0
+    if not count:
+        return "Nothing is locked."
+    more = f" and {count - len(locks)} more" if count > len(locks) else ""
+    return f"Locked now: {_joined(locks)}{more}."
+
+
+def _joined(texts) -> str:
+    """What the coordinator says of several, bounded once more: it may be another implementation's, or an older one."""
+    return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str)) if texts else ""

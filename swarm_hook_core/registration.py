@@ -1,0 +1,40 @@
+"""What a session says of itself to whoever registers it: the coordinator's command, or its store."""
+
+import os
+
+from swarm_hook_core import environment, labels
+from swarm_hook_core.process import client_process
+
+
+class NotRegistered(Exception):
+    """The coordinator did not take the session; the message says why."""
+
+
+def described(config, event, state: str) -> dict:
+    """The session of `event` as it is registered: who it is, where it works, what it does (`state`) and for how long.
+
+    `client` is pid and start time of the process whose end ends it, ``(0, "")`` where that is unknown; what nobody has
+    set is empty.
+    """
+    prefix, session_id, cwd = config.env_prefix, event.session_id, event.cwd or os.getcwd()
+    scope = environment.scope(prefix)
+    return {
+        "runtime": config.runtime_name,
+        "session_id": session_id,
+        "directory": cwd,
+        "label": labels.compose(
+            config.runtime_name,
+            session_id,
+            environment.identity(prefix),
+            environment.mode(prefix),
+            environment.role(prefix, cwd, scope),
+            environment.label_override(prefix),
+        ),
+        "scope": scope,
+        "file_root": environment.file_root(prefix),
+        "lease_seconds": environment.lease_seconds(prefix),
+        "state": state,
+        "source": event.source,
+        "client": client_process(config.client_marks),
+        "pane": environment.pane(),
+    }

@@ -1,0 +1,26 @@
+"""What is said where the coordinator ran a hook itself and was killed over it, by its own time limit for one.
+
+Nothing is tried again: the payload is gone with it, and so is the time. A session that is not registered by now is so
+in passing, by its first check.
+"""
+
+from swarm_hook_core import faults
+from swarm_hook_core.hooks import answer
+
+OUT_OF_TIME = 14  # SIGALRM, which the process asks for as it begins
+
+
+def tell(config, event: str, status: int) -> int:
+    """Record a coordinator that ended with exit `status` as a shell has it; a session's start says so as well."""
+    try:
+        signal = status - 128
+        why = "no answer within its time" if signal == OUT_OF_TIME else f"swarm-mcp was killed by signal {signal}"
+        faults.record(config.runtime_name, event, why)
+        if event == "session_start":
+            from swarm_hook_core.greetings import unregistered
+
+            words = unregistered(why)
+            answer(config.dialect.words("SessionStart", words, words))
+    except Exception as error:
+        faults.record(config.runtime_name, event, faults.describe(error))
+    return 0

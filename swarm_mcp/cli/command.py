@@ -1,0 +1,101 @@
+"""Running one command, and the one place where errors become exit codes.
+
+Exit codes: 0 done; 1 the request cannot be carried out, one line on standard error says why;
+3 a bug, with a report in the state folder; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from swarm_mcp.cli.arguments import meant, parse
+from swarm_mcp.cli.output import complain, flush, for_people, forget_output, say, say_text
+from swarm_mcp.cli.verbs import ALIASES, VERBS, verb_named
+from swarm_mcp.errors import SwarmError
+
+
+def run(items: list[str]) -> int:
+    """Run the command of these words; the exit code."""
+    if not items:
+        # Clients start the server without arguments; a person at a terminal wants to know what there is.
+        items = ["help"] if sys.stdin is not None and sys.stdin.isatty() else ["serve"]
+    verb = ALIASES.get(items[0], items[0])
+    try:
+        code = _run(verb, items[1:])
+        flush()
+        return code
+    except SwarmError as error:
+        return _fail(f"swarm-mcp {verb}: {' '.join(str(error).split())}", 1)
+    except BrokenPipeError:
+        forget_output()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _fail(f"swarm-mcp {verb}: internal error: {_report(verb, error)}", 3)
+
+
+def _run(verb: str, items: list[str]) -> int:
+    if verb in ("help", "--help", "-h"):
+        return _help(items)
+    if verb in ("--version", "-V", "version"):
+        return _version()
+    if verb not in VERBS:
+        return _fail(f"swarm-mcp: {_unknown(verb, items)}", 1)
+    if {"--help", "-h"}.intersection(items[: items.index("--") if "--" in items else None]):
+        return _help([verb])
+    command = verb_named(verb)
+    return command.run(parse(verb, command.usages, items))
+
+
+def _version() -> int:
+    import os
+
+    from swarm_hook_core.coordinator import WORD
+    from swarm_mcp import __version__
+
+    say(" ".join(filter(None, ("swarm-mcp", __version__, os.environ.get(WORD, "")))))
+    return 0
+
+
+def _help(words: list[str]) -> int:
+    verb = ALIASES.get(words[0], words[0]) if words else ""
+    if verb not in VERBS and verb and not verb.startswith("-"):
+        return _fail(f"swarm-mcp help: {_unknown(verb, [])}", 1)
+    from swarm_mcp.cli.help_page import overview, page_of
+    from swarm_mcp.cli.terminal import terminal_width
+
+    say_text(page_of(verb) if verb in VERBS else "\n".join(overview(terminal_width() if for_people() else 0)))
+    return 0
+
+
+def _unknown(verb: str, items: list[str]) -> str:
+    first = next((item for item in items if item in VERBS or item in ALIASES), "")
+    if verb.startswith("-") and first:
+        return f"{verb!r} stands before the command; put flags behind it: swarm-mcp {first} ... {verb}"
+    return f"unknown command {verb!r}{meant(verb, [*VERBS, *ALIASES])} (swarm-mcp help lists them)"
+
+
+def _fail(line: str, code: int) -> int:
+    try:
+        flush()  # what was said before the failure comes first
+    except (OSError, SwarmError):
+        forget_output()
+    complain(line)
+    return code
+
+
+def _report(verb: str, error: Exception) -> str:
+    import os
+    import time
+    import traceback
+
+    from swarm_hook_core.faults import describe
+    from swarm_hook_core.state import state_dir, write_private
+
+    try:
+        path = os.path.join(state_dir(), "crashes", f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt")
+        write_private(path, f"swarm-mcp {verb}\n" + "".join(traceback.format_exception(error)))
+    except OSError:
+        return describe(error)
+    return f"{describe(error)} (report: {path})"

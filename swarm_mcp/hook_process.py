@@ -1,0 +1,64 @@
+"""A hook of a plugin as a process of the coordinator: ``swarm-mcp hook EVENT --runtime NAME [--within SECONDS]``.
+
+An installed plugin starts the hooks of a session's life so (``integrations/hook.sh``), because one interpreter is
+enough for them. Each is what the client waits for: the command line that it starts is not read as others are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from swarm_mcp.errors import UsageError
+
+HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
+_LIFE = ("session-start", "session-end", "turn")
+
+
+def as_wired(words: list[str]) -> int | None:
+    """Run the hook of exactly this command line, as plugins have it; the exit status, None where it is another one."""
+    if len(words) == 5 and words[1::2] == ["--runtime", "--within"] and words[0].replace("_", "-") in _LIFE:
+        _end_within(float(words[4]))
+        return run(words[0].replace("_", "-"), words[2])
+    return None
+
+
+def run(hook: str, runtime: str) -> int:
+    """Run one hook on standard input and output; its exit status. Raises UsageError before it reads anything."""
+    from swarm_mcp.runtimes import hook_config
+
+    config = hook_config(runtime)
+    if hook not in _LIFE or os.environ.get("SWARM_MCP_BIN", "").strip():
+        return _run_as_plugins_do(hook, runtime, config)
+    from swarm_hook_core.core import HookCore
+    from swarm_mcp.session_hooks import StoreRegistrar
+    from swarm_mcp.store import driver
+
+    with StoreRegistrar(runtime) as registrar:
+        core = HookCore(config, driver=driver.load(), registrar=registrar)
+        status: int = getattr(core, f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+    return status
+
+
+def _run_as_plugins_do(hook: str, runtime: str, config) -> int:
+    import shlex
+
+    from swarm_hook_core.core import HookCore
+    from swarm_mcp.installation import coordinator_command
+    from swarm_mcp.runtimes import runtime as runtime_called
+
+    if hook == "subagent" and not runtime_called(runtime).has_subagents:
+        raise UsageError(f"{runtime} has no such hook: {hook}")
+    # An installed plugin knows its coordinator from its own record; here it is this very installation.
+    os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
+    status: int = getattr(HookCore(config), f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+    return status
+
+
+def _end_within(seconds: float) -> None:
+    """Have this process killed when the time is over, whatever it is at: the store loses nothing by it."""
+    import _signal  # what `signal` shows, without the enums that take a millisecond
+
+    if hasattr(_signal, "setitimer"):
+        _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+        _signal.setitimer(_signal.ITIMER_REAL, seconds)

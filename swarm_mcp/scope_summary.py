@@ -1,0 +1,36 @@
+"""What a session that starts is told of its scope: who else is there, and what is locked."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.untrusted_text import label, named, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.store import Store
+
+SUMMARY_LIMIT = 4  # peers, and locks, that are named
+
+
+def scope_summary(store: Store, row: Session) -> dict:
+    """Return peers and locks of this session's scope in a few words, for its first message.
+
+    ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
+    counted only where they hold a lock, and then not named.
+    """
+    mine = token(row.label or "", "identity")
+    peers = [peer for peer in store.instances.in_scope(row.scope) if peer.id != row.id]
+    met = [p for p in peers if same_circle(mine, token(p.label or "", "identity"))]
+    count, locks = store.instances.held_beside(row, SUMMARY_LIMIT, mine)
+    texts = []
+    for lock in locks:
+        owner = label(lock["owner_label"]) if lock["owner_label"] else "another session"
+        text = f"{named(lock['file'])} by {owner}"
+        texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
+    return {
+        "peer_count": len(met),
+        "peers": [label(peer.label or peer.id) for peer in met[:SUMMARY_LIMIT]],
+        "lock_count": count,
+        "locks": texts,
+    }

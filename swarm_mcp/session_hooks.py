@@ -1,0 +1,129 @@
+"""Hooks of a session's life in a process of the coordinator: they register sessions in the store itself.
+
+A hook that starts the coordinator's command pays for a second interpreter; here there is one (``hook_process``). This
+is on its way, and imports little.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.faults import describe
+from swarm_hook_core.registration import NotRegistered
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store.sessions import Registration
+from swarm_mcp.store.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from swarm_mcp.domain.message import Notice
+
+    T = TypeVar("T")
+
+
+class StoreRegistrar:
+    """What ``command_registrar.CommandRegistrar`` does, without a command. To be closed, as ``with`` does."""
+
+    def __init__(self, runtime: str):
+        self._runtime = runtime
+        self._store: Store | None = None
+        self._untold: list[Notice] = []
+
+    def __enter__(self) -> StoreRegistrar:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._store:
+            if self._untold:
+                self._store.messages.put_back([notice.id for notice in self._untold])
+            self._store.close()
+
+    @property
+    def command(self) -> list[str]:
+        """The argv prefix by which others start this coordinator."""
+        from swarm_mcp.installation import coordinator_command
+
+        return coordinator_command()
+
+    def register(self, session: dict, _seconds: float, patience: float, tell: bool = False) -> dict:
+        """Register or renew `session`, as ``registration.described`` has it; its row, as the command shows it.
+
+        What the row's ``notices`` say counts as told from `told` on. Raises NotRegistered.
+        """
+        return self._in_store(patience, lambda store: self._registered(store, session, tell))
+
+    def told(self) -> None:
+        """The model has been told what the last row had for it."""
+        if self._store and self._untold:
+            self._store.messages.acknowledge([notice.id for notice in self._untold])
+            self._untold = []
+
+    def end(self, session_id: str, client: tuple[int, str], _seconds: float, patience: float) -> None:
+        """End a session in this `client`, pid and start time. Raises NotRegistered."""
+
+        def ended(store: Store) -> None:
+            row = store.instances.of_session(self._runtime, session_id)
+            if row:
+                store.instances.end_session(row, client)
+
+        self._in_store(patience, ended)
+
+    def _registered(self, store: Store, session: dict, tell: bool) -> dict:
+        names = ("label", "scope", "file_root", "lease_seconds", "runtime", "session_id", "state", "client")
+        request = Registration(
+            session["directory"],
+            **{name: session[name] for name in names},
+            preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
+            pane=_pane(session["pane"]),
+        )
+        find_terminal(store, request, anew=bool(session["source"]))
+        row = store.instances.register(request)
+        shown = {"id": row.id, "scope": row.scope, "label": row.label}
+        if session["source"]:
+            from swarm_mcp.scope_summary import scope_summary  # which a turn that begins does not need
+
+            shown["summary"] = scope_summary(store, row)
+        if tell:
+            self._untold = store.notices.take(row)
+            shown["notices"] = [notice.text for notice in self._untold]
+        return shown
+
+    def _in_store(self, patience: float, work: Callable[[Store], T]) -> T:
+        try:
+            if self._store is None:
+                self._store = Store(busy_seconds=patience)
+            return work(self._store)
+        except SwarmError as error:
+            raise NotRegistered(str(error)) from error
+        except Exception as error:  # a bug: the session goes on, and is told that it is not registered
+            raise NotRegistered(describe(error)) from error
+
+
+def find_terminal(store: Store, request: Registration, anew: bool) -> None:
+    """In a client's background server the environment is the first terminal's: ask which one this session is in."""
+    from swarm_hook_core.process import runs_app_server
+
+    pid = request.client[0]
+    if not pid or not runs_app_server(pid):
+        return
+    request.pane = {}
+    request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
+    if request.terminal[0]:
+        return
+    from swarm_mcp.runtimes import NAMES, runtime  # not every session's start is to pay for it
+
+    known = request.runtime in NAMES
+    terminal = runtime(request.runtime).terminal_of(request.session_id) if known else None
+    if terminal:
+        request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane
+
+
+def _pane(name: str) -> dict[str, str]:
+    if not name:
+        return {}
+    from swarm_mcp.store.user_interface import pane_in
+
+    return pane_in({**os.environ, "HERDR_PANE_ID": name})
