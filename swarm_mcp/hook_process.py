@@ -57,7 +57,8 @@ def _run_as_plugins_do(hook: str, runtime: str, config) -> int:
 
 def _end_within(seconds: float) -> None:
     """Have this process killed when the time is over, whatever it is at: the store loses nothing by it."""
-    import _signal  # what `signal` shows, without the enums that take a millisecond
+    # What `signal` shows, without the enums that take a millisecond. It is CPython's own, and in no stubs.
+    import _signal  # type: ignore[import-not-found]
 
     if hasattr(_signal, "setitimer"):
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)

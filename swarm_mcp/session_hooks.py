@@ -81,7 +81,7 @@ class StoreRegistrar:
         )
         find_terminal(store, request, anew=bool(session["source"]))
         row = store.instances.register(request)
-        shown = {"id": row.id, "scope": row.scope, "label": row.label}
+        shown: dict = {"id": row.id, "scope": row.scope, "label": row.label}
         if session["source"]:
             from swarm_mcp.scope_summary import scope_summary  # which a turn that begins does not need
 

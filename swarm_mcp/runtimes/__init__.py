@@ -58,7 +58,7 @@ def hook_config(name: str) -> RuntimeConfig:
 
         found: dict = {"__name__": "runtime"}
         path = f"{plugin_folder()}/integrations/{name}/runtime.py"
-        exec(SourceFileLoader("runtime", path).get_code("runtime"), found)
+        exec(SourceFileLoader("runtime", path).get_code("runtime") or "", found)
         _configs[name] = found["RUNTIME"]
     return _configs[name]
 
