@@ -24,6 +24,8 @@ NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
 
+# Stored by another spelling than its key, or without one; the schema has an index on the files of these.
+SPELLED = "c.path_key IS NOT c.file"
 # The last component of a lock's path, lower-cased; the schema has an index on exactly this text.
 NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 
@@ -190,7 +192,8 @@ class StoreReader(LockReader):
         found: list[Held] = []
         for some in _batches(_storable(keys)):
             marks = _marks(some)
-            rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
+            rows = self._locks(f"c.path_key IN ({marks})", some)
+            rows += self._locks(f"{SPELLED} AND c.file IN ({marks})", some)
             found += [_held(row, row["file"], row["path_key"]) for row in rows]
             found += self._aliased(some)
         return found
@@ -227,7 +230,7 @@ class StoreReader(LockReader):
             below = [folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
             rows = self._keyed_between(below, own_id, own_agent, limit)
             # The plus keeps SQLite from the index of keys, where every row without one would be read.
-            unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
+            unkeyed = f"c.instance_id <> ? AND +c.path_key IS NULL AND {SPELLED} AND c.file >= ? AND c.file < ?"
             for row in rows + self._locks(unkeyed, [own_id, *below], limit):
                 key = row["path_key"]
                 found[row["file"], key, row["instance_id"]] = _held(row, row["file"], *([key] if key else []))

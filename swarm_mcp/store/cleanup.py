@@ -8,6 +8,7 @@ whose it is. `limit`: of rows (-1: all); `scope`: None for all; `mode`: as event
 
 from __future__ import annotations
 
+from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import events
@@ -253,7 +254,7 @@ class Cleanup:
         rows = self._db.rows(
             "SELECT c.id, c.scope, c.instance_id, c.file, c.task_id, c.path_key FROM context c"
             " CROSS JOIN tasks t ON t.id = c.task_id"
-            f" WHERE c.type = 'lock' AND c.file >= ? AND c.file < ? AND t.status IN {TERMINAL}"
+            f" WHERE c.type = 'lock' AND {SPELLED} AND c.file >= ? AND c.file < ? AND t.status IN {TERMINAL}"
             f" AND (? IS NULL OR c.scope = ?) LIMIT {limit}",
             (MUTEX_PREFIX, _after(MUTEX_PREFIX), scope, scope),
             Lock,

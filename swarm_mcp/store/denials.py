@@ -7,6 +7,7 @@ free: the word comes when nobody holds it and nobody is in line for it.
 
 from __future__ import annotations
 
+from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
@@ -200,8 +201,9 @@ class Denials:
     def _silently_freed(self, limit: int) -> list[Denial]:
         return self._db.rows(
             "SELECT * FROM swarm_denials d WHERE d.denied_at > ?"
-            " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key = d.path_key)"
-            " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.file = d.file) LIMIT ?",
+            " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key IN (d.path_key, d.file))"
+            f" AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND {SPELLED} AND c.file = d.file)"
+            " LIMIT ?",
             (self._db.now() - KEPT_SECONDS, limit),
             Denial,
         )

@@ -6,14 +6,15 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.liveness import departed
-from swarm_hook_core.lookup import GLOB, ascii_lower, storable
+from swarm_hook_core.lookup import BATCH, GLOB, ascii_lower, storable
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import LONGEST, NO_CASE, above, key_of
-from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock
+from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.errors import Refused
-from swarm_mcp.store.lock_request import Reach, candidates, meet, reach_in, reach_of
+from swarm_mcp.store.lock_candidates import Asking, question
+from swarm_mcp.store.lock_request import Reach, meet, reach_in, reach_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.worktree_locks import WorktreeLocks
 
+FEW = 50  # locks that may be in somebody's way and are looked at first: one that is suffices
+# What tells whether a lock is met: of the many that are not, no more is read.
+_COMPARED = "c.rowid, c.file, c.path_key, c.pattern, c.base, c.repository"
 OWN = tuple(name for name in Lock.__annotations__ if name not in OF_THE_HOLDER)  # columns of ``context``
 # A note that another program or an earlier release stored may be of any length.
 _COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
@@ -60,41 +64,50 @@ class LockFinder:
         found = self.select("AND c.id = ?", (lock_id,))
         return found[0] if found else None
 
-    def found(
-        self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
-    ) -> list[Lock]:
-        """Return locks whose key or spelling is one of `names` or in `ranges`, or `patterns`, and what may be one.
+    def near(self, reach: Reach, asking: Asking | None = None) -> tuple[str, list]:
+        """Return the SELECT, and its values, of the rowids of what may meet `reach`: see ``lock_candidates``."""
+        return question(reach, asking)
 
-        That is every lock without a key that ends in the last part of a name. One question, since each has its price.
-        """
-        some, marks = "SELECT rowid FROM context WHERE type = 'lock' AND", ",".join("?" * len(names))
-        last = list({ascii_lower(name.rsplit("/", 1)[-1]) for name in names})
-        between = [*ranges, (GLOB, GLOB[:-1] + ";")] if patterns else ranges
-        # Apart, because SQLite reads every lock there is for an OR over several partial indexes.
-        asked = [f"{some} path_key IN ({marks})", f"{some} file IN ({marks})"]
-        asked.append(f"{some} path_key IS NULL AND {NAME_OF_FILE} IN ({','.join('?' * len(last))})")
-        asked += [f"{some} path_key >= ? AND path_key < ?"] * len(between)
-        spelled = [ends for ends in ranges if not ends[0].startswith(NO_CASE)]
-        asked += [f"{some} file >= ? AND file < ?"] * len(spelled)
-        values = (*names, *names, *last, *(end for ends in (*between, *spelled) for end in ends))
-        return self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", values)
+    def with_rowids(self, places: list[int]) -> list[Lock]:
+        """Return the locks in these rows, oldest first."""
+        some = [places[start : start + BATCH] for start in range(0, len(places), BATCH)]
+        found = [row for ids in some for row in self.select(f"AND c.rowid IN ({','.join('?' * len(ids))})", tuple(ids))]
+        return sorted(found, key=lambda row: row.created_at) if len(some) > 1 else found
 
     def named(self, keys: tuple[str, ...] | list[str]) -> list[Lock]:
         """Return locks on a path by any of its names."""
+        names, last = tuple(keys), tuple({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
+        some, marks = "SELECT rowid FROM context WHERE type = 'lock' AND", ",".join("?" * len(names))
+        # Apart, because SQLite reads every lock there is for an OR over several partial indexes.
+        asked = [f"{some} path_key IN ({marks})", f"{some} path_key IS NOT file AND file IN ({marks})"]
+        unkeyed = some.replace("WHERE", "INDEXED BY swarm_lock_name_idx WHERE")
+        asked.append(f"{unkeyed} path_key IS NULL AND {NAME_OF_FILE} IN ({','.join('?' * len(last))})")
         return [
-            row for row in self.found(keys)
+            row for row in self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", (*names, *names, *last))
             if row.path_key in keys or row.file in keys or (not row.path_key and key_of(row.file) in keys)
         ]  # fmt: skip
 
-    def in_place(self, reach: Reach) -> list[Lock]:
-        """Return those that meet it by their paths, oldest first."""
-        names, ranges = candidates(reach)
-        rows = self.found(names, ranges, patterns=reach.key is not None)
-        return [row for row in rows if (there := reach_in(row)) and meet(reach, there)]
+    def in_place(self, reach: Reach, asking: Asking | None = None) -> list[Lock]:
+        """Return those that meet it by their paths, oldest first; with `asking` as `meeting`."""
+        sql, values = question(reach, asking, _COMPARED)
+        found: list[Lock] = []
+        for most in (FEW, -1) if asking else (-1,):
+            rows = self._db.rows(f"{sql} LIMIT {most}", values, Lock)
+            met = (row["rowid"] for row in rows if (there := reach_in(row)) and meet(reach, there))
+            found = self.with_rowids(list(dict.fromkeys(met)))
+            if len(rows) < FEW or (asking and any(keeps_out(row, *asking) for row in self.live(found))):
+                break
+        return found
 
     def live(self, rows: list[Lock]) -> list[Lock]:
-        """Return those of `rows` that still hold."""
-        return [row for row in rows if not self.is_void(row)]
+        """Return those of `rows` that still hold. Each session that has some is looked at once."""
+        gone: dict[str, bool] = {}
+        for row in rows:
+            if row.instance_id not in gone:
+                gone[row.instance_id] = self.has_gone(row)
+        here = self._db.here
+        left = [row for row in rows if not gone[row.instance_id]]
+        return [row for row in left if not self.has_lapsed(row) and not has_ended(row.agent, here)]
 
     def ended_holds(self) -> list[Lock]:
         """Return locks of processes that have ended, though their sessions live: see ``process_holders``."""
@@ -134,19 +147,24 @@ class LockFinder:
         """Return locks that keep the path of `reach` still: itself, a folder over it, a pattern, another tree's."""
         if reach.key is None:
             return self.named(reach.keys)
-        names = [name for key in reach.keys for name in (key, *above(key))]
-        found = {row.id: row for row in self.named(list(dict.fromkeys(names)))}
+        names = list(dict.fromkeys(name for key in reach.keys for name in (key, *above(key))))
+        found = {row.id: row for row in self.named(names)}
         exact = reach._replace(segments=tuple(part for part in reach.segments if part is not None))
-        for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";")):
+        tops = (*(GLOB + name for name in names), GLOB + "/", GLOB + NO_CASE + "/")
+        for row in self.select(f"AND c.path_key IN ({','.join('?' * len(tops))})", tops):
             there = reach_in(row)
             if there and meet(exact, there):
                 found[row.id] = row
         found.update((row.id, row) for row in self.worktrees.covering(reach))
         return sorted(found.values(), key=lambda row: (row.created_at, row.id))
 
-    def meeting(self, reach: Reach) -> list[Lock]:
-        """Return locks that meet `reach`, here or in another work tree, whoever holds them, in whatever mode."""
-        here, elsewhere = self.in_place(reach), self.worktrees.meeting(reach)
+    def meeting(self, reach: Reach, asking: Asking | None = None) -> list[Lock]:
+        """Return locks that meet `reach`, here or in another work tree, live or not.
+
+        With `asking` what never keeps that one out may be left out, but for its own lock on that very path or
+        pattern; and where something does, and still holds, others may be.
+        """
+        here, elsewhere = self.in_place(reach, asking), self.worktrees.meeting(reach)
         if not elsewhere:
             return here
         found = {row.id: row for row in (*here, *elsewhere)}

@@ -11,7 +11,7 @@ import os
 from swarm_hook_core import wildmatch
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
-from swarm_hook_core.paths import NO_CASE, above, contains, key_and_keys, key_of
+from swarm_hook_core.paths import NO_CASE, contains, key_and_keys, key_of
 from swarm_mcp.domain.lock import EXCLUSIVE, MODES, MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import file_of
@@ -96,7 +96,8 @@ def reach_in(row: dict) -> Reach | None:
     key = row["path_key"] or key_of(file)
     names = (row["repository"],) if row.get("repository") else ()
     base = row.get("base") or ""
-    deep = bool(base) or os.path.isdir(file)
+    # What a lock is on was settled when it was taken; only where nobody wrote that down is the disk asked.
+    deep = bool(base) if "base" in row else os.path.isdir(file)
     keys = dict.fromkeys((key, *row.get("keys", ()), plain(file)))
     return Reach(file, key, tuple(keys), base=base, segments=tuple(_of_key(key, deep)), names=names)
 
@@ -107,7 +108,7 @@ def meet(left: Reach, right: Reach) -> bool:
         return True
     if not left.segments or not right.segments:
         return left.file == right.file
-    fold = _ignores_case(left) or _ignores_case(right)
+    fold = ignores_case(left) or ignores_case(right)
     return any(
         _places_meet(left, one, right, other, fold) for one in _places(left, fold) for other in _places(right, fold)
     )
@@ -131,14 +132,14 @@ def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) ->
     if not right.pattern:
         left, right, one, other = right, left, other, one
     if not left.pattern and left.segments[-1] is not wildmatch.DEEP:
-        return wildmatch.covers(_segments(right, fold), one)
-    mine = _segments(left, fold) if left.pattern else wildmatch.of_path(one, deep=True)
-    return wildmatch.overlap(mine, _segments(right, fold))
+        return wildmatch.covers(segments_of(right, fold), one)
+    mine = segments_of(left, fold) if left.pattern else wildmatch.of_path(one, deep=True)
+    return wildmatch.overlap(mine, segments_of(right, fold))
 
 
-def _segments(pattern: Reach, fold: bool):
+def segments_of(pattern: Reach, fold: bool):
     """Return the segments of a pattern, with `fold` without letter case."""
-    if not fold or _ignores_case(pattern):
+    if not fold or ignores_case(pattern):
         return pattern.segments
     return (*wildmatch.of_path(pattern.base, True), *_parsed(pattern.pattern, True))
 
@@ -160,24 +161,14 @@ def checked(text: str) -> str:
     return text
 
 
-def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return where locks that may meet `reach` are found: names to look up, and ranges of keys ``(from, to)``.
-
-    Patterns are few and are all looked at; they are not in here.
-    """
-    if reach.key is None:
-        return [reach.file], []
-    found = forms(reach)
-    names = [name for key in found for name in (key, *above(key))]
-    return list(dict.fromkeys(names)), [(form.rstrip("/") + "/", form.rstrip("/") + "0") for form in found]
-
-
 def forms(reach: Reach) -> list[str]:
     """Return every name of the path of `reach`, or of a pattern's folder, each with letter case and without.
 
     Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
     """
-    keys = ((reach.key or "").removeprefix(GLOB), *reach.keys)
+    keys = [(reach.key or "").removeprefix(GLOB), *reach.keys]
+    if reach.pattern and ignores_case(reach):
+        keys.append(reach.file.removesuffix(reach.pattern.lstrip("/")).rstrip("/") or "/")  # as it is spelled
     return list(dict.fromkeys(form for key in keys for form in (key, NO_CASE + _plain(key, True))))
 
 
@@ -214,7 +205,8 @@ def _plain(key: str, fold: bool) -> str:
     return wildmatch.folded(path) if fold else path
 
 
-def _ignores_case(reach: Reach) -> bool:
+def ignores_case(reach: Reach) -> bool:
+    """Tell whether letter case does not count in what `reach` is stored under."""
     return (reach.key or "").removeprefix(GLOB).startswith(NO_CASE)
 
 

@@ -19,6 +19,7 @@ from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import events
+from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_finder import facts, unfit
 from swarm_mcp.store.lock_listing import LockListing
 from swarm_mcp.store.lock_request import LockRequest, Reach, of_request, reach_of, request
@@ -43,6 +44,10 @@ _THERE = (
     "SELECT EXISTS (SELECT 1 FROM swarm_waiters) AS waiters,"
     " EXISTS (SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL) AS logical"
 )
+
+
+def _asking(instance: Session, wanted: LockRequest) -> Asking:
+    return Asking(instance.id, wanted.agent, wanted.mode)
 
 
 class LockEndings:
@@ -229,7 +234,8 @@ class Locks(LockListing):
         version = (id(self._db.connection), self._db.rows("PRAGMA data_version")[0].data_version)
         there = self._db.rows(_THERE)[0]
         alone = not there.logical and not any(reach.names for reach in wanted.reaches)
-        met = [self._finder.in_place(reach) if alone else self._finder.meeting(reach) for reach in wanted.reaches]
+        asking, find = _asking(instance, wanted), self._finder.in_place if alone else self._finder.meeting
+        met = [find(reach, asking) for reach in wanted.reaches]
         refusal: Lock | Waiter | None = next(
             (row for reach, rows in zip(wanted.reaches, met) for row in self._finder.live(rows)
              if self._is_in_the_way(row, instance, wanted, reach)),
@@ -249,7 +255,7 @@ class Locks(LockListing):
     def _first_other(self, instance: Session, wanted: LockRequest, counted) -> Lock | None:
         """Return the first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
         for reach in wanted.reaches:
-            for row in counted(self._finder.meeting(reach)):
+            for row in counted(self._finder.meeting(reach, _asking(instance, wanted))):
                 if self._is_in_the_way(row, instance, wanted, reach):
                     return row
         return None

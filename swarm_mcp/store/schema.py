@@ -10,7 +10,7 @@ from __future__ import annotations
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
-# with several clients. 6: when a waiter last showed life. 7: listings in pages.
+# with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders.
 OUR_VERSION = 7
 
 TABLES = {
@@ -121,7 +121,10 @@ INDEXES = {
     "ui_commands_scope_status_id_idx": "ui_commands(scope, status, id)",
     # Ours: a check finds a lock by key, by spelling, or by last name where it has no key.
     "swarm_lock_key_idx": "context(path_key) WHERE type = 'lock'",
-    "swarm_lock_file_idx": "context(file) WHERE type = 'lock'",
+    # Most locks are spelled as their key is, and have no entry in this one.
+    "swarm_lock_spelling_idx": "context(file) WHERE type = 'lock' AND path_key IS NOT file",
+    # Folders and patterns, which may meet a pattern that does not fit their names.
+    "swarm_lock_folder_idx": "context(path_key) WHERE type = 'lock' AND base IS NOT NULL",
     "swarm_lock_name_idx": f"context({NAME_OF_FILE}) WHERE type = 'lock' AND path_key IS NULL",
     "swarm_lock_holder_idx": "context(instance_id) WHERE type = 'lock'",
     "swarm_denial_key_idx": "swarm_denials(path_key)",
@@ -162,6 +165,9 @@ INDEXES = {
     ),
     "swarm_task_ended_idx": "tasks(updated_at) WHERE status IN ('done', 'failed', 'cancelled')",
 }
+
+# Of earlier releases, which cost each lock an entry more.
+FORMER_INDEXES = ("swarm_lock_file_idx",)
 
 UNIQUE_INDEXES = {
     "context_lock_idx": "context(scope, file) WHERE type = 'lock'",
@@ -217,6 +223,8 @@ def _build(database) -> None:
             database.execute(f"CREATE TABLE {name} ({columns})")
     if "scope" not in {column.name for column in database["kv"].columns}:
         _key_by_scope(database)
+    for name in FORMER_INDEXES:
+        database.execute(f"DROP INDEX IF EXISTS {name}")
     for name, target in INDEXES.items():
         database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
     _part_rivals(database)

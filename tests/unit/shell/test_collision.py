@@ -212,7 +212,7 @@ def test_rows_without_a_key_are_never_read_one_by_one(ground: Ground, repo: Path
     assert len(unkeyed) == 5
     for sql in unkeyed:
         plan = reader.connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()[0][3]
-        assert "swarm_lock_name_idx" in plan or "swarm_lock_file_idx" in plan, plan
+        assert "swarm_lock_name_idx" in plan or "swarm_lock_spelling_idx" in plan, plan
 
 
 def test_a_foreign_row_without_a_key_is_found_below_its_folder(ground: Ground, repo: Path) -> None:

@@ -1,0 +1,154 @@
+"""Which locks may meet a reach: one question to the store, answered from indexes.
+
+It finds every lock that meets, and some that do not: ``lock_request.meet`` tells them apart. Below a folder there may
+be any number of locks, so what a pattern cannot cover, and what cannot keep the asker out, is left out by SQLite.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core import wildmatch
+from swarm_hook_core.lookup import GLOB, ascii_lower
+from swarm_hook_core.lookup.sqlite import NAME_OF_FILE, SPELLED
+from swarm_hook_core.paths import NO_CASE, above
+from swarm_mcp.domain.lock import EXCLUSIVE, SHARED
+from swarm_mcp.store.lock_request import Reach, forms, ignores_case, segments_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
+
+# In the very words of its index, or SQLite does not take it.
+_UNKEYED = f"c.path_key IS NULL AND {NAME_OF_FILE.replace('file', 'c.file')}"
+_TOPS = ["/", NO_CASE + "/"]
+
+
+class Asking(NamedTuple):
+    """Who asks for a lock, and in which mode: what can never keep it out need not be found."""
+
+    instance_id: str
+    agent: str = ""
+    mode: str = EXCLUSIVE
+
+
+def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid") -> tuple[str, list]:
+    """Return the SELECT, and its values, of what may meet `reach`; the same row may come more than once.
+
+    With `asking` that is without what cannot keep it out, but for its own lock on that very path or pattern.
+    """
+    parts: list[str] = []
+    values: list = []
+    for condition, some in _places(reach, asking):
+        parts.append(f"SELECT {columns} FROM context c{condition}")
+        values += some
+    return " UNION ALL ".join(parts), values
+
+
+def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list]]:
+    """Yield where to look: each a condition, from its WHERE on, and the values in it."""
+    if reach.key is None:
+        yield f" WHERE c.type = 'lock' AND {SPELLED} AND c.file = ?", [reach.file]
+        return
+    where, (others, who) = " WHERE c.type = 'lock' AND ", _others(asking)
+    same, named = _or_same(reach, others)
+    if not others:
+        named = []
+    places = forms(reach)
+    names = list(dict.fromkeys([*(name for place in places for name in (place, *above(place))), *_TOPS]))
+    marks = ",".join("?" * len(names))
+    yield f"{where}c.path_key IN ({marks}){same}", [*names, *who, *named]
+    yield f"{where}{SPELLED} AND c.file IN ({marks}){same}", [*names, *who, *named]
+    # Without a key, and perhaps by a link. Left to itself SQLite would read every lock without a key.
+    last = list({ascii_lower(name.rsplit("/", 1)[-1]) for name in names})
+    in_it = f"{_UNKEYED} IN ({','.join('?' * len(last))})"
+    yield f" INDEXED BY swarm_lock_name_idx{where}{in_it}", last
+    # Patterns, by the folder that all they cover is in.
+    yield f"{where}c.path_key IN ({marks}){same}", [*(GLOB + name for name in names), *who, *named]
+    deep = bool(reach.pattern) or reach.segments[-1:] == (wildmatch.DEEP,)
+    for place in places:
+        low, high = place.rstrip("/") + "/", place.rstrip("/") + "0"
+        if deep:
+            yield f"{where}c.path_key >= ? AND c.path_key < ?{others}", [GLOB + low, GLOB + high, *who]
+        if reach.pattern:
+            for condition, some in _covered(reach, place):
+                yield f"{where}{condition}{others}", [*some, *who]
+        else:
+            yield f"{where}c.path_key >= ? AND c.path_key < ?{others}", [low, high, *who]
+            if not place.startswith(NO_CASE):
+                yield f"{where}{SPELLED} AND c.file >= ? AND c.file < ?{others}", [low, high, *who]
+
+
+def _others(asking: Asking | None) -> tuple[str, list]:
+    """Return what leaves out that which cannot keep `asking` out: as ``domain.lock.keeps_out``."""
+    if asking is None:
+        return "", []
+    shared = f" AND c.mode IS NOT '{SHARED}'" if asking.mode == SHARED else ""
+    own = "c.instance_id = ? AND coalesce(c.agent, '') IN ('', ?)"
+    return f" AND NOT ({own}){shared}", [asking.instance_id, asking.agent]
+
+
+def _or_same(reach: Reach, others: str) -> tuple[str, list]:
+    """Return `others`, which then leaves nothing out that is on this very path or pattern, and its further values."""
+    if not others:
+        return "", []
+    if reach.pattern:
+        return f" AND (TRUE{others} OR c.pattern = ?)", [reach.pattern]
+    marks = ",".join("?" * len(reach.keys))
+    return f" AND (TRUE{others} OR +c.path_key IN ({marks}) OR +c.file IN ({marks}))", [*reach.keys, *reach.keys]
+
+
+def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list]]:
+    """Yield where to look below the folder `place`, a form of the one that all a pattern covers is in."""
+    between = [place.rstrip("/") + "/", place.rstrip("/") + "0"]
+    in_range = "c.path_key >= ? AND c.path_key < ?"
+    if ignores_case(reach) and not place.startswith(NO_CASE):
+        yield in_range, between  # a place of letter case inside of one without: nearly always none
+        return
+    files, folders, too_deep = globs(segments_of(reach, place.startswith(NO_CASE)), place)
+    within, values = (
+        (f"{in_range} AND c.path_key NOT GLOB ?", [*between, too_deep]) if too_deep else (in_range, between)
+    )
+    yield f"{within} AND c.path_key GLOB ?", [*values, files]
+    some = " OR ".join(["c.path_key GLOB ?"] * len(folders))
+    yield f"c.base IS NOT NULL AND {within} AND ({some})", [*values, *folders]
+    if not place.startswith(NO_CASE):
+        # By another name than its key; those that share a file stand under spellings of it, with `/./`.
+        spelled = f"{SPELLED} AND c.file >= ? AND c.file < ?"
+        yield f"{spelled} AND (c.file GLOB ? OR c.file GLOB '*/./*') AND c.pattern IS NULL", [*between, files]
+        yield f"{spelled} AND c.base IS NOT NULL AND c.pattern IS NULL", between
+
+
+def globs(segments, folder: str) -> tuple[str, list[str], str]:
+    """Return what a parsed pattern covers below `folder` as SQLite's GLOB tells it, whose ``*`` crosses slashes.
+
+    That is one GLOB for the files, those for folders in or below which it may cover something, and one for what is too
+    deep to be either, empty for none.
+    """
+    begun = len([part for part in folder.removeprefix(NO_CASE).split("/") if part])
+    text = start = _literal(folder.rstrip("/"))
+    folders: list[str] = []
+    deep = glued = False
+    for part in segments[begun:]:
+        if part is wildmatch.DEEP:
+            text, glued = text + "/*", True
+            if not deep:
+                folders.append(text)
+            deep = True
+        else:
+            text, glued = text + ("" if glued else "/") + _segment(part), False
+            if not deep:
+                folders.append(text)
+    return text, folders, "" if deep else start + "/*" * (len(segments) - begun + 1)
+
+
+def _segment(part) -> str:
+    if isinstance(part, str):
+        return _literal(part)
+    exact = [ranges[0][0] if ranges and ranges[0][0] == ranges[-1][1] else None for ranges in part]
+    return "".join("*" if code is None else _literal(chr(code)) for code in exact)
+
+
+def _literal(text: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
