@@ -327,7 +327,7 @@ def test_a_store_without_the_columns_is_read_as_ever(ground: Ground, repo: Path)
     with ground.store() as store:
         take(store, scene.peer, str(repo / "src/a.sql"))
     for index in ground.sql("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'context'"):
-        if any(f"{word}" in (index["sql"] or "") for word in ("repository", "ttl", "pattern", "agent")):
+        if any(f"{word}" in (index["sql"] or "") for word in ("repository", "ttl", "pattern", "agent", "base")):
             ground.sql(f"DROP INDEX {index['name']}")
     for trigger in ground.sql("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')"):
         ground.sql(f"DROP TRIGGER IF EXISTS {trigger['name']}")

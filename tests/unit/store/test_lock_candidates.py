@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import put_empty_store
 
@@ -110,7 +110,6 @@ def compared(rows: list[dict], reach: Reach) -> list[str]:
     return [row["id"] for row in rows if (there := reach_in(row)) and meet(reach, there)]
 
 
-@settings(deadline=None)
 @given(worlds())
 def test_what_is_found_is_what_comparing_all_rows_finds(store: Store, world: tuple[list[dict], Reach]):
     rows, reach = world
@@ -118,7 +117,6 @@ def test_what_is_found_is_what_comparing_all_rows_finds(store: Store, world: tup
     assert [lock.id for lock in store._finder.in_place(reach)] == compared(rows, reach)
 
 
-@settings(deadline=None)
 @given(worlds(), st.sampled_from(("", "one", "two")), st.sampled_from(("exclusive", "shared")))
 def test_whoever_asks_meets_one_that_keeps_it_out_or_all_that_matters(
     store: Store, world: tuple[list[dict], Reach], agent: str, mode: str
