@@ -1,8 +1,16 @@
 """JSON without the ``json`` package: read it, also where it nests absurdly deep, and write it.
 
 ``json`` costs more at import than everything else a check does, most of it for ``re``. The C
-scanner and string encoder under it (``_json``) are what does the work, and load in 0.2 ms.
+scanner and encoder under it (``_json``) are what does the work, and load in 0.2 ms.
 """
+
+try:
+    from _json import encode_basestring_ascii as quote  # a text as a JSON string, ASCII only
+    from _json import make_encoder, make_scanner
+except ImportError:  # an interpreter other than CPython
+    from json.encoder import encode_basestring_ascii as quote
+
+    make_encoder = make_scanner = None
 
 LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
 LARGE = 1024 * 1024  # characters of a document
@@ -29,9 +37,7 @@ class _ScannerOptions:
 
 def loads(text: str) -> object:
     """Parse one JSON document. Raises ValueError, or RecursionError on absurd nesting."""
-    try:
-        from _json import make_scanner
-    except ImportError:  # an interpreter other than CPython
+    if make_scanner is None:
         import json
 
         return json.loads(text)
@@ -157,15 +163,6 @@ def _deep(text: str, at: int, depth: int, levels: int, scanstring) -> tuple:
     return at, depth
 
 
-def quote(text: str) -> str:
-    """`text` as a JSON string, ASCII only."""
-    try:
-        from _json import encode_basestring_ascii
-    except ImportError:
-        from json.encoder import encode_basestring_ascii
-    return encode_basestring_ascii(text)
-
-
 def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
     """`value` (dicts with string keys, lists, strings, numbers, booleans, None) as JSON.
 
@@ -188,23 +185,17 @@ def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
 
 def _encoded(value: object, separator: str) -> str:
     """`value` as JSON without layout, by the C encoder under ``json``: several times as fast as recursion in Python."""
-    try:
-        from _json import encode_basestring_ascii, make_encoder  # type: ignore[attr-defined]  # the stubs lack it
-    except ImportError:  # an interpreter other than CPython
+    if make_encoder is None:
         from json import JSONEncoder
 
         encode = JSONEncoder(separators=(separator, ": "), default=_refuse, allow_nan=False).iterencode
     else:
         # No marks against circles, no indent; keys are neither sorted nor skipped, and numbers are finite.
-        c_encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", separator, False, False, False)
-
-        def encode(one):
-            return c_encode(one, 0)
-
+        encode = make_encoder(None, _refuse, quote, None, ": ", separator, False, False, False)
     try:
-        return "".join(encode(value))
+        return "".join(encode(value, 0))
     except ValueError:
-        return "".join(encode(_finite(value)))
+        return "".join(encode(_finite(value), 0))
 
 
 def _finite(value):
