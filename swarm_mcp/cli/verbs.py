@@ -54,7 +54,7 @@ VERBS = {
     "harness": "harness",
     "watch": "watch",
     "kv": "kv",
-    "inspect": "overview",
+    "inspect": "inspection",
     "roles": "roles",
     "resolve-workspace-handle": "ui",
     "ui": "ui",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from swarm_mcp.acting_session import acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
+from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import current_scope
@@ -14,7 +15,13 @@ KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may
 
 
 @verb(
-    Usage(choice("list", optional=True), Option("--prefix TEXT", "only keys that begin so"), *ACTING, surplus=True),
+    Usage(
+        choice("list", optional=True),
+        Option("--prefix TEXT", "only keys that begin so"),
+        *PAGES,
+        *ACTING,
+        surplus=True,
+    ),
     Usage(choice("get"), KEY, *ACTING, surplus=True),
     Usage(choice("set"), KEY, VALUE, *ACTING, surplus=True),
     Usage(choice("append"), KEY, Word("JSON", "the JSON value"), *ACTING, surplus=True),
@@ -41,13 +48,20 @@ def kv(args: Arguments) -> int:
 
 
 def _list(args) -> int:
+    scope, prefix = current_scope(args.value("--scope")), args.value("--prefix")
     with Store(read_only=True) as store:
-        rows = store.kv.items(current_scope(args.value("--scope")), args.value("--prefix"), _viewer(store, args))
+        viewer = _viewer(store, args)
+        found = printed_page(
+            args, lambda after: store.kv.walk(scope, prefix, viewer, after), lambda row: row,
+            lambda: store.kv.count(scope, viewer, prefix),
+        )  # fmt: skip
     if args.json:
-        show(rows)
+        show(found.rows)
+        say_rest(args, found)
         return 0
-    cells = [(row.key, moment(row.updated_at)) for row in rows]
+    cells = [(row["key"], moment(row["updated_at"])) for row in found.rows]
     listing(("key", "time"), cells, [f"  {key}  ({time})" for key, time in cells], empty="(no kv entries)")
+    say_rest(args, found)
     return 0
 
 

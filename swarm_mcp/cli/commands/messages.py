@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, show
+from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.page import Page
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.paging import cursor
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 from swarm_mcp.workspace.panes import prompt
@@ -17,6 +23,8 @@ from swarm_mcp.workspace.panes import prompt
         Option("--to WHO", "only to this session", source=INSTANCES),
         Option("--from WHO", "only from this session", source=INSTANCES),
         Option("--limit N", "the newest N (default 50; 0 for none, -1 for all)"),
+        AFTER,
+        Option("--id N", "the message with this id alone, whole", source=()),
         *ACTING,
     ),
 )
@@ -24,27 +32,41 @@ def messages(args: Arguments) -> int:
     """messages: what sessions of this scope have written to each other
 
     Only looks: nothing is marked as read. A * stands before what has not been read. Mail of sessions that work
-    under another identity is not shown.
+    under another identity is not shown. Where there are more, the answer says how many, and with which CURSOR --after
+    shows the ones before; a text too long for an answer is cut, and --id shows it whole.
 
     example: swarm-mcp messages --to reviewer --limit 10
     """
-    scope = current_scope(args.value("--scope"))
+    scope, wanted = current_scope(args.value("--scope")), args.number("--id")
     with Store(read_only=True) as store:
         named = [args.value(flag) for flag in ("--to", "--from")]
         to, sender = (session_named(store, scope, who).id if who else "" for who in named)
-        limit = args.number("--limit", 50)
-        rows = store.messages.recent(scope, limit, to, sender, viewer_identity(store, args))
+        whose = (scope, to, sender, viewer_identity(store, args))
+        if args.given("--id"):
+            found = Page(
+                [row for _, row in islice(store.messages.walk(*whose, cursor(wanted + 1)), 1) if row.id == wanted]
+            )
+        else:
+            found = printed_page(
+                args, lambda after: store.messages.walk(*whose, after), lambda row: row,
+                lambda: store.messages.count(*whose), default=50,
+            )  # fmt: skip
+    rows = [Message(row) for row in reversed(found.rows)]
     if args.json:
         show(rows)
+        say_rest(args, found)
         return 0
     cells, plain, details = [], [], []
     for row in rows:
         mark, names = " " if row.read else "*", (short(row.sender), short(row.recipient or "all"))
         text = [f"    {line}" for line in row.content.split("\n")]
+        if "cut" in row:
+            text.append(f"    ... ({row['cut']['content']} characters: --id {row.id} shows them)")
         cells.append((mark.strip(), f"#{row.id}", moment(row.created_at), *names))
         plain += [f"{mark} #{row.id}  {moment(row.created_at)}  {names[0]} → {names[1]}", *text]
         details.append(text)
     listing(("new", "id", "time", "from", "to"), cells, plain, empty="(no messages)", details=details)
+    say_rest(args, found)
     return 0
 
 

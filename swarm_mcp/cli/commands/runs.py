@@ -8,19 +8,21 @@ import time
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import flush, listing, moment, say, show, show_with_list
+from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
 from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-DEFAULT_LIMIT, MOST = 20, 10000
+DEFAULT_LIMIT = 20
 
 
 @verb(
     Usage(
         Option("--state STATE", "only those in this state", choices=STATES),
-        Option("--limit N", f"at most N (default: {DEFAULT_LIMIT})"),
+        Option("--limit N", f"at most N (default: {DEFAULT_LIMIT}; -1 for all)"),
+        AFTER,
         SCOPE,
         JSON,
     ),
@@ -33,13 +35,16 @@ def runs(args: Arguments) -> int:
 
     example: swarm-mcp runs --state running
     """
-    wanted = args.value("--state")
-    limit = max(0, args.number("--limit", DEFAULT_LIMIT))
+    scope, wanted = current_scope(args.value("--scope")), args.value("--state")
     with Store(read_only=True) as store:
-        rows = store.runs.recent(current_scope(args.value("--scope")), MOST if wanted else limit)
-    rows = [row for row in rows if not wanted or row.state == wanted][:limit]
+        found = printed_page(
+            args, lambda after: store.runs.walk(scope, wanted, after), lambda row: row,
+            lambda: store.runs.count(scope, wanted), default=DEFAULT_LIMIT,
+        )  # fmt: skip
+    rows = [Run(row) for row in found.rows]
     if args.json:
         show(rows)
+        say_rest(args, found)
         return 0
     now = int(time.time())
     cells, plain = [], []
@@ -57,6 +62,7 @@ def runs(args: Arguments) -> int:
         )
     headers = ("id", "state", "harness", "model", "task", "time", "took", "cost")
     listing(headers, cells, plain, empty="(no runs)")
+    say_rest(args, found)
     return 0
 
 

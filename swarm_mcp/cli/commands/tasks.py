@@ -5,8 +5,9 @@ from __future__ import annotations
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, unknown, verb
 from swarm_mcp.cli.output import listing, refused, say, show
+from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
 from swarm_mcp.domain.session import onlooker
-from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES
+from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
@@ -15,7 +16,7 @@ from swarm_mcp.workspace.panes import deliver
 
 
 @verb(
-    Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *ACTING),
+    Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *PAGES, *ACTING),
 )
 def tasks(args: Arguments) -> int:
     """tasks: the tasks of this scope
@@ -26,20 +27,28 @@ def tasks(args: Arguments) -> int:
     """
     status = args.value("--status")
     scope = current_scope(args.value("--scope"))
+    names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
     with Store(read_only=True) as store:
-        tasks = store.tasks.in_order(onlooker(viewer_identity(store, args), scope), status)
+        viewer = onlooker(viewer_identity(store, args), scope)
+        found = printed_page(
+            args,
+            lambda after: store.tasks.walk(viewer, status, after=after, by_age=True),
+            lambda task: {name: task[name] for name in names},
+            lambda: store.tasks.count(viewer, status),
+        )
     if args.json:
-        names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
-        show([{name: task[name] for name in names} for task in tasks])
+        show(found.rows)
+        say_rest(args, found)
         return 0
     cells, plain = [], []
-    for task in tasks:
+    for task in map(Task, found.rows):
         who = short(task.assignee or "-")
         cells.append((short(task.id), task.status, task.type, task.priority, who, task.title))
         plain.append(
             f"  {short(task.id)}  [{task.status}]  {task.type}  p{task.priority}  assignee={who}  {task.title}"
         )
     listing(("id", "status", "type", "priority", "assignee", "title"), cells, plain, empty="(no tasks)")
+    say_rest(args, found)
     return 0
 
 

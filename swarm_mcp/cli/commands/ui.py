@@ -6,6 +6,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, FOLDERS, LARGEST, ROLES, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, show
+from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
 from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
@@ -26,7 +27,8 @@ TARGET = Option("--target T", "the node, as the interface calls it", required=Tr
     Usage(
         choice("list", "commands", optional=True),
         Option("--status STATUS", "pending, running, done or failed", source=("pending", "running", "done", "failed")),
-        Option("--limit N", "the newest N (default 20)"),
+        Option("--limit N", "the newest N (default 20; -1 for all)"),
+        AFTER,
         *ACTING,
     ),
     Usage(choice("get"), Word("ID", "the id", source=()), *ACTING),
@@ -75,9 +77,15 @@ def ui(args: Arguments) -> int:
 def _list(args) -> int:
     with Store(read_only=True) as store:
         scope = current_scope(args.value("--scope"))
-        rows = store.ui_commands.recent(scope, args.value("--status"), args.number("--limit", 20))
+        status = args.value("--status")
+        found = printed_page(
+            args, lambda after: store.ui_commands.walk(scope, status, after), lambda row: row,
+            lambda: store.ui_commands.count(scope, status), default=20,
+        )  # fmt: skip
+    rows = [UiCommand(row) for row in found.rows]
     if args.json:
         show(rows)
+        say_rest(args, found)
         return 0
     cells = [(f"#{row.id}", row.status, row.kind, moment(row.created_at), row.scope) for row in rows]
     plain, details = [], []
@@ -86,6 +94,7 @@ def _list(args) -> int:
         plain += [line, *more]
         details.append(more)
     listing(("id", "status", "kind", "time", "scope"), cells, plain, empty="(no ui commands)", details=details)
+    say_rest(args, found)
     return 0
 
 

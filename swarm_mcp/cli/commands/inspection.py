@@ -1,0 +1,136 @@
+"""All there is in a scope, in one answer."""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import islice
+
+from swarm_mcp.acting_session import viewer_identity
+from swarm_mcp.answer_size import ROWS_BYTES, fitted, printed
+from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
+from swarm_mcp.cli.lock_columns import counted
+from swarm_mcp.cli.output import listing, moment, presence, say, show
+from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
+from swarm_mcp.folders import current_scope
+from swarm_mcp.paging import place_of
+from swarm_mcp.store import Store
+from swarm_mcp.views import public_instance, short
+from swarm_mcp.visibility import veiled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MESSAGES = 20
+MOST, ALL = 1000, 10**9  # rows of a kind that are read; more than this an answer never has room for
+OF_LOCK = (
+    "owner_label", "id", "instance_id", "file", "type", "content", "created_at",
+    # Beyond the contract's columns, where there is anything to say.
+    "mode", "agent", "pattern", "repository", "fence", "ttl", "lapses_in", "expected_end", "waiting",
+)  # fmt: skip
+OF_TASK = ("id", "type", "title", "status", "assignee", "requester")
+
+
+@verb(
+    Usage(Option("--limit N", "at most N rows of each kind (default: as many as take 100 KB together)"), *ACTING),
+)
+def inspect(args: Arguments) -> int:
+    """inspect: everything in this scope at once
+
+    Sessions, the newest 20 messages, tasks (those that have not ended first), locks and keys. Nothing is marked as
+    read. What is another identity's is not shown, but for the files that its sessions hold.
+
+    Where there are more than one answer has room for, it says how many of each kind (with --json: "not_shown"), and
+    swarm-mcp instances, tasks, locks, kv list and messages have them all, in pages.
+
+    example: swarm-mcp inspect --json
+    """
+    scope = current_scope(args.value("--scope"))
+    limit = args.number("--limit", -1) if args.given("--limit") else MOST
+    with Store(read_only=True) as store:
+        shown = _found(store, scope, viewer_identity(store, args), limit if limit >= 0 else ALL)
+        now = store.now()
+    if not args.given("--limit"):
+        shown = fitted(shown, ROWS_BYTES, printed)
+    if args.json:
+        hidden = {"instances": ("state", "last_seen"), "locks": ("owner_label",)}  # for people
+        for kind, names in hidden.items():
+            shown[kind] = [{name: row[name] for name in row if name not in names} for row in shown[kind]]
+        show(shown)
+    else:
+        _print(shown, now)
+    return 0
+
+
+def _found(store: Store, scope: str, viewer: str, limit: int) -> dict:
+    """Rows of each kind, at most `limit`, as JSON has them, and how many there are besides."""
+    me, values = onlooker(viewer, scope), f"identity:{viewer}" if viewer else None
+    sessions = veiled([row for _, row in islice(store.instances.walk(scope), limit)], viewer)
+    messages = [row for _, row in islice(store.messages.walk(scope, viewer=viewer), min(limit, MESSAGES))]
+    tasks = list(islice(_by_age(store, me), limit))
+    locks, _ = store.locks.page(scope, viewer, limit)
+    keys = [row for _, row in islice(store.kv.walk(scope, "", values), limit)]
+    found: dict = {
+        "scope": scope,
+        "instances": [{**public_instance(row), "state": row.state, "last_seen": row.last_seen} for row in sessions],
+        "messages": messages[::-1],
+        "tasks": [{name: task[name] for name in OF_TASK} for task in tasks],
+        "locks": [{name: row[name] for name in OF_LOCK if name in row} for row in counted(store, locks)],
+        "kv": keys,
+    }
+    totals = {
+        "instances": lambda: store.instances.count(scope), "tasks": lambda: store.tasks.count(me),
+        "locks": lambda: store.locks.counts(scope)["live"], "kv": lambda: store.kv.count(scope, values),
+    }  # fmt: skip
+    left = {kind: total() - limit for kind, total in totals.items() if len(found[kind]) >= limit}
+    left = {kind: number for kind, number in left.items() if number > 0}
+    return {**found, **({"not_shown": left} if left else {})}
+
+
+def _by_age(store: Store, viewer: Session) -> Iterator[Task]:
+    """All tasks, those that have not ended first, in order of creation."""
+    for ended in (False, True):
+        statuses = [status for status in STATUSES if (status in TERMINAL) == ended]
+        walks = (store.tasks.walk(viewer, status, by_age=True) for status in statuses)
+        for _, task in merge(*walks, key=_age):
+            yield task
+
+
+def _age(row: tuple[str, Task]) -> tuple:
+    """What tells which of two tasks is older, also where another program has stored no time."""
+    at, number = place_of(row[0], (object, int)) or (0, 0)
+    return isinstance(at, str), at, number
+
+
+def _print(shown: dict, now: int) -> None:
+    say(f"scope: {shown['scope']}")
+
+    def section(
+        kind: str, headers: tuple[str, ...], cells: list[tuple], line: str = "", lines: list[str] | None = None
+    ):
+        left = shown.get("not_shown", {}).get(kind, 0)
+        number = f"{len(cells)} of {len(cells) + left}" if left else str(len(cells))
+        title = f"recent messages ({number}, newest last)" if kind == "messages" else f"{kind} ({number})"
+        say()
+        say(f"{title}:")
+        listing(headers, cells, lines or [line.format(*row) for row in cells])
+
+    rows = [Session(row) for row in shown["instances"]]
+    cells: list[tuple] = [(short(row.id), row.label or "-", presence(row, now)) for row in rows]
+    section("instances", ("id", "label", "state"), cells, "  {}  {}  {}")
+    cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in shown["tasks"]]
+    section("tasks", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
+    locks = shown["locks"]
+    held = [(row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "") for row in locks]
+    cells = [(*one, *lock_columns.cells(row, now)) for one, row in zip(held, locks)]
+    lines = [f"  {row[0]}  {row[1]}  — {row[2]}{lock_columns.suffix(lock, now)}" for row, lock in zip(cells, locks)]
+    section("locks", ("who", "file", "note", *lock_columns.HEADERS), cells, lines=lines)
+    cells = [(row["key"], moment(row["updated_at"])) for row in shown["kv"]]
+    section("kv", ("key", "time"), cells, "  {}  ({})")
+    cells = [
+        (row["id"], moment(row["created_at"]), short(row["sender"]), short(row["recipient"] or "all"), row["content"])
+        for row in shown["messages"]
+    ]
+    section("messages", ("id", "time", "from", "to", "message"), cells, "  #{}  {}  {} → {}  {}")
