@@ -1,6 +1,10 @@
 """The decision that every runtime shares: may this session make this call now?"""
 
-from swarm_hook_core.paths import above, keys_for, spellings, translated
+from os.path import realpath
+
+from swarm_hook_core.paths import above, keys_for, real_paths, spellings, translated
+
+FIRST_TARGETS = 40
 
 
 class Denial:
@@ -59,21 +63,38 @@ def decide(config, session, call, peers, now: float):
     return Denial(path, held, words)
 
 
-def first_collision(session, targets, locks_on):
+def first_collision(session, targets, locks_on, real=None):
     """``(path, held, place, within)`` of the first of `targets` (folder, path as spelled) that another holds, or None.
 
-    A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is.
+    A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is. Of many targets
+    the first few are asked about first: mostly they are held, or none is. `real`: as ``real_paths`` makes it.
     """
+    real, folders = real or real_paths(), set()
+    begin, some = 0, FIRST_TARGETS
+    while begin < len(targets):
+        found = _first_of(session, targets[begin : begin + some], locks_on, real, folders)
+        if found:
+            path, first, place, within = found
+            return path, first, begin + place, within
+        begin, some = begin + some, 8 * some
+    return None
+
+
+def _first_of(session, targets, locks_on, real, folders: set):
+    """The same of some targets. `folders`: the keys of those that other targets are in, which nobody holds."""
     wanted: dict = {}  # key -> the path that a denial names, which target it is of, whether a folder over it
     own: dict = {}  # the keys of the paths themselves
     for place, (folder, spelled) in enumerate(targets):
-        keys = all_keys(session, spelled, folder)
+        keys = all_keys(session, spelled, folder, real)
         for key in keys:
             own[key] = None
             wanted.setdefault(key, (keys[0], place, False))
         for key in keys:
-            for over in above(key):
-                wanted.setdefault(over, (keys[0], place, True))
+            around = key.rpartition("/")[0]
+            if around not in folders:
+                folders.add(around)
+                for over in above(key):
+                    wanted.setdefault(over, (keys[0], place, True))
     if not wanted:
         return None
     # Of one's own session only what another of its agents holds, which `locks_on` has sorted out.
@@ -90,21 +111,22 @@ def first_collision(session, targets, locks_on):
     return path, first, place, within
 
 
-def all_keys(session, spelled: str, folder: str) -> list[str]:
+def all_keys(session, spelled: str, folder: str, real=realpath) -> list[str]:
     """``keys_for`` of a path, and of where the session's `file_root` says that it really is."""
-    keys = keys_for(spelled, folder)
-    for moved in moved_by(session, spellings(spelled, folder)) if session.file_root else ():
-        keys += keys_for(moved, folder)
+    keys = keys_for(spelled, folder, real)
+    for moved in moved_by(session, spelled, folder, real) if session.file_root else ():
+        keys += keys_for(moved, folder, real)
     return keys
 
 
-def moved_by(session, spelled: list[str]) -> list[str]:
-    """Where the session's `file_root` says that these absolute paths really are; those it leaves alone not."""
-    from os.path import realpath
-
+def moved_by(session, spelled: str, folder: str, real=realpath) -> list[str]:
+    """Where the session's `file_root` says that the spellings of a path really are; those it leaves alone not."""
+    places = [(session.directory, session.root), (real(session.directory), real(session.root))]
+    places = [place for place in places if place[0] != session.file_root]  # else every path stays where it is
+    if not places:
+        return []  # the common case
     found: list[str] = []
-    places = ((session.directory, session.root), (realpath(session.directory), realpath(session.root)))
-    for path in spelled:
+    for path in spellings(spelled, folder, real):
         for directory, root in places:
             moved = translated(path, directory, root, session.file_root)
             if moved != path and moved not in found:

@@ -18,19 +18,45 @@ NO_CASE = "nocase:"
 LONGEST = 4096  # what a kernel opens; resolving much longer texts link by link would take minutes
 
 
-def spellings(path: str, cwd: str) -> list[str]:
-    """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first."""
+def real_paths():
+    """A function that does what ``os.path.realpath`` does, and looks at each path and each folder once.
+
+    For the many paths of one check, no longer: what it has seen it remembers.
+    """
+    seen: dict = {}
+
+    def real(path: str) -> str:
+        found = seen.get(path)
+        if found is None:
+            folder, _, name = path.rpartition("/")
+            if folder and name not in ("", ".", ".."):
+                if folder not in seen:
+                    seen[folder] = os.path.realpath(folder)
+                found = f"{seen[folder].rstrip('/')}/{name}"
+            if found is None or os.path.islink(found):
+                found = os.path.realpath(path)
+            seen[path] = found
+        return found
+
+    return real
+
+
+def spellings(path: str, cwd: str, real=os.path.realpath) -> list[str]:
+    """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first.
+
+    `real`: resolves links (``real_paths`` where there are many).
+    """
     found: list[str] = []
-    for text in (path, path.strip()):
+    for text in dict.fromkeys((path, path.strip())):
         if not text or "\0" in text or not _is_a_name(text):
             continue
         joined = os.path.join(cwd or os.sep, text)
         textual = os.path.normpath(joined)
         if len(textual) > LONGEST:
             continue
-        candidates = [textual, os.path.realpath(textual)]
+        candidates = [textual, real(textual)]
         if len(joined) <= LONGEST and joined != textual:
-            candidates.append(os.path.realpath(joined))
+            candidates.append(real(joined))
         found += [single for single in map(_single_root, candidates) if single not in found]
     return list(dict.fromkeys(found))
 
@@ -47,13 +73,13 @@ def key_of(path: str) -> str:
         return path
 
 
-def keys_for(path: str, cwd: str) -> list[str]:
+def keys_for(path: str, cwd: str, real=os.path.realpath) -> list[str]:
     """Every spelling and key under which a lock on this path may be stored, without repeats.
 
     Whether letter case counts was settled when the lock was taken, and is marked in its key; so both
-    forms are looked for, and no file system is asked.
+    forms are looked for, and no file system is asked. `real` as in `spellings`.
     """
-    found = spellings(path, cwd)
+    found = spellings(path, cwd, real)
     for candidate in list(found):
         for key in (_composed_on_mac(candidate), _without_case(candidate)):
             if key not in found:

@@ -38,12 +38,7 @@ def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
         targets = write_targets(config, tool, tool_input, cwd)
     except ValueError:
         return []
-    found: list[str] = []
-    for folder, path in targets:
-        candidate = os.path.normpath(os.path.join(folder, path))
-        if candidate not in found:
-            found.append(candidate)
-    return found
+    return list(dict.fromkeys(os.path.normpath(os.path.join(folder, path)) for folder, path in targets))
 
 
 def _command_in(tool_input):

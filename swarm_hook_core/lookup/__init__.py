@@ -162,8 +162,13 @@ class Peers:
 
     def under(self, folders, limit: int = NEAR) -> list:
         """Return the Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
+        return self.first_under(folders, limit)[0]
+
+    def first_under(self, folders, limit: int) -> tuple:
+        """Return what `under` does, and whether that may not be all there is."""
         found = self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
-        return self._live(found + self.reader.worktree_locks_under(folders, self.own_id, limit))
+        found += self.reader.worktree_locks_under(folders, self.own_id, limit)
+        return self._live(found), len(found) >= limit
 
     def patterns(self, folders) -> list:
         """Return the Held locks on patterns that may cover something below any of these folders."""
@@ -177,8 +182,13 @@ class Peers:
 
     def around(self, roots, limit: int = NEAR) -> list:
         """Return `under`, `over` and `patterns`, each lock once."""
-        found = self.under(roots, limit) + self.over(roots) + self.patterns(roots)
-        return list({(held.file, held.instance_id, held.agent): held for held in found}.values())
+        return self.first_around(roots, limit)[0]
+
+    def first_around(self, roots, limit: int) -> tuple:
+        """Return what `around` does, and whether that may not be all there is under these folders."""
+        found, more = self.first_under(roots, limit)
+        found += self.over(roots) + self.patterns(roots)
+        return list({(held.file, held.instance_id, held.agent): held for held in found}.values()), more
 
     def waiting_for(self, path: str) -> int:
         """Return how many wait for a lock on `path` already."""

@@ -23,6 +23,8 @@ DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
+SEVERAL_NAMES = 8  # that are asked about one by one
+MANY_NAMES = 200
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
 SPELLED = "c.path_key IS NOT c.file"
@@ -202,8 +204,12 @@ class StoreReader(LockReader):
         """Return locks that another implementation stored under a path with links still in it."""
         expression = NAME_OF_FILE.replace("file", "c.file")
         rows: list = []
+        names = {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}
+        if len(names) > SEVERAL_NAMES:  # nearly always there are fewer rows without a key than names
+            there = self._names_without_key()
+            names = names if there is None else names & there
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
-        for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
+        for name in names:
             rows += self._locks(f"c.path_key IS NULL AND {expression} = ?", [name], ALIAS_LIMIT - len(rows))
             if len(rows) == ALIAS_LIMIT:
                 from swarm_hook_core import faults
@@ -220,6 +226,15 @@ class StoreReader(LockReader):
             (row, file) for row, file in files if isinstance(file, str) and "\0" not in file and len(file) <= LONGEST
         ]
         return [_held(row, file, key) for row, file in files if (key := key_of(file)) in keys]
+
+    def _names_without_key(self):
+        """Return the last names of locks without a key, lower-cased; None where they are many, or not known."""
+        sql = (
+            f"SELECT {NAME_OF_FILE} FROM context INDEXED BY swarm_lock_name_idx"
+            f" WHERE type = 'lock' AND path_key IS NULL LIMIT {MANY_NAMES}"
+        )
+        found = self._rows_if_known(sql)
+        return None if found is None or len(found) == MANY_NAMES else {row[0] for row in found}
 
     def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
         found: dict = {}

@@ -5,11 +5,17 @@ import time
 
 from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision
 from swarm_hook_core.labels import token
-from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
+from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for, real_paths
+from swarm_hook_core.shell.model import Guess
 from swarm_hook_core.wording import holder, reason
 
+SECONDS = 0.02  # of this thread's processor time for what is certain; what is left then is a guess
 GIT_SECONDS = 0.5  # for all git commands of a call together
 TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
+FIRST_LOCKS = 50  # that are looked at before the others: with many of them mostly one of the first is met
+FEW_GIT_CALLS = 4  # of a command, which are all looked at
+WRITES_AT_ONCE = 200  # between two looks at the clock
+MOST_PLACES = 8  # in which guesses are looked up; those in more count as anywhere
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
 LONGEST_WHY = 700  # characters of why a call may write
@@ -31,13 +37,17 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
         return Verdict(Denial(path, held, words))
     why = possible[0][1] if possible else ""
     near: dict = {_mark(held): held for held, _why in possible}
-    looked_up: dict = {}  # many guesses are about one folder
+    roots: dict = {}  # many guesses are about one folder
+    looked_up: dict = {}
     for guess in effects.guesses:
         folder = guess.folder or cwd
-        if folder not in looked_up:
-            looked_up[folder] = _around(session, folder, peers)
-            near.update({_mark(held): held for held in looked_up[folder] if _mark(held) not in near})
-        if looked_up[folder]:
+        if folder not in roots:
+            roots[folder] = git_root(folder) if len(looked_up) < MOST_PLACES else "/"
+        root = roots[folder]
+        if root not in looked_up:
+            looked_up[root] = _around(session, root, peers)
+            near.update({_mark(held): held for held in looked_up[root] if _mark(held) not in near})
+        if looked_up[root]:
             why = why or (f"`{guess.by}`: {guess.why}" if guess.by else guess.why)
     if near:
         locks = list(near.values())
@@ -50,20 +60,40 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
 
 
 def _certain(session, effects, peers):
-    """``(path, held, by, within)`` of the first lock that is certainly met, or None; ``[(held, why)]`` that may be."""
+    """``(path, held, by, within)`` of the first lock that is certainly met, or None; ``[(held, why)]`` that may be.
+
+    What there is no time for becomes a guess of `effects`.
+    """
     possible: list = []
-    collision = first_collision(session, [(write.folder, write.path) for write in effects.writes], peers.on)
-    if collision:
-        path, held, place, within = collision
-        return (path, held, effects.writes[place].by, within), possible
+    last = time.thread_time() + SECONDS
+
+    def is_late(folder: str, by: str) -> bool:
+        late = time.thread_time() > last
+        if late:
+            effects.guesses.append(Guess("more than there is time to look at", folder, by))
+        return late
+
+    real = real_paths()
+    for begin in range(0, len(effects.writes), WRITES_AT_ONCE):
+        some = effects.writes[begin : begin + WRITES_AT_ONCE]
+        if begin and is_late(some[0].folder, some[0].by):
+            break
+        collision = first_collision(session, [(write.folder, write.path) for write in some], peers.on, real)
+        if collision:
+            path, held, place, within = collision
+            return (path, held, some[place].by, within), possible
     end = time.monotonic() + TREE_SECONDS
     for tree in effects.trees:
         for number, (path, held) in enumerate(_in_tree(session, tree.root, peers), 1):
+            if number % FIRST_LOCKS == 1 and is_late(tree.root, tree.by):
+                return None, possible
             met = _meets(tree, path, not held.pattern)
             if met:
                 return (met, held, tree.by, met != path), possible
             if met is None or number == MOST_LOCKS:
                 possible.append((held, f"`{tree.by}`"))
+        if is_late(tree.root, tree.by):
+            return None, possible
         keys = all_keys(session, tree.root, "/")
         patterns = peers.patterns(keys)
         if patterns:
@@ -72,10 +102,16 @@ def _certain(session, effects, peers):
                 return (*met, tree.by, False), possible
             possible += unsure
     end = time.monotonic() + GIT_SECONDS
-    for call in effects.git:
-        met, unsure = _touched_by_git(call, peers, max(0.0, end - time.monotonic()))
-        if met:
-            return (*met, False), possible
+    around: dict = {}  # (work tree, how many at most) -> locks there: git is mostly called more than once
+    for number, call in enumerate(effects.git):
+        if number >= FEW_GIT_CALLS and is_late(call.folder, call.by):
+            break
+        for limit in (FIRST_LOCKS, MOST_LOCKS):
+            met, unsure, more = _touched_by_git(call, peers, limit, max(0.0, end - time.monotonic()), around)
+            if met:
+                return (*met, False), possible
+            if not more or (number and is_late(call.folder, call.by)):
+                break
         possible += unsure
     return None, possible
 
@@ -84,11 +120,15 @@ def _in_tree(session, root: str, peers):
     """``(path as seen from root, held)`` of each lock on `root`, below it, or on a folder over it."""
     roots = all_keys(session, root, "/")
     seen = set()
-    for held in peers.under(roots, MOST_LOCKS):
-        rest = next((found for name in held.names for key in roots if (found := below(name, key))), None)
-        if rest is not None and _mark(held) not in seen:
-            seen.add(_mark(held))
-            yield _one_of(held, root + rest), held
+    for limit in (FIRST_LOCKS, MOST_LOCKS):
+        found, more = peers.first_under(roots, limit)
+        for held in found:
+            rest = next((found for name in held.names for key in roots if (found := below(name, key))), None)
+            if rest is not None and _mark(held) not in seen:
+                seen.add(_mark(held))
+                yield _one_of(held, root + rest), held
+        if not more:
+            break
     for held in peers.over(roots):
         if _mark(held) not in seen:
             seen.add(_mark(held))
@@ -194,20 +234,25 @@ def _files_below(folder: str):
             continue
 
 
-def _touched_by_git(call, peers, seconds: float):
-    """``((path, held, by) or None, [(held, why)])`` of one git command."""
+def _touched_by_git(call, peers, limit: int, seconds: float, around: dict):
+    """``((path, held, by) or None, [(held, why)], more)`` of one git command, and of so many locks.
+
+    `more`: whether there may be other locks, and it is worth asking about them.
+    """
     from swarm_hook_core.shell.programs.git import command_line, touched_files
 
     top = command_line.tree_of(call)
     if not top:
-        return None, []
-    found = peers.around(keys_for(top, "/"), MOST_LOCKS)
+        return None, [], False
+    if (top, limit) not in around:
+        around[top, limit] = peers.first_around(keys_for(top, "/"), limit)
+    found, more = around[top, limit]
     patterns = [held for held in found if held.pattern]
     # Git knows files by their resolved names: the key, where it has not lost its letter case.
     plain = [held for held in found if not held.pattern]
     locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in plain}
     if not found:
-        return None, []
+        return None, [], more
     covers: list = []
     if patterns:
         from swarm_hook_core.pattern_match import Cover
@@ -217,7 +262,7 @@ def _touched_by_git(call, peers, seconds: float):
         touch = touched_files.touched(call, list(locked), seconds, covers)
     except Exception as error:
         _fault(call.by, error)
-        return None, [(held, f"`{call.by}`") for held in found]
+        return None, [(held, f"`{call.by}`") for held in found], False
     repository = keys_for(os.path.join(top, ".git"), "/")
     certain = [
         (file, held)
@@ -227,8 +272,9 @@ def _touched_by_git(call, peers, seconds: float):
     certain += [(file, locked[file]) for file in touch.certain]
     certain += [(file, cover.held) for file, cover in touch.covered]
     if certain and not call.in_doubt:
-        return (*certain[0], call.by), []
-    return None, [(held, f"`{call.by}`") for held in (found if touch.unsure else [held for _file, held in certain])]
+        return (*certain[0], call.by), [], False
+    near = found if touch.unsure else [held for _file, held in certain]
+    return None, [(held, f"`{call.by}`") for held in near], more and not touch.unsure and touch.changes_repository
 
 
 def _around(session, folder: str, peers):

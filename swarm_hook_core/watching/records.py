@@ -20,6 +20,7 @@ from swarm_hook_core.watching.snapshot import digest_of
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
 RECORDS_AT_ONCE = 16  # of one session; more would only be calls whose end nobody tells
+MOST_MARKS = 100  # files that one call is said to write by name
 MARKS_BYTES = 64 * 1024  # of one session, before all but the newest go
 MARKS_LEFT = 400
 UNENDED_NS = 600 * 10**9
@@ -166,8 +167,9 @@ def sweep(now: float) -> None:
 def mark_own(instance_id: str, files, call: str, now_ns: int, agent: str = "") -> None:
     """Note that this session, or its `agent`, begins `call`, which may write absolute `files` (none: anything).
 
-    `call` is its ``call_key``, by which `mark_end` knows it. Raises OSError.
+    `call` is its ``call_key``, by which `mark_end` knows it. Very many files count as anything. Raises OSError.
     """
+    files = files if len(files) <= MOST_MARKS else ()
     end = f" {call or '-'}{' ' + _id_of(agent) if agent else ''}\n"
     _append(name_of(instance_id), [f"{now_ns} {_mark_of(file)}{end}" for file in files] or [f"{now_ns} *{end}"])
 
@@ -206,7 +208,7 @@ def _append(name: str, lines: list) -> None:
     make_private(os.path.dirname(path))
     handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        os.write(handle, "".join(lines[:100]).encode())  # one write call: lines of two hooks do not mix
+        os.write(handle, "".join(lines).encode())  # one write call: lines of two hooks do not mix
         size = os.fstat(handle).st_size
     finally:
         os.close(handle)

@@ -23,7 +23,7 @@ of the contract would (no session rows, no path keys); in ``one name`` all files
 ``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
-of locks and waiting for them: ``locks.py``.
+of locks and waiting for them: ``locks.py``; of very large calls: ``large_calls.py``.
 ``--part`` measures one of them.
 """
 
@@ -42,6 +42,7 @@ from . import figures, imports, page, stores
 from .coordinator import Coordinator
 from .figures import Series
 from .harness import Harness
+from .large_calls import LargeCalls
 from .locks import Locks
 from .plugin import (
     RUNTIMES,
@@ -298,6 +299,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "corpus": _measure_corpus,
         "hooks": lambda: _measure_hooks(bench, options),
         "shell": lambda: _measure_shell(bench, options),
+        "large": lambda: _measure_large(bench),
         "coordinator": lambda: _measure_coordinator(bench, options),
         "locks": lambda: _measure_locks(bench),
         "harness": lambda: _measure_harness(bench, options),
@@ -322,6 +324,12 @@ def _measure_coordinator(bench: Bench, options: argparse.Namespace) -> list[str]
     coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     coordinator.measure(options.runs)
     return coordinator.missed
+
+
+def _measure_large(bench: Bench) -> list[str]:
+    calls = LargeCalls(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    calls.measure()
+    return calls.missed
 
 
 def _measure_locks(bench: Bench) -> list[str]:

@@ -20,6 +20,7 @@ TITLES = {
     "corpus": "Shell commands: what is found of what they really did",
     "hooks": "Hooks: checks, and a session's life",
     "shell": "Hooks: shell calls",
+    "large": "Hooks: very large calls",
     "coordinator": "Coordinator",
     "locks": "Locks and waiting",
     "harness": "Supervised workers",

@@ -53,6 +53,21 @@ def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False
             raise ValueError(f"{checkout} has links in it: keys written in bulk would be wrong")
 
 
+def fill_folder(path: str, checkout: str, size: int) -> None:
+    """Make the store at `path`: `size` locks on the files ``f0.py``, ``f1.py`` ... of the folder ``src``."""
+    place = "? || '/src/f' || n || '.py'"
+    with Store(path) as store:
+        _holders(store, checkout, foreign=False)
+        with store.database.writing():
+            store.database.change(
+                "WITH RECURSIVE number(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n + 1 < ?)"
+                " INSERT INTO context (id, scope, instance_id, file, type, content, created_at, path_key)"
+                f" SELECT printf('%032x', n), ?, 'holder-' || (n % {HOLDERS}), {place}, 'lock', 'bulk ' || n,"
+                f" unixepoch(), {place} FROM number",
+                (size, checkout, checkout, checkout),
+            )
+
+
 def fill_three_kinds(path: str, checkout: str, size: int, locked: bool) -> None:
     """Make the store at `path`: `size` locks of files, folders (a tenth) and `PATTERNS` patterns, all in one folder.
 

@@ -14,11 +14,12 @@ class Pathspec:
     `is_unsure`: one of the words cannot be read.
     """
 
-    __slots__ = ("_items", "_top", "is_unsure", "is_empty")
+    __slots__ = ("_items", "_top", "_folders", "is_unsure", "is_empty")
 
     def __init__(self, words, prefix: str, top: str, found=None):
         self._items: list = []  # (exclude, path or None, pattern or None, founds or None)
         self._top = top
+        self._folders: dict = {}  # path -> whether a folder is there
         self.is_unsure = False
         self.is_empty = not words
         for word in words:
@@ -91,22 +92,24 @@ class Pathspec:
         """What of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
         if self.is_empty:
             return list(paths)
-        wanted: list = []
+        wanted: dict = {}
         for path in paths:
             for exclude, own, pattern, _founds in self._items:
                 if exclude:
                     continue
                 inner = own is not None and pattern is None and own.startswith(path + "/")
                 one = own if inner else path if self._may_meet(path) else None
-                if one is not None and one not in wanted:
-                    wanted.append(one)
-        return wanted
+                if one is not None:
+                    wanted[one] = None
+        return list(wanted)
 
     def _may_meet(self, path: str) -> bool:
         return self.matches(path) is not False or self._is_folder(path)
 
     def _is_folder(self, path: str) -> bool:
-        return os.path.isdir(os.path.join(self._top, path))
+        if path not in self._folders:
+            self._folders[path] = os.path.isdir(os.path.join(self._top, path))
+        return self._folders[path]
 
     def _told(self, path: str, own, pattern, founds):
         if founds:

@@ -1,6 +1,7 @@
 """What a git call would touch of the files that peers hold, asked of git itself, read-only and in time."""
 
 import os
+from bisect import bisect_left
 
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.command_line import tree_of
@@ -107,26 +108,33 @@ class Question:
         self._fold = str.casefold if repository.ignores_case else str
         self._held = self._by_name(locked)
         self.covers = list(covers)
+        self._places = {name: place for place, name in enumerate(self._held)}
+        self._folded: dict = {}  # name as git compares it -> names
+        for name in self._held:
+            self._folded.setdefault(self._fold(name), []).append(name)
+        self._sorted = sorted(self._folded)
         names = list(dict.fromkeys([*self._held, *self._folders()]))
-        self.nested = [path for path in names if self._is_nested(path)]
-        self.locked = [path for path in names if path not in self.nested]
+        nested: dict = {}  # folder -> whether it is in a repository within this one
+        self.nested = [path for path in names if self._is_nested(os.path.dirname(path), nested)]
+        self.locked = [path for path in names if not nested[os.path.dirname(path)]]
         prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
         self.prefix = "" if prefix == "." or prefix.startswith("..") else prefix
 
     def _by_name(self, locked) -> dict:
         """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
-        from swarm_hook_core.paths import contains
+        from swarm_hook_core.paths import contains, real_paths
 
-        top = self.repository.top
+        top, resolved = self.repository.top, real_paths()
+        start = top.rstrip("/") + "/"
         held: dict = {}
         for path in locked:
             folder, name = os.path.split(path)
             # git writes a link itself, other programs the file behind it; the lock is on both.
-            for real in {os.path.join(os.path.realpath(folder), name), os.path.realpath(path)}:
+            for real in dict.fromkeys((os.path.join(resolved(folder), name), resolved(path))):
                 if contains(real, top):
                     held.setdefault("", []).append(path)
-                elif contains(top, real):
-                    held.setdefault(os.path.relpath(real, top), []).append(path)
+                elif real.startswith(start):
+                    held.setdefault(real[len(start) :], []).append(path)
         return {path: there for path, there in held.items() if path != ".git" and not path.startswith(".git/")}
 
     def _folders(self) -> list:
@@ -144,31 +152,30 @@ class Question:
                 found.append(os.path.relpath(folder, self._fold(top)))
         return found
 
-    def _is_nested(self, path: str) -> bool:
-        folder = os.path.dirname(path)
-        while folder:
-            if os.path.lexists(os.path.join(self.repository.top, folder, ".git")):
-                return True
-            folder = os.path.dirname(folder)
-        return False
+    def _is_nested(self, folder: str, known: dict) -> bool:
+        if folder not in known:
+            there = bool(folder) and os.path.lexists(os.path.join(self.repository.top, folder, ".git"))
+            known[folder] = there or bool(folder) and self._is_nested(os.path.dirname(folder), known)
+        return known[folder]
 
     # ------------------------------------------------------------- answers
 
     def hit(self, paths) -> None:
         """It touches these files or folders (relative): note the locks on, under and above them."""
+        certain = dict.fromkeys(self.touch.certain)
         for path in paths:
             whole = path.rstrip("/")
-            for name, held in self._held.items():
-                if self._meet(whole, name):
-                    self.touch.certain += [one for one in held if one not in self.touch.certain]
+            for name in self._met_by(whole):
+                certain.update(dict.fromkeys(self._held[name]))
             if self.covers:
                 self.touch.covered += self._covered(whole)
+        self.touch.certain = list(certain)
 
     def maybe(self, paths) -> None:
         """It may touch these."""
         for path in paths:
             whole = path.rstrip("/")
-            if any(self._meet(whole, name) for name in self._held) or (self.covers and self._covered(whole)):
+            if self._met_by(whole) or (self.covers and self._covered(whole)):
                 self.touch.unsure = True
 
     def cannot_tell(self) -> None:
@@ -266,6 +273,15 @@ class Question:
                 return [(inner, cover)]
             self.touch.unsure = True  # more than could be looked through
         return []
+
+    def _met_by(self, path: str) -> list:
+        """Those of the locked names that `_meet` this path, in their order."""
+        whole = self._fold(path)
+        above = [whole[:at] for at, letter in enumerate(whole) if letter == "/"]
+        below = self._sorted[bisect_left(self._sorted, whole + "/") : bisect_left(self._sorted, whole + "0")]
+        keys = dict.fromkeys(["", *above, whole, *(below if whole else ())])
+        found = [name for key in keys for name in self._folded.get(key, ())]
+        return sorted(found, key=self._places.__getitem__)
 
     def _meet(self, path: str, locked: str) -> bool:
         """Whether one is the other, or lies under it."""
