@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.shell.syntax import Redirect, Word
-from swarm_hook_core.shell.word_reader import ENDS_WORD, WordReader, is_name
+from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, WordReader, is_name
 
 AFTER_WORD = frozenset(["", *ENDS_WORD])
 STARTS = frozenset("if while until for select case { function [[ coproc".split())  # of compound commands
@@ -11,14 +11,15 @@ ENDS = frozenset("then do else elif fi done esac }".split())
 _KEYWORDS = STARTS | ENDS | {"!", "time"}
 _FIRST_LETTERS = frozenset(word[0] for word in _KEYWORDS)
 _LONGEST_KEYWORD = 8
+LONGEST_DESCRIPTOR = 20  # digits
 _REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", "<", ">")
 
 
 class Lexer(WordReader):
     """Reads words, and what stands between them."""
 
-    def __init__(self, text: str, at: int = 0, around: Lexer | None = None) -> None:
-        super().__init__(text, at, around)
+    def __init__(self, text: str, at: int = 0, around: Lexer | None = None, allowance: Allowance | None = None) -> None:
+        super().__init__(text, at, around, allowance)
         self.pending: list[Redirect] = []  # here-documents whose bodies start at the next newline
 
     def loose_words(self, end: str) -> list[Word]:
@@ -26,6 +27,7 @@ class Lexer(WordReader):
         text = self.text
         found: list[Word] = []
         while True:
+            self.spend(2)
             self.lines(with_comments=end != "]]")
             at = self.at
             if at >= len(text) or (text.startswith(end, at) and (end != "]]" or text[at + 2 : at + 3] in AFTER_WORD)):
@@ -40,6 +42,7 @@ class Lexer(WordReader):
         """The words up to a ``)`` or the end of the command, at which it stays; ``|`` between them means nothing."""
         found: list[Word] = []
         while True:
+            self.spend(2)
             self.blanks()
             character = self.text[self.at : self.at + 1]
             if not character or character in "\n;&)":
@@ -77,13 +80,15 @@ class Lexer(WordReader):
             self.broken = True
 
     def blanks(self) -> None:
-        text = self.text
+        text, first = self.text, self.at
         while True:
             if text[self.at : self.at + 1] in (" ", "\t"):
                 self.at += 1
             elif text.startswith("\\\n", self.at):
                 self.at += 2
             else:
+                if self.at > first + 1:
+                    self.spend(self.at - first)
                 return
 
     def comment(self) -> None:
@@ -94,6 +99,7 @@ class Lexer(WordReader):
         """Blanks, comments and newlines, and the here-documents that start behind those."""
         text = self.text
         while True:
+            self.spend(2)
             self.blanks()
             if with_comments and text.startswith("#", self.at):
                 self.comment()
@@ -131,7 +137,7 @@ class Lexer(WordReader):
     def descriptor(self) -> str:
         """The number that stands here right before a redirection, or nothing."""
         end = self.at
-        while self.text[end : end + 1].isdecimal():
+        while self.text[end : end + 1].isdecimal() and end - self.at < LONGEST_DESCRIPTOR:
             end += 1
         word = self.text[self.at : end]
         if not word or self.text[end : end + 1] not in ("<", ">"):

@@ -27,7 +27,7 @@ from swarm_hook_core.shell.syntax import (
     While,
     Word,
 )
-from swarm_hook_core.shell.word_reader import ENDS_WORD, TooLong
+from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, TooLong
 
 LONGEST = 256 * 1024  # characters of a script
 MOST_OPEN = 60  # compound commands within each other
@@ -38,41 +38,57 @@ _END_OF_BRANCH = frozenset(["elif", "else", "fi"])
 _END_OF_ITEM = frozenset([";;", "esac"])
 
 
-def script_of(text: str) -> Script:
-    """The Script of `text`. Raises TooLong."""
+def script_of(text: str, end: float | None = None) -> Script:
+    """The Script of `text`, as far as it can be read by `end`, a moment of this thread's processor time.
+
+    Where that is not all, only its first statements, and it is `cut`.
+    """
     if len(text) > LONGEST:
-        raise TooLong
-    return Parser(text).script(_NOTHING)
+        return Script([], False, True, text)
+    return Parser(text, allowance=Allowance(end)).script(_NOTHING)
 
 
 def word_of(text: str) -> Word:
-    """`text` as one word, blanks in it included."""
+    """`text` as one word, blanks in it included. Raises TooLong."""
     return Parser(text).inside("")
 
 
 def document_of(text: str) -> list[str | Node]:
-    """The parts of a here-document whose delimiter is not quoted."""
+    """The parts of a here-document whose delimiter is not quoted. Raises TooLong."""
     return Parser(text).quoted("")
 
 
 class Parser(Lexer):
     """Reads statements."""
 
-    def __init__(self, text: str, at: int = 0, around: Parser | None = None) -> None:
-        super().__init__(text, at, around)
+    def __init__(
+        self, text: str, at: int = 0, around: Parser | None = None, allowance: Allowance | None = None
+    ) -> None:
+        super().__init__(text, at, around, allowance)
         self.open = 0  # compound commands around this place
 
     def script(self, stops: frozenset[str]) -> Script:
-        start, statements = self.at, self.statements(stops)
+        start, cut = self.at, False
+        statements: list = []
+        try:
+            self.statements(stops, statements)
+        except (TooLong, RecursionError):
+            if stops or self.depth:  # what stands around it cannot be read, either
+                raise
+            cut = True
         if stops and self.at >= len(self.text):
             self.broken = True
-        return Script(statements, self.broken, self.text[start : self.at])
+        return Script(statements, self.broken, cut, self.text[start : self.at])
 
-    def statements(self, stops) -> list:
-        """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end."""
+    def statements(self, stops, found: list | None = None) -> list:
+        """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end.
+
+        Appended to `found`, each as soon as it has been read.
+        """
         text, end = self.text, len(self.text)
-        found: list = []
+        found = [] if found is None else found
         while True:
+            self.spend(1)
             self.lines()
             if self.at >= end:
                 return found

@@ -25,10 +25,14 @@ class Node:
 
 
 class Script(Node):
-    """A script, or the inside of a substitution. `broken`: some of it is no shell, as a quote that is never closed."""
+    """A script, or the inside of a substitution. `broken`: some of it is no shell, as a quote that is never closed.
+
+    `cut`: it is longer than can be read, and these are its first statements.
+    """
 
     statements: list[Node]
     broken: bool
+    cut: bool
     text: str
 
 

@@ -21,6 +21,7 @@ from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
+SECONDS_TO_PARSE = 0.012  # of those, for a script as a whole: what was read of it in that time is gone through
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock
@@ -215,14 +216,18 @@ class Walk(Unknowns):
 
     def evaluated(self, scope, text: str):
         """Walk the script `text` in `scope`, and give the Stream it prints, or None."""
-        return self.nested_in(scope, script_of(text))
+        end = min(self.end, time.thread_time() + SECONDS_TO_PARSE)
+        return self.nested_in(scope, script_of(text, end))
 
     def nested_in(self, scope, script: Script):
         """Walk `script` in `scope`, and give the Stream it prints, or None."""
         self.spend(3)
         if script.broken:
             self.guess(scope, "not understood as shell", " ".join(script.text.split()))
-        return self.within(scope, DEEPEST, sequence, script.statements)
+        stream = self.within(scope, DEEPEST, sequence, script.statements)
+        if script.cut:
+            raise TooLong
+        return stream
 
 
 def _possible_at(file: str):

@@ -5,6 +5,8 @@ No regular expressions: importing ``re`` costs more than most commands take to b
 
 from __future__ import annotations
 
+import time
+
 from swarm_hook_core.shell.syntax import (
     Array,
     Calculation,
@@ -20,6 +22,7 @@ from swarm_hook_core.shell.syntax import (
 DEEPEST = 24  # substitutions within substitutions
 LONGEST_ARITHMETIC = 4000  # characters between (( and ))
 MOST_STEPS = 40_000  # of reading, a quarter of a microsecond each: one for a character outside quotes, 7 for a word
+STEPS_A_LOOK = 400  # at the clock
 
 NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 ENDS_WORD = frozenset(" \t\n;&|<>()")
@@ -36,18 +39,43 @@ class TooLong(Exception):
     """The text is not read to its end: too deep, or too much of it."""
 
 
+class Allowance:
+    """How much may be read: so many steps, until this thread's processor time is `end` (None: whenever)."""
+
+    __slots__ = ("left", "look", "end")
+
+    def __init__(self, end: float | None = None) -> None:
+        self.left = MOST_STEPS
+        self.look = MOST_STEPS - STEPS_A_LOOK
+        self.end = end
+
+    def spend(self, steps: int) -> None:
+        """Raises TooLong where there is nothing left, now and whenever it is asked again."""
+        self.left -= steps
+        if self.left < self.look:
+            self.look = self.left - STEPS_A_LOOK
+            if self.end is not None and time.thread_time() > self.end:
+                self.left = -1
+            if self.left < 0:
+                self.look = MOST_STEPS
+                raise TooLong
+
+
 class WordReader:
     """A position (`at`) in shell text. Each method reads what it is named for, and goes behind it.
 
     What is never closed ends with the text, and makes it `broken`.
     """
 
-    def __init__(self, text: str, at: int = 0, around: WordReader | None = None) -> None:
+    def __init__(
+        self, text: str, at: int = 0, around: WordReader | None = None, allowance: Allowance | None = None
+    ) -> None:
         self.text = text
         self.at = at
         self.depth: int = around.depth if around else -1
         self.broken = False
-        self.steps: list[int] = around.steps if around else [0]
+        self.allowance: Allowance = around.allowance if around else allowance or Allowance()
+        self.spend = self.allowance.spend
         # character -> (searched from, found at)
         self.places: dict[str, tuple[int, int]] = around.places if around and around.text is text else {}
         self.deepen()
@@ -55,11 +83,6 @@ class WordReader:
     def deepen(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise TooLong
-
-    def spend(self, steps: int) -> None:
-        self.steps[0] += steps
-        if self.steps[0] > MOST_STEPS:
             raise TooLong
 
     def next_of(self, characters: str, at: int) -> int:
@@ -105,6 +128,9 @@ class WordReader:
         deep = steps = 0  # parentheses of ``@(a|b)`` that are open
         while at < end:
             steps += 1
+            if steps > STEPS_A_LOOK:
+                self.spend(steps)
+                steps = 0
             character = text[at]
             if character in _STARTS_PART:
                 self.at = at

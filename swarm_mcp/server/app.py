@@ -20,6 +20,7 @@ from swarm_mcp.server.stdio import ClientProcess, Incoming, Outgoing, claim_stre
 from swarm_mcp.store import Store
 
 UPKEEP_SECONDS = 30.0
+SHORTEST_UPKEEP_SECONDS = 2.0
 LEAVE_SECONDS = 3.0  # to wait for a busy store at the end: what is not left is the client's until that ends
 LINGER_SECONDS = 0.8  # to go on after the client's last line without an answer getting through
 FINISH_SECONDS = 0.3  # to note what has been delivered
@@ -161,19 +162,23 @@ def _load_sdk():
 def _watch(session: CallingSession, shutdown: Shutdown) -> None:
     """End with the client; until then, housekeeping."""
     client = ClientProcess(*session.client)
-    while not client.wait_for_end(UPKEEP_SECONDS):
-        _tidy(session)
+    pause = UPKEEP_SECONDS
+    while not client.wait_for_end(pause):
+        pause = _tidy(session)
     shutdown.now()
 
 
-def _tidy(session: CallingSession) -> None:
+def _tidy(session: CallingSession) -> float:
+    """Do what is due; the seconds until there is more, which is soon while much has piled up."""
     try:
         if os.path.isfile(store_path()):
             with Store(busy_seconds=LEAVE_SECONDS) as store:
                 session.renew(store)
                 store.cleanup.some()
+                return max(SHORTEST_UPKEEP_SECONDS, store.cleanup.due_in())
     except Exception as error:
         print(f"swarm-mcp serve: upkeep: {type(error).__name__}: {error}", file=sys.stderr)
+    return UPKEEP_SECONDS
 
 
 def _join(session: CallingSession) -> None:

@@ -124,7 +124,7 @@ class Activity:
 
     def sweep(self) -> None:
         self._leases.some()
-        if self._sessions.gone() or self._denials.are_due() or self._finder.ended_holds():
+        if self._sessions.some_gone() or self._denials.are_due() or self._finder.ended_holds():
             with self._db.writing():
                 self._sessions.reclaim()
                 self._endings.reaped(self._finder.ended_holds())

@@ -823,8 +823,12 @@ class Cleanup(Protocol):
         """Outside a transaction: remove a little of what is due, if it is time; whether it did.
 
         It is time when no process has done so for 30 s (2 s while something was left). Where it is not,
-        this costs one read. A busy store is left alone; it will be time again.
+        this costs one read. A busy store is left alone; it will be time again. No transaction of it takes others' time:
+        it is a few short ones. What room has become free is given back, a little each time.
         """
+
+    def due_in(self) -> float:
+        """Return the seconds until it is time for `some` again."""
 
     def clean(self, scope: str | None = None, dry_run: bool = False) -> dict:
         """Remove what is due in `scope` (None: everywhere); counts in the contract's shape.

@@ -92,11 +92,11 @@ class Breaches:
     def known(self, scope: str) -> list[Breach]:
         return self._db.rows("SELECT * FROM swarm_alterations WHERE scope = ? ORDER BY id DESC", (scope,), Breach)
 
-    def forget_old(self, limit: int) -> None:
-        """Inside a transaction: drop rows whose kept content has gone by its age."""
+    def forget_old(self, limit: int) -> int:
+        """Inside a transaction: drop rows whose kept content has gone by its age, `limit` at most; how many went."""
         chosen = f"SELECT id FROM swarm_alterations WHERE altered_at < ? ORDER BY altered_at LIMIT {limit}"
         past = self._db.now() - AGE_SECONDS
-        self._db.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
+        return self._db.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
 
     # -------------------------------------------------------------- innards
 

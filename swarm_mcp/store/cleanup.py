@@ -8,6 +8,8 @@ whose it is. `limit`: of rows (-1: all); `scope`: None for all; `mode`: as event
 
 from __future__ import annotations
 
+import time
+
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.errors import SwarmError
@@ -37,6 +39,9 @@ else:
 
 BACKLOG_SECONDS = 2  # the same while a pass leaves something for the next
 AT_ONCE = 200  # rows of each kind in one pass
+SESSIONS_AT_ONCE = 20  # of those that have gone: each has much to leave behind
+SESSIONS_SECONDS = 0.05  # for those in one pass, in several transactions
+SHRINK_PAUSE_SECONDS = 0.005
 AGED = ("messages", "terminal_tasks", "non_lock_context_rows", "events")
 MESSAGE_SECONDS = 3600
 TASK_SECONDS = 86400
@@ -78,6 +83,7 @@ class Cleanup:
         self._db = db
         self._leases = leases
         self._parts = parts
+        self._sessions_left = False  # whether a step has found more sessions that have gone than it removed
 
     # ---------------------------------------------------------------- a little
 
@@ -86,45 +92,96 @@ class Cleanup:
         if not is_due(self._db):
             return False
         try:
-            with self._db.hurried(), self._db.writing():
-                if not is_due(self._db):  # somebody else was first
-                    return False
-                self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS if self._some() else 0)
+            with self._db.hurried():
+                with self._db.writing():
+                    if not is_due(self._db):  # somebody else was first
+                        return False
+                    self._note("pass", "")
+                if self._some():
+                    with self._db.writing():
+                        self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS)
         except SwarmError:
             # Busy; or there is a row that no rule foresees, of which `cleanup` tells. Nobody's work waits for this.
             return False
         _drop_old_contents()
         return True
 
+    def due_in(self) -> float:
+        row = self._db.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
+        return float(min(max(0, row.done_at + PAUSE_SECONDS - self._db.now()), PAUSE_SECONDS)) if row else 0.0
+
     def _some(self) -> bool:
-        """Do one pass; tell whether it left something that could have gone."""
-        parts, mode = self._parts(), "periodic"
-        parts.sessions.reclaim()
+        """Do one pass; tell whether it left something that could have gone.
+
+        Each step is a short transaction of its own, so that others have their turn between them.
+        """
+        parts = self._parts()
+        # Loaded now, where it is needed: not while others wait for the store.
+        if self._db.row("SELECT 1 FROM tasks LIMIT 1"):
+            parts.tasks()
+        if self._db.row("SELECT 1 FROM swarm_runs LIMIT 1"):
+            parts.runs()
+        left = False
+        for step in (self._some_sessions, self._some_locks, self._some_tasks, self._some_rows, self._some_records):
+            with self._db.writing():
+                left = step(parts) or left
+        end = time.monotonic() + SESSIONS_SECONDS
+        while self._sessions_left and time.monotonic() < end:
+            with self._db.writing():
+                self._some_sessions(parts)
+        space = self._space()
+        left = space.give_back() or left or self._sessions_left
+        space.shorten_log(left)
+        return left
+
+    def _space(self):
+        from swarm_mcp.store.space import Space
+
+        return Space(self._db)
+
+    def _some_sessions(self, parts: CleanupParts) -> bool:
+        before = self._place("gone")
+        found, place = parts.sessions.gone_after(before, AT_ONCE)
+        for row in found[:SESSIONS_AT_ONCE]:
+            parts.signals.session_gone(row, "reclaimed")
+        self._sessions_left = len(found) > SESSIONS_AT_ONCE
+        if place != before and not self._sessions_left:
+            self._note("gone", place)
+        return self._sessions_left
+
+    def _some_locks(self, parts: CleanupParts) -> bool:
+        mode = "periodic"
         gone = [self._drop_spent_mutexes(parts, AT_ONCE, None, mode)]
-        scopes: set[str] = set()
-        self._cascade(AT_ONCE, None)
-        for kind in AGED:
-            found = self._drop_aged(kind, AT_ONCE, None, mode)
-            gone.append(found)
-            if kind == "terminal_tasks":
-                scopes.update(found)
         holders = self._walk("orphan_locks", lambda after: parts.finder.vanished_holders(after, AT_ONCE))
         gone.append(self._drop_orphan_locks(parts, holders, AT_ONCE, None, mode))
+        parts.endings.reaped(parts.finder.ended_holds())
+        parts.denials.settle()
+        self._walk("denials", lambda after: ((), parts.denials.settle_some(after, AT_ONCE)))
+        return _has_more(gone)
+
+    def _some_tasks(self, parts: CleanupParts) -> bool:
+        self._cascade(AT_ONCE, None)
+        found = self._drop_aged("terminal_tasks", AT_ONCE, None, "periodic")
+        self._settle(set(found))
+        return _has_more([found])
+
+    def _some_rows(self, parts: CleanupParts) -> bool:
+        return _has_more(
+            [self._drop_aged(kind, AT_ONCE, None, "periodic") for kind in AGED if kind != "terminal_tasks"]
+        )
+
+    def _some_records(self, parts: CleanupParts) -> bool:
         values = []
         for prefix in VALUE_PREFIXES:
             values += self._walk(prefix, self._orphans_of(prefix))
-        parts.values.remove_orphans(values, mode)
-        parts.endings.reaped(parts.finder.ended_holds())
-        parts.denials.settle(AT_ONCE)
-        parts.denials.forget_old(AT_ONCE)
-        parts.notices.forget_old(AT_ONCE)
-        parts.leases.forget_old_lapses(AT_ONCE)
-        parts.breaches.forget_old(AT_ONCE)
+        parts.values.remove_orphans(values, "periodic")
+        gone = [parts.denials.forget_old(AT_ONCE), parts.breaches.forget_old(AT_ONCE)]
         if self._db.row("SELECT 1 FROM swarm_runs LIMIT 1"):
             parts.runs().forget_old(AT_ONCE)
+        self._walk("notices", lambda after: ((), parts.notices.forget_old(after, AT_ONCE)))
+        self._walk("lapses", lambda after: ((), parts.leases.forget_old_lapses(after, AT_ONCE)))
         self._walk("deliveries", lambda after: ((), parts.messages.forget_lost_deliveries(after, AT_ONCE)))
-        self._settle(scopes)
-        return any(sum(found.values()) >= AT_ONCE for found in gone)
+        return max(gone) >= AT_ONCE
 
     def _orphans_of(self, prefix: str):
         return lambda after: self._parts().values.orphans(prefix, after, AT_ONCE, None)
@@ -177,7 +234,18 @@ class Cleanup:
             pass
         else:
             _drop_old_contents()
+            self._give_back_all()
         return report
+
+    def _give_back_all(self) -> None:
+        """Give back what is free now, in as many short transactions as it takes: whoever asked for it may wait."""
+        space = self._space()
+        try:
+            while space.give_back():
+                time.sleep(SHRINK_PAUSE_SECONDS)
+            space.shorten_log(False)
+        except SwarmError:
+            return  # somebody else writes all the time; the passes go on with it
 
     def _clean(self, scope: str | None) -> dict:
         parts, mode = self._parts(), "manual"
@@ -200,10 +268,10 @@ class Cleanup:
             orphans += parts.values.orphans(prefix, "", -1, scope)[0]
         keys = parts.values.remove_orphans(orphans, mode)
         parts.leases.settle()
-        parts.denials.settle(-1)
+        parts.denials.settle_some("", -1)
         parts.denials.forget_old(-1)
-        parts.notices.forget_old(-1)
-        parts.leases.forget_old_lapses(-1)
+        parts.notices.forget_old("", -1)
+        parts.leases.forget_old_lapses("", -1)
         parts.breaches.forget_old(-1)
         parts.messages.forget_lost_deliveries("", -1)
         parts.tasks().settle_vanished(scope)
@@ -292,10 +360,13 @@ class _RollBack(Exception):
     pass
 
 
+def _has_more(gone: list[dict[str, int]]) -> bool:
+    """Tell whether of some kind, of which so many went by scope, there may be more."""
+    return any(sum(found.values()) >= AT_ONCE for found in gone)
+
+
 def _drop_old_contents() -> None:
     """Remove kept contents of locked files past their age: hooks do so only when they keep another."""
-    import time
-
     from swarm_hook_core.watching.kept import Kept, forget_broken
 
     try:

@@ -44,6 +44,13 @@ _WAYS = {
     "agent_ended": "the agent of {who} that held {it} has ended",
 }
 _ADVICE = "Read before you write: the contents may have changed. To keep a file to yourself, lock it."
+LOOKED_AT_ONCE = 1000  # refusals that are looked at for whether their file is free by now: the newest
+
+# Of swarm_denials as `d`: nobody has a lock by that name any more.
+_FREE = (
+    "NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key IN (d.path_key, d.file))"
+    f" AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND {SPELLED} AND c.file = d.file)"
+)
 
 
 class Denials:
@@ -190,23 +197,33 @@ class Denials:
             freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
         self._settle(freed, "freed")
 
-    def forget_old(self, limit: int) -> None:
-        """Inside a transaction: forget refusals of a day ago, `limit` at most (-1: all)."""
+    def settle_some(self, after: str, limit: int) -> str:
+        """Inside a transaction: do so for the next `limit` refusals behind `after`, however many there are.
+
+        Return the last one looked at, empty at the end.
+        """
+        chosen = f"SELECT rowid FROM swarm_denials WHERE rowid > ? ORDER BY rowid LIMIT {limit}"
+        rows = self._db.rows(chosen, (int(after or 0),))
+        if rows:
+            sql = f"SELECT * FROM swarm_denials d WHERE d.rowid IN ({chosen}) AND d.denied_at > ? AND {_FREE}"
+            freed: dict[tuple[str, str], list[Denial]] = {}
+            for denial in self._db.rows(sql, (int(after or 0), self._db.now() - KEPT_SECONDS), Denial):
+                freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
+            self._settle(freed, "freed")
+        return str(rows[-1].rowid) if len(rows) == limit else ""
+
+    def forget_old(self, limit: int) -> int:
+        """Inside a transaction: forget refusals of a day ago, `limit` at most (-1: all); how many went."""
         chosen = f"SELECT rowid FROM swarm_denials WHERE denied_at < ? ORDER BY denied_at LIMIT {limit}"
         past = self._db.now() - KEPT_SECONDS
-        self._db.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (past,))
+        return self._db.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (past,))
 
     # -------------------------------------------------------------- innards
 
     def _silently_freed(self, limit: int) -> list[Denial]:
-        return self._db.rows(
-            "SELECT * FROM swarm_denials d WHERE d.denied_at > ?"
-            " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key IN (d.path_key, d.file))"
-            f" AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND {SPELLED} AND c.file = d.file)"
-            " LIMIT ?",
-            (self._db.now() - KEPT_SECONDS, limit),
-            Denial,
-        )
+        newest = "SELECT * FROM swarm_denials WHERE denied_at > ? ORDER BY denied_at DESC LIMIT ?"
+        values = (self._db.now() - KEPT_SECONDS, LOOKED_AT_ONCE, limit)
+        return self._db.rows(f"SELECT * FROM ({newest}) d WHERE {_FREE} LIMIT ?", values, Denial)
 
     def _at(self, key: str) -> list[Denial]:
         return self._db.rows(

@@ -170,13 +170,21 @@ class Leases:
         """Inside a transaction: drop those of a session that has gone."""
         self._db.change("DELETE FROM swarm_lapses WHERE instance_id = ?", (instance_id,))
 
-    def forget_old_lapses(self, limit: int) -> None:
-        """Inside a transaction: drop what is more than a day old, or of no session that is here."""
-        self._db.change(
-            "DELETE FROM swarm_lapses WHERE rowid IN (SELECT rowid FROM swarm_lapses WHERE lapsed_at < ?"
-            " OR instance_id NOT IN (SELECT id FROM instances) LIMIT ?)",
-            (self._db.now() - LAPSES_KEPT_SECONDS, limit),
+    def forget_old_lapses(self, after: str, limit: int) -> str:
+        """Inside a transaction: drop what is more than a day old, or of no session that is here.
+
+        Among the next `limit` behind `after`. Return the last one looked at, empty at the end.
+        """
+        rows = self._db.rows(
+            f"SELECT rowid AS place FROM swarm_lapses WHERE rowid > ? ORDER BY rowid LIMIT {limit}", (int(after or 0),)
         )
+        if rows:
+            self._db.change(
+                "DELETE FROM swarm_lapses WHERE rowid > ? AND rowid <= ? AND (lapsed_at < ?"
+                " OR NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = instance_id))",
+                (int(after or 0), rows[-1].place, self._db.now() - LAPSES_KEPT_SECONDS),
+            )
+        return str(rows[-1].place) if len(rows) == limit else ""
 
     # -------------------------------------------------------------- innards
 

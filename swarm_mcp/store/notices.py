@@ -72,13 +72,20 @@ class Notices:
         """Inside a transaction: drop those of a session that has gone."""
         self._db.change("DELETE FROM swarm_notices WHERE instance_id = ?", (instance_id,))
 
-    def forget_old(self, limit: int) -> None:
-        """Inside a transaction: drop those whose message has been read or deleted."""
-        self._db.change(
-            "DELETE FROM swarm_notices WHERE message_id IN (SELECT n.message_id FROM swarm_notices n"
-            " LEFT JOIN messages m ON m.id = n.message_id WHERE coalesce(m.read, 1) = 1 LIMIT ?)",
-            (limit,),
-        )
+    def forget_old(self, after: str, limit: int) -> str:
+        """Inside a transaction: drop those whose message has been read or deleted, among the next `limit` from `after`.
+
+        Return the last one looked at, empty at the end.
+        """
+        chosen = f"SELECT message_id FROM swarm_notices WHERE message_id > ? ORDER BY message_id LIMIT {limit}"
+        rows = self._db.rows(chosen, (int(after or 0),))
+        if rows:
+            self._db.change(
+                "DELETE FROM swarm_notices WHERE message_id > ? AND message_id <= ?"
+                " AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = message_id AND m.read = 0)",
+                (int(after or 0), rows[-1].message_id),
+            )
+        return str(rows[-1].message_id) if len(rows) == limit else ""
 
     # -------------------------------------------------------------- innards
 

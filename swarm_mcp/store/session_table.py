@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from swarm_mcp.store.events import Signals
 
 
+LOOKED_AT_ONCE = 200  # sessions that a registration looks at
+RECLAIMED_AT_ONCE = 20
+
+
 class SessionTable:
     """Finding sessions, and what any change asks of the one that makes it: a sign of life."""
 
@@ -118,8 +122,23 @@ class SessionTable:
                 row.update(content="", owner_label=None)
         return counted.n if counted else 0, found
 
+    def some_gone(self) -> list[Session]:
+        """Return which of those that have been silent the longest have gone."""
+        longest = f"SELECT id FROM instances ORDER BY heartbeat LIMIT {LOOKED_AT_ONCE}"
+        return [row for row, has_gone in self._with_evidence(f"WHERE i.id IN ({longest})", ()) if has_gone]
+
     def gone(self) -> list[Session]:
         return [row for row, has_gone in self._with_evidence("", ()) if has_gone]
+
+    def gone_after(self, after: str, limit: int) -> tuple[list[Session], str]:
+        """Return which of the next `limit` sessions behind `after` have gone, and the last one looked at.
+
+        That is empty at the end.
+        """
+        chosen = f"SELECT rowid FROM instances WHERE rowid > ? ORDER BY rowid LIMIT {limit}"
+        rows = self._db.rows(chosen, (int(after or 0),))
+        found = self._with_evidence(f"WHERE i.rowid IN ({chosen})", (int(after or 0),)) if rows else []
+        return [row for row, has_gone in found if has_gone], str(rows[-1].rowid) if len(rows) == limit else ""
 
     # --------------------------------------------------------------- change
 
@@ -165,8 +184,11 @@ class SessionTable:
                 self._signals.session_gone(found, "deregistered")
 
     def reclaim(self, spare: str = "") -> list[Session]:
-        """Inside a transaction: remove every session that has gone, bar instance `spare`; their rows."""
-        rows = [row for row in self.gone() if row.id != spare]
+        """Inside a transaction: remove sessions that have gone, bar instance `spare`; their rows.
+
+        Some of those that have been silent the longest. Where there are very many, cleaning goes round to the others.
+        """
+        rows = [row for row in self.some_gone() if row.id != spare][:RECLAIMED_AT_ONCE]
         for row in rows:
             self._signals.session_gone(row, "reclaimed")
         return rows

@@ -113,6 +113,9 @@ class Cleanup(Part):
         self.clean()
         return True
 
+    def due_in(self) -> float:
+        return 0.0
+
     def clean(self, scope: str | None = None, dry_run: bool = False) -> dict:
         memory, now = self.memory, self.store.now()
         gone = [row for row in self.store.instances.gone() if scope in (None, row.scope)]
