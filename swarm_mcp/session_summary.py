@@ -112,7 +112,7 @@ def status_summary(store: Store, me: Session) -> dict:
     peers, locks = sessions_page(store, me, others=True), locks_held_by(store, me)
     held = locks.rows
     active = [task for task in assigned if task.status in (states.CLAIMED, states.IN_PROGRESS)]
-    blocking = _blocking(store, me, active)
+    blocking, kept = _on_files_of(store, me, active)
     counts = store.tasks.counts(me)
     unread = store.messages.peek(me)
     claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
@@ -135,7 +135,7 @@ def status_summary(store: Store, me: Session) -> dict:
         "active_peer_tasks": [_brief(task) for task in others],
         "held_locks": held,
         "blocking_locks": blocking,
-        "warnings": _warnings(store.now(), active, others, held, blocking),
+        "warnings": _warnings(store.now(), active, others, held, kept, blocking),
         "next_action": _next_action(me, unread, assigned, claimable, counts),
         **beside(peers=peers, held_locks=locks, assigned_tasks=mine),
     }
@@ -147,23 +147,30 @@ def _brief(task: Task) -> dict:
     return {**shown, "files": shown["files"] or [], "depends_on": shown["depends_on"] or []}
 
 
-def _blocking(store: Store, me: Session, active: list[Task]) -> list[dict]:
-    """What others hold of the files of one's own tasks, and of those one was refused, as a refusal shows it."""
+def _on_files_of(store: Store, me: Session, active: list[Task]) -> tuple[list[dict], set[str]]:
+    """What others hold of the files of one's tasks and of those one was refused, and the keys of those one holds.
+
+    The locks are as a refusal shows them.
+    """
     files = [file for task in active for file in task.files or ()][:MOST_FILES]
     refused = store.denials.files(me.id, MOST_FILES)
-    viewer, found = token(me.label or "", "identity"), dict[str, dict]()
+    viewer, found, kept = token(me.label or "", "identity"), dict[str, dict](), set()
     for file in [*files, *refused]:
         for lock in store.locks.on(file)[:MOST_FILES]:
-            if lock.instance_id != me.id and lock.id not in found:
+            if lock.instance_id == me.id:
+                kept.add(key_of(file))
+            elif lock.id not in found:
                 found[lock.id] = store.locks.describe(lock, viewer)
-    return list(found.values())
+    return list(found.values()), kept
 
 
 # ------------------------------------------------------------------------ what is amiss
 
 
-def _warnings(now: int, active: list[Task], others: list[Task], held: list[dict], blocking: list[dict]) -> list[dict]:
-    mine = {key_of(lock["file"]) for lock in held}
+def _warnings(
+    now: int, active: list[Task], others: list[Task], held: list[dict], kept: set[str], blocking: list[dict]
+) -> list[dict]:
+    mine = kept.union(key_of(lock["file"]) for lock in held)  # of many locks `held` is only a part
     theirs = {key_of(lock["file"]): lock for lock in blocking}
     theirs_at_work = {key_of(file): task for task in others for file in task.files or ()}
     found: list[dict] = []

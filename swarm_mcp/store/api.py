@@ -187,13 +187,8 @@ class Locks(Protocol):
         be among them.
         """
 
-    def page(
-        self, scope: str | None, viewer_identity: str, limit: int, after: int = 0, newest_first: bool = False
-    ) -> tuple[list[dict], int]:
-        """Return the first `limit` of `held` behind place `after` (0: from the beginning), and the last one's place.
-
-        That place is 0 where there are no more. With `newest_first` from the other end.
-        """
+    def walk(self, scope: str | None, viewer_identity: str = "", after: str = "") -> Iterator[tuple[str, dict]]:
+        """Yield the locks of `held`, in its order, each with its cursor."""
 
     def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
         """Yield the locks on files that this session holds, in the order in which they were first taken."""

@@ -79,15 +79,12 @@ class LockListing:
     def held(self, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
         return (self.listed(row, viewer_identity) for row in self._pages.each(scope))
 
-    def page(
-        self, scope: str | None, viewer_identity: str, limit: int, after: int = 0, newest_first: bool = False
-    ) -> tuple[list[dict], int]:
-        found = []
-        for row in self._pages.each(scope, after, newest_first):
-            if len(found) == limit:
-                return [self.listed(row, viewer_identity) for row in found], found[-1]["place"]
-            found.append(row)
-        return [self.listed(row, viewer_identity) for row in found], 0
+    def walk(self, scope: str | None, viewer_identity: str = "", after: str = "") -> Iterator[tuple[str, dict]]:
+        from swarm_mcp.paging import cursor, place_of
+
+        place = place_of(after, (int,)) or [0]
+        for row in self._pages.each(scope, place[0]):
+            yield cursor(row["place"]), self.listed(row, viewer_identity)
 
     def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
         from swarm_mcp.paging import walk

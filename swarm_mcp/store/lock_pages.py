@@ -38,9 +38,9 @@ class LockPages:
         self._db = db
         self._finder = finder
 
-    def each(self, scope: str | None, after: int = 0, newest_first: bool = False) -> Iterator[Lock]:
+    def each(self, scope: str | None, after: int = 0) -> Iterator[Lock]:
         """Yield all from behind place `after` on, each with its ``place``; 0: from the beginning."""
-        return self._walk(*_in_scope(scope), after, newest_first, LockHolders(self._db))
+        return self._walk(*_in_scope(scope), LockHolders(self._db), after)
 
     def counts(self, scope: str | None) -> dict[str, int]:
         """Return how many there are: ``live``, and ``void``, which nobody has tidied away yet."""
@@ -66,7 +66,7 @@ class LockPages:
             within, values = f"{within} AND instance_id IN ({_marks(there)})", [*values, *there]
         found: dict[int, Lock] = {}
         for condition, given in (*asked, (within, values)):
-            for row in self._walk(condition, given, 0, True, holders) if len(found) < limit else ():
+            for row in self._walk(condition, given, holders, newest_first=True) if len(found) < limit else ():
                 found.setdefault(row["place"], row)
                 if len(found) == limit:
                     break
@@ -75,9 +75,9 @@ class LockPages:
     # -------------------------------------------------------------- innards
 
     def _walk(
-        self, condition: str, values: list, after: int, newest_first: bool, holders: LockHolders
+        self, condition: str, values: list, holders: LockHolders, after: int = 0, newest_first: bool = False
     ) -> Iterator[Lock]:
-        """Yield the live ones that fit."""
+        """Yield the live ones that fit, from behind place `after` on."""
         way, sign = (" DESC", "<") if newest_first else ("", ">")
         few = FEW
         while True:

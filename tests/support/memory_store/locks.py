@@ -92,19 +92,13 @@ class Locks(Part):
     def held(self, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
         return (self.listed(lock, viewer_identity) for lock in self._on_files(scope, self.everywhere()))
 
-    def page(
-        self, scope: str | None, viewer_identity: str, limit: int, after: int = 0, newest_first: bool = False
-    ) -> tuple[list[dict], int]:
+    def walk(self, scope: str | None, viewer_identity: str = "", after: str = "") -> Iterator[tuple[str, dict]]:
         rows = self._on_files(scope, self.everywhere())
-        behind = [lock for lock in rows if not after or (lock.fence < after if newest_first else lock.fence > after)]
-        found = (behind[::-1] if newest_first else behind)[: limit + 1]
-        shown = [self.listed(lock, viewer_identity) for lock in found[:limit]]
-        return shown, found[limit - 1].fence if len(found) > limit else 0
+        places = self.behind(after, (int,), rows, lambda lock: [lock.fence])
+        return ((place, self.listed(lock, viewer_identity)) for place, lock in places)
 
     def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
-        numbers = {name: self.number_of(name) for name in self.memory.locks}
-        rows = [lock for lock in self.of(instance_id) if not is_mutex(lock.file)]
-        return self.behind(after, (int,), rows, lambda lock: [numbers[lock.id]])
+        return self.behind(after, (int,), self._on_files(None, self.of(instance_id)), lambda lock: [lock.fence])
 
     def count_of(self, instance_id: str) -> int:
         return len(list(self.walk_of(instance_id)))

@@ -14,7 +14,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.cli import output
 from swarm_mcp.cli.commands import locks as verb
 from swarm_mcp.cli.commands import overview
-from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.errors import StoreUnavailable, UsageError
 from swarm_mcp.store import lock_holders, lock_pages
 from swarm_mcp.store.lock_request import request
 
@@ -70,11 +70,12 @@ def test_every_lock_is_listed_once_whatever_happens_meanwhile(ground: Ground, sm
 def test_pages_end_where_the_locks_do(ground: Ground, small: None):
     fill(ground, ground.session("me", client=US)["id"], *range(8))
     with ground.store(read_only=True) as store:
-        rows, place = store.locks.page(ground.scope, "", 5)
-        assert numbers(rows) == [0, 1, 2, 3, 4] and place
-        assert [numbers(found) for found in store.locks.page(ground.scope, "", 3, place)[:1]] == [[5, 6, 7]]
-        assert store.locks.page(ground.scope, "", 3, place)[1] == 0, "and that was all"
-        assert store.locks.page(ground.scope, "", 3, 10**9) == ([], 0)
+        walked = list(store.locks.walk(ground.scope))
+        assert numbers(row for _, row in walked) == list(range(8))
+        assert numbers(row for _, row in store.locks.walk(ground.scope, after=walked[4][0])) == [5, 6, 7]
+        assert list(store.locks.walk(ground.scope, after=walked[7][0])) == []
+        with pytest.raises(UsageError):
+            list(store.locks.walk(ground.scope, after="7"))
 
 
 def test_a_slow_reader_keeps_nobody_from_shortening_the_log(ground: Ground, small: None):

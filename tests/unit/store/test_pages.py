@@ -35,7 +35,19 @@ class Listing(NamedTuple):
     remove: Callable[[str], object] | None = None
 
 
-LISTINGS = ("sessions", "tasks", "tasks by age", "open tasks", "values", "messages", "mail", "runs", "orders")
+LISTINGS = (
+    "sessions",
+    "tasks",
+    "tasks by age",
+    "open tasks",
+    "values",
+    "messages",
+    "mail",
+    "runs",
+    "orders",
+    "locks",
+    "own locks",
+)
 
 
 @pytest.fixture
@@ -102,6 +114,20 @@ def listings(store, join, ground) -> dict[str, Listing]:
         ),
         "runs": Listing(
             run, lambda after: runs.walk(scope, after=after), lambda row: row.id, lambda: runs.count(scope)
+        ),
+        "locks": Listing(
+            lambda number: store.locks.acquire(me, f"{scope}/row {number}"),
+            lambda after: store.locks.walk(scope, after=after),
+            lambda row: os.path.basename(row["file"]),
+            lambda: store.locks.counts(scope)["live"],
+            lambda name: store.locks.release(me, f"{scope}/{name}"),
+        ),
+        "own locks": Listing(
+            lambda number: store.locks.acquire(me, f"{scope}/row {number}"),
+            lambda after: store.locks.walk_of(me.id, after),
+            lambda row: os.path.basename(row["file"]),
+            lambda: store.locks.count_of(me.id),
+            lambda name: store.locks.release(me, f"{scope}/{name}"),
         ),
         "orders": Listing(
             lambda number: store.ui_commands.enqueue(scope, None, "move_node", {"row": number}),
