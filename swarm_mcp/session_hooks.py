@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.faults import describe
 from swarm_hook_core.registration import NotRegistered
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.sessions import Registration
@@ -99,6 +98,8 @@ class StoreRegistrar:
         except SwarmError as error:
             raise NotRegistered(str(error)) from error
         except Exception as error:  # a bug: the session goes on, and is told that it is not registered
+            from swarm_hook_core.faults import describe
+
             raise NotRegistered(describe(error)) from error
 
 
