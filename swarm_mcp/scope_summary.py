@@ -14,14 +14,13 @@ SUMMARY_LIMIT = 4  # peers, and locks, that are named
 
 
 def scope_summary(store: Store, row: Session) -> dict:
-    """Return peers and locks of this session's scope in a few words, for its first message.
+    """Return peers and locks of the scope of a session that has just been registered, for its first message.
 
     ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
     counted only where they hold a lock, and then not named.
     """
     mine = token(row.label or "", "identity")
-    peers = [peer for peer in store.instances.in_scope(row.scope) if peer.id != row.id]
-    met = [p for p in peers if same_circle(mine, token(p.label or "", "identity"))]
+    met = [p for p in store.instances.beside(row) if same_circle(mine, token(p.label or "", "identity"))]
     count, locks = store.instances.held_beside(row, SUMMARY_LIMIT, mine)
     texts = []
     for lock in locks:

@@ -92,11 +92,13 @@ class Sessions(Protocol):
     def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
         """Return the pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
 
-    def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        """Return how many locks others hold in this session's scope (counted up to 1000), and a few: whose and why.
+    def beside(self, instance: Session) -> list[Session]:
+        """Return the other sessions of this session's scope: right after its registration, which removes the gone."""
 
-        Each has `file`, `content` and `owner_label`, the latter two empty where the holder is of another identity. For
-        right after a registration, which has just removed whatever belonged to sessions now gone.
+    def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+        """Return how many locks those hold in the scope (counted up to 1000), and a few of them, as `beside` does.
+
+        Each has `file`, `content` and `owner_label`, the latter two empty where the holder is of another identity.
         """
 
     def gone(self) -> list[Session]:

@@ -106,6 +106,10 @@ class SessionTable:
         terminal = (row.terminal_pid, row.terminal_start)
         return (0, "") if gone(row.host, *terminal, self._db.here) else terminal
 
+    def beside(self, instance: Session) -> list[Session]:
+        sql = "SELECT * FROM instances WHERE scope = ? AND id <> ? ORDER BY registered_at, rowid"
+        return self._db.rows(sql, (instance.scope, instance.id), Session)
+
     def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         others = "FROM context WHERE type = 'lock' AND scope = ? AND instance_id <> ? LIMIT"
         values = (instance.scope, instance.id)

@@ -17,7 +17,7 @@ Shell calls are compared with the plain check of the same store, in the same run
 a lock, at most 2.5 times that where somebody does.
 
 Limits: PreToolUse at most 2.2 times the bare interpreter, its memory 1.6 times, and flat within 15 %
-over all store sizes; SessionStart at most 6 times. ``--check`` exits 1 where one is missed; a wrong
+over all store sizes; what a session's life is made of (start, turn, end, subagents, the end of a call) at most 3 times. ``--check`` exits 1 where one is missed; a wrong
 answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as another implementation
 of the contract would (no session rows, no path keys); in ``one name`` all files share their last name. Those marked
 ``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
@@ -48,6 +48,7 @@ from .plugin import (
     RUNTIMES,
     Plugin,
     WrongAnswer,
+    check_agent,
     check_context,
     check_decision,
     check_silence,
@@ -76,6 +77,9 @@ LIFE = (
     ("SessionStart", "startup"),
     ("SessionStart", "resume"),
     ("UserPromptSubmit", ""),
+    ("SubagentStart", ""),
+    ("PostToolUse", ""),
+    ("SubagentStop", ""),
     ("Stop", ""),
     ("SessionEnd", ""),
 )
@@ -226,11 +230,12 @@ class Bench:
 
     def _step(self, runtime: str, locks: int, store: str, event: str, source: str) -> Case:
         name = f"{event} {source}".ljust(22)
-        series = Series(f"{name} {runtime:<11} {locks:>9,}")
-        check = check_silence
-        if event == "SessionStart":
-            series.limit, check = figures.SESSION_START_RATIO, check_context
-        sent = payload(event, "SESSION", str(self.checkout), source=source)
+        series = Series(f"{name} {runtime:<11} {locks:>9,}", limit=figures.SESSION_RATIO)
+        check = {"SessionStart": check_context, "SubagentStart": check_agent}.get(event, check_silence)
+        fields = {"agent_id": "agent-1"} if event.startswith("Subagent") else {}
+        if event == "PostToolUse":
+            fields = {"tool_name": "Bash", "tool_use_id": "call-1"}
+        sent = payload(event, "SESSION", str(self.checkout), source=source, **fields)
         return Case(series, self.plugin.command(runtime, event), sent, self.env(store), check)
 
     def commands(self, store: str, runs: int, locks: int) -> list[Series]:
@@ -367,6 +372,7 @@ def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:
         except WrongAnswer as error:
             wrong.append(f"{size:,} locks: {error}")
             continue
+        print("Session start, turn, end against a bare interpreter")
         print(figures.table(life), end="\n\n", flush=True)
         series += life
     print(figures.table(bench.commands(store_of(bench.sizes[0]), few, bench.sizes[0])), end="\n\n")

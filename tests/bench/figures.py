@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 PRE_TOOL_USE_RATIO = 2.2
-SESSION_START_RATIO = 6.0
+SESSION_RATIO = 3.0
 MEMORY_RATIO = 1.6
 FLATNESS = 1.15
 

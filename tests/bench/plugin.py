@@ -101,6 +101,12 @@ def check_context(output: bytes) -> None:
         raise WrongAnswer(f"SessionStart answered: {text}")
 
 
+def check_agent(output: bytes) -> None:
+    """Raise WrongAnswer unless `output` tells a subagent who it is."""
+    if b"you are agent `agent-1` of this session" not in output:
+        raise WrongAnswer(f"SubagentStart answered {output!r}")
+
+
 def check_silence(output: bytes) -> None:
     """Raise WrongAnswer unless nothing was printed."""
     if output:

@@ -173,6 +173,49 @@ def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
     assert mistakes() == []
 
 
+def modules_of_command(*words: str, payload: dict[str, object]) -> set[str]:
+    """What a process of the coordinator had loaded by its end, without what a bare interpreter has."""
+    script = (
+        f"import sys; sys.path[:0] = {[str(ROOT), *sys.path]!r}; bare = set(sys.modules)\n"
+        "from swarm_mcp.cli.main import main\n"
+        f"assert main({list(words)!r}) == 0\n"
+        "sys.stderr.write(' '.join(set(sys.modules) - bare))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script],
+        input=json.dumps(payload),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_nothing_for_it(
+    runtime: str, locked: bool, tmp_path: Path
+) -> None:
+    ready_store()
+    with Store() as store:
+        store.cleanup.some()  # its turn comes every half minute, in whatever process
+    me = new_session()
+    if locked:
+        peer_locks(tmp_path, tmp_path / "f")
+    payload: dict[str, object] = {"session_id": me, "cwd": str(tmp_path)}
+    most = {"session_start": 43, "turn": 40, "session_end": 39}
+    for event, name in (("session_start", "SessionStart"), ("turn", "UserPromptSubmit"), ("session_end", "SessionEnd")):
+        told = {**payload, "hook_event_name": name, "source": "startup" if name == "SessionStart" else ""}
+        loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)
+        parts = {module.removeprefix("swarm_mcp.store.") for module in loaded if module.startswith("swarm_mcp.store.")}
+        assert not COSTLY & loaded
+        assert parts <= {"database", "driver", "events", "notices", "schema", "session_table", "sessions", "store",
+                         "transaction", "upkeep"}  # fmt: skip
+        ours = sorted(module for module in loaded if module.startswith("swarm_"))
+        assert len(ours) <= most[event], ours
+    assert mistakes() == []
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)
 def test_the_coordinator_may_know_the_core_and_not_the_plugins(path: Path) -> None:
     assert not any(name.startswith("integrations") or name == "runtime" for name in imported(path))

@@ -63,6 +63,9 @@ class Sessions(Part):
             return 0, ""
         return row.terminal_pid, row.terminal_start
 
+    def beside(self, instance: Session) -> list[Session]:
+        return [row for row in self.in_scope(instance.scope) if row.id != instance.id]
+
     def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         theirs = [lock for lock in self.store.locks.everywhere() if lock.instance_id != instance["id"]]
         theirs = [lock for lock in theirs if lock.scope == instance["scope"]]
