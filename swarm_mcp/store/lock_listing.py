@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.user_interface import Panes
 
-_CONTRACT = ("id", "instance_id", "file", "type", "content", "created_at")
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository")
 _OF_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 
@@ -150,9 +149,14 @@ class LockListing:
 
     def _shown(self, row: Lock) -> dict:
         """Return a lock in the contract's words."""
-        shown = {name: row[name] for name in _CONTRACT}
-        shown["file"] = plain(row["file"])
-        return shown
+        return {
+            "id": row["id"],
+            "instance_id": row["instance_id"],
+            "file": plain(row["file"]),
+            "type": "lock",
+            "content": row["content"],
+            "created_at": row["created_at"],
+        }
 
     def _add_more(self, shown: dict, row: Lock) -> None:
         """Add what there is to say of a lock beyond the contract's words."""

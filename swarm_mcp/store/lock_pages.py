@@ -25,9 +25,9 @@ _FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PRE
 _LEASE = "ttl, renewed, booted, wall_until"
 # What a listing shows of a lock, and what tells whether it still holds.
 _SHOWN = (
-    "c.rowid AS place, c.id, c.instance_id, c.file, c.type, substr(c.content, 1, 2048) AS content, c.created_at,"
-    " c.mode, c.agent, c.pattern, c.fence, c.expected_end, c.repository, c.ttl, c.renewed, c.booted, c.wall_until,"
-    " i.label AS owner_label, i.id AS owner_id"
+    "c.rowid AS place, c.id, c.instance_id, c.file, substr(c.content, 1, 2048) AS content, c.created_at, c.mode,"
+    " c.agent, c.pattern, c.fence, c.expected_end, c.repository, c.ttl, c.renewed, c.booted, c.wall_until,"
+    " i.label AS owner_label"
 )
 
 

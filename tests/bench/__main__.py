@@ -23,7 +23,7 @@ of the contract would (no session rows, no path keys); in ``one name`` all files
 ``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
-of locks and waiting for them: ``locks.py``; of very large calls: ``large_calls.py``.
+of locks and waiting for them: ``locks.py``; of listings: ``listings.py``; of very large calls: ``large_calls.py``.
 ``--part`` measures one of them.
 """
 
@@ -43,6 +43,7 @@ from .coordinator import Coordinator
 from .figures import Series
 from .harness import Harness
 from .large_calls import LargeCalls
+from .listings import Listings
 from .locks import Locks
 from .plugin import (
     RUNTIMES,
@@ -307,6 +308,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "large": lambda: _measure_large(bench),
         "coordinator": lambda: _measure_coordinator(bench, options),
         "locks": lambda: _measure_locks(bench),
+        "listings": lambda: _measure_listings(bench),
         "harness": lambda: _measure_harness(bench, options),
     }
     missed: list[str] = []
@@ -341,6 +343,12 @@ def _measure_locks(bench: Bench) -> list[str]:
     locks = Locks(bench.root, str(bench.checkout), bench.bare_env)
     locks.measure()
     return locks.missed
+
+
+def _measure_listings(bench: Bench) -> list[str]:
+    listings = Listings(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    listings.measure()
+    return listings.missed
 
 
 def _measure_harness(bench: Bench, options: argparse.Namespace) -> list[str]:

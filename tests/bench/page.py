@@ -23,6 +23,7 @@ TITLES = {
     "large": "Hooks: very large calls",
     "coordinator": "Coordinator",
     "locks": "Locks and waiting",
+    "listings": "Listings at any size",
     "harness": "Supervised workers",
 }
 
