@@ -98,6 +98,41 @@ def key_and_keys(path: str) -> tuple[str, list[str]]:
     return _without_case(composed) if ignores_case(composed) else composed, list(dict.fromkeys(found))
 
 
+def finder(keys):
+    """A function that gives the key of an absolute path where that is one of `keys`, else None.
+
+    Mostly one look at the disk tells that it is not, where `key_of` takes dozens: what leads to a file is that file.
+    """
+    places = [key for key in keys if not key.startswith(NO_CASE)]
+    files = {_file_at(place) for place in places}
+    folders = {_file_at(os.path.dirname(place)) for place in places if _file_at(place) is None}
+    caseless = {_without_case(place) for place in places}
+    all_are_places = all(key in caseless for key in keys if key.startswith(NO_CASE))
+
+    def found(path: str):
+        file = _file_at(path)
+        may_be = file in files or file == ()
+        if may_be and file is None:  # one that is not there yet
+            may_be = None in folders or _file_at(os.path.dirname(path)) in folders or os.path.islink(path)
+        if all_are_places and not may_be:
+            return None
+        key = key_of(path)
+        return key if key in keys else None
+
+    return found
+
+
+def _file_at(path: str):
+    """Which file `path` leads to: None for none, an empty tuple where that cannot be told."""
+    try:
+        there = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError):
+        return ()
+    return there.st_dev, there.st_ino
+
+
 def _without_case(path: str) -> str:
     # The mark keeps `/r/makefile`, a key with case, apart from `/r/Makefile` with its case removed.
     return NO_CASE + _composed(path).casefold()

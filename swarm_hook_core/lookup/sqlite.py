@@ -202,15 +202,11 @@ class StoreReader(LockReader):
 
     def _aliased(self, keys: list[str]) -> list[Held]:
         """Return locks that another implementation stored under a path with links still in it."""
-        expression = NAME_OF_FILE.replace("file", "c.file")
+        sql = f"SELECT rowid, file FROM context WHERE type = 'lock' AND path_key IS NULL AND {NAME_OF_FILE} = ? LIMIT ?"
         rows: list = []
-        names = {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}
-        if len(names) > SEVERAL_NAMES:  # nearly always there are fewer rows without a key than names
-            there = self._names_without_key()
-            names = names if there is None else names & there
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
-        for name in names:
-            rows += self._locks(f"c.path_key IS NULL AND {expression} = ?", [name], ALIAS_LIMIT - len(rows))
+        for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
+            rows += self.connection.execute(sql, (name, ALIAS_LIMIT - len(rows))).fetchall()
             if len(rows) == ALIAS_LIMIT:
                 from swarm_hook_core import faults
 
@@ -219,22 +215,15 @@ class StoreReader(LockReader):
                 break
         if not rows:
             return []
-        from swarm_hook_core.paths import LONGEST, key_of
+        from swarm_hook_core.paths import LONGEST, finder
 
-        files = [(row, row["file"]) for row in rows]
-        files = [
-            (row, file) for row, file in files if isinstance(file, str) and "\0" not in file and len(file) <= LONGEST
-        ]
-        return [_held(row, file, key) for row, file in files if (key := key_of(file)) in keys]
-
-    def _names_without_key(self):
-        """Return the last names of locks without a key, lower-cased; None where they are many, or not known."""
-        sql = (
-            f"SELECT {NAME_OF_FILE} FROM context INDEXED BY swarm_lock_name_idx"
-            f" WHERE type = 'lock' AND path_key IS NULL LIMIT {MANY_NAMES}"
-        )
-        found = self._rows_if_known(sql)
-        return None if found is None or len(found) == MANY_NAMES else {row[0] for row in found}
+        found, key_in = {}, finder(keys)
+        for place, file in rows:
+            if isinstance(file, str) and "\0" not in file and len(file) <= LONGEST:
+                key = key_in(file)
+                if key:
+                    found[place] = key
+        return [_held(row, row["file"], found[row["rowid"]]) for row in self._by_rowid(list(found))]
 
     def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
         found: dict = {}

@@ -125,10 +125,11 @@ class Activity:
     def sweep(self) -> None:
         self._leases.some()
         if self._sessions.some_gone() or self._denials.are_due() or self._finder.ended_holds():
+            foreign = self._finder.foreign_keys(2000)
             with self._db.writing():
                 self._sessions.reclaim()
                 self._endings.reaped(self._finder.ended_holds())
-                self._finder.key_foreign_rows(2000)  # or a lock by another spelling would be due again and again
+                self._finder.give_keys(foreign)  # or a lock by another spelling would be due again and again
                 self._denials.settle()
 
     # -------------------------------------------------------------- innards

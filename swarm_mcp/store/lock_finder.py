@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from swarm_hook_core import clock
@@ -9,12 +10,12 @@ from swarm_hook_core.liveness import departed
 from swarm_hook_core.lookup import BATCH, GLOB, ascii_lower, storable
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
-from swarm_hook_core.paths import LONGEST, NO_CASE, above, key_of
+from swarm_hook_core.paths import LONGEST, NO_CASE, above, finder, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.errors import Refused
 from swarm_mcp.store.lock_candidates import Asking, question
-from swarm_mcp.store.lock_request import Reach, meet, reach_in, reach_of
+from swarm_mcp.store.lock_request import Reach, forms, meet, reach_in, reach_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,23 +77,31 @@ class LockFinder:
 
     def named(self, keys: tuple[str, ...] | list[str]) -> list[Lock]:
         """Return locks on a path by any of its names."""
-        names, last = tuple(keys), tuple({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
-        some, marks = "SELECT rowid FROM context WHERE type = 'lock' AND", ",".join("?" * len(names))
+        some, marks = "SELECT rowid FROM context WHERE type = 'lock' AND", ",".join("?" * len(keys))
+        last = list({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
         # Apart, because SQLite reads every lock there is for an OR over several partial indexes.
-        asked = [f"{some} path_key IN ({marks})", f"{some} path_key IS NOT file AND file IN ({marks})"]
-        unkeyed = some.replace("WHERE", "INDEXED BY swarm_lock_name_idx WHERE")
-        asked.append(f"{unkeyed} path_key IS NULL AND {NAME_OF_FILE} IN ({','.join('?' * len(last))})")
-        return [
-            row for row in self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", (*names, *names, *last))
-            if row.path_key in keys or row.file in keys or (not row.path_key and key_of(row.file) in keys)
-        ]  # fmt: skip
+        asked = f"{some} path_key IN ({marks}) UNION ALL {some} path_key IS NOT file AND file IN ({marks})"
+        unkeyed = (
+            " FROM context INDEXED BY swarm_lock_name_idx WHERE type = 'lock' AND path_key IS NULL"
+            f" AND {NAME_OF_FILE} IN ({','.join('?' * len(last))}) AND file NOT IN ({marks})"
+        )
+        asked += f" UNION ALL SELECT * FROM (SELECT rowid{unkeyed} LIMIT 1)"
+        rows = self.select(f"AND c.rowid IN ({asked})", (*keys, *keys, *last, *keys))
+        found = [row for row in rows if row.path_key or row.file in keys]
+        if len(found) == len(rows):
+            return found
+        # What another implementation has stored without a key may be meant by it; of one name there may be any number.
+        key_in = finder(keys)
+        many = self._db.rows(f"SELECT rowid, file{unkeyed}", (*last, *keys), Lock)
+        met = [row["rowid"] for row in many if is_readable(row.file) and key_in(row.file)]
+        return sorted([*found, *self.with_rowids(met)], key=lambda row: row.created_at)
 
     def in_place(self, reach: Reach, asking: Asking | None = None) -> list[Lock]:
         """Return those that meet it by their paths, oldest first; with `asking` as `meeting`."""
         sql, values = question(reach, asking, _COMPARED)
         found: list[Lock] = []
         for most in (FEW, -1) if asking else (-1,):
-            rows = self._db.rows(f"{sql} LIMIT {most}", values, Lock)
+            rows = _keyed(self._db.rows(f"{sql} LIMIT {most}", values, Lock), reach)
             met = (row["rowid"] for row in rows if (there := reach_in(row)) and meet(reach, there))
             found = self.with_rowids(list(dict.fromkeys(met)))
             if len(rows) < FEW or (asking and any(keeps_out(row, *asking) for row in self.live(found))):
@@ -231,12 +240,38 @@ class LockFinder:
             Lock,
         )
 
+    def foreign_keys(self, limit: int) -> list[tuple[str, str | None, str]]:
+        """Return ``(key, key if it is a folder's, id)`` of some locks that another implementation stored without one.
+
+        Asks the disk, so it should be called before the transaction that stores the keys.
+        """
+        rows = [row for row in self.without_key(limit) if is_readable(row.file) and storable(row.file)]
+        keys = [key_of(row.file) for row in rows]
+        return [(key, key if os.path.isdir(row.file) else None, row.id) for row, key in zip(rows, keys)]
+
+    def give_keys(self, found: list[tuple[str, str | None, str]]) -> None:
+        """Inside a transaction: store what `foreign_keys` has found."""
+        for values in found:
+            self._db.change("UPDATE context SET path_key = ?, base = ? WHERE id = ? AND path_key IS NULL", values)
+
     def key_foreign_rows(self, limit: int) -> None:
         """Inside a transaction: give a key to locks that another implementation stored without one."""
-        for row in self.without_key(limit):
-            file = row.file
-            if isinstance(file, str) and storable(file) and "\0" not in file and len(file) <= LONGEST:
-                self._db.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(file), row.id))
+        self.give_keys(self.foreign_keys(limit))
+
+
+def is_readable(file: object) -> bool:
+    """Tell whether what another program has stored can be a path."""
+    return isinstance(file, str) and "\0" not in file and len(file) <= LONGEST
+
+
+def _keyed(rows: list[Lock], reach: Reach) -> list[Lock]:
+    """Return `rows` with a key each: a place of `reach`, or of a folder over it, that a link leads to, or its file."""
+    if all(row.path_key for row in rows) or reach.key is None:
+        return rows
+    places = forms(reach)
+    key_in = finder([name for place in places for name in (place, *above(place))])
+    keys = ((row, row.path_key or (is_readable(row.file) and key_in(row.file)) or row.file) for row in rows)
+    return [row if row.path_key else row.replace(path_key=key) for row, key in keys]
 
 
 def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:

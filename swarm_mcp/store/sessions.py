@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.runs import Runs
 
+_UNKEYED = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
+
 
 class Registration:
     """What a session says of itself when it registers. Empty values count as not given.
@@ -65,12 +67,13 @@ class Sessions(SessionTable):
 
     def register(self, request: Registration) -> Session:
         self._respect_fence(request)
+        foreign = self._finder().foreign_keys(2000) if self._db.row(_UNKEYED) else []
         with self._db.writing():
             # A session that is here to register has not gone, however long it was silent.
             known = self.of_session(request.runtime, request.session_id) if request.session_id else None
             self.reclaim(known.id if known else "")
-            if self._db.row("SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"):
-                self._finder().key_foreign_rows(2000)
+            if foreign:
+                self._finder().give_keys(foreign)
             if request.session_id:
                 row = self._register_session(request)
             else:

@@ -372,3 +372,22 @@ def test_the_git_root_is_the_nearest_one(tmp_path: Path) -> None:
 def test_spellings_are_absolute_and_the_textual_one_comes_first(tree: Path) -> None:
     assert spellings("ln/../f", str(tree))[0] == str(tree / "f")
     assert all(os.path.isabs(path) for path in spellings("a", ""))
+
+
+@pytest.mark.parametrize("place", ["real/deep/f", "real/f", "real/new", "real/none/new", "nowhere/a/b"])
+def test_the_finder_of_keys_finds_what_key_of_would(tree: Path, place: str) -> None:
+    keys = keys_for(str(tree / place), "/")
+    (tree / "dangling").symlink_to("real/new")
+    (tree / "folder").symlink_to("real")
+    spelled = ["real/deep/f", "ln/f", "l", "gone", "real/f", "dangling", "folder/new", "folder/none/new", "folder/f/x"]
+    spelled += ["nowhere/a/b", "folder/deep/../f", "real/new", "a\0b"]
+    within = paths.finder(keys)
+    for path in (f"{tree}/{one}" for one in spelled):
+        key = key_of(path)
+        assert within(path) == (key if key in keys else None), path
+
+
+def test_one_look_at_the_disk_tells_that_a_path_is_another_file(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    within = paths.finder(keys_for(str(tree / "real/f"), "/"))
+    monkeypatch.setattr(paths, "key_of", lambda path: pytest.fail(path))
+    assert within(f"{tree}/real/deep/f") is None and within("/not/there/f") is None
