@@ -17,15 +17,22 @@ from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.wildmatch import literal_prefix
 from swarm_mcp.acting_session import TERMINAL
-from swarm_mcp.domain.lock import Lock
+from swarm_mcp.answer_size import sent
+from swarm_mcp.domain.lock import Lock, Waiter
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, nobody_in
+from swarm_mcp.paging import cursor, page, place_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import Acquaintance, payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
 from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_names
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.answer_size import Measure
+
 TOOL = "Write"
+MOST_NAMED = 200  # locks, and waiters, of one explanation
 _WRITES = RuntimeConfig("swarm", "MCP", "swarm", {TOOL}, paths_under_keys("file_path"))
 
 
@@ -35,16 +42,21 @@ def explanation(store: Store, place: Session, word: str, session: Session | None
     `place` is an instance, or what stands for one (``directory``, ``root``, ``file_root``, ``scope``). `held`: the
     locks over it in the shape of a listing, each with its ``rule`` (``attempts.rule``) and ``yours``. `waiting`:
     who is in line, first come first. `write`: what would happen if `session` (None: one that holds nothing), or
-    its subagent `agent`, wrote it now; None for a pattern. Raises SwarmError. Changes nothing.
+    its subagent `agent`, wrote it now; None for a pattern. Of `held` and `waiting` the first 200; ``not_shown`` says
+    how many more there are. Raises SwarmError. Changes nothing.
     """
     reach = with_names(reach_of(place, word), False)
     found = store.locks.meeting(reach) if reach.pattern else store.locks.covering(reach)
+    line = store.queue.waiting_for(reach)
+    left = {"held": len(found) - MOST_NAMED, "waiting": len(line) - MOST_NAMED}
+    left = {name: number for name, number in left.items() if number > 0}
     return {
         "file": reach.file,
         "pattern": reach.pattern or None,
-        "held": [_held(store, row, reach, session, viewer) for row in found],
-        "waiting": _waiting(store, reach, session, viewer),
+        "held": [_held(store, row, reach, session, viewer) for row in found[:MOST_NAMED]],
+        "waiting": _waiting(store, line[:MOST_NAMED], reach, session, viewer),
         "write": None if reach.pattern or reach.key is None else verdict(store, session, reach.file, agent),
+        **({"not_shown": left} if left else {}),
     }
 
 
@@ -85,13 +97,13 @@ def _held(store: Store, row: Lock, reach: Reach, session: Session | None, viewer
     return {**shown, "mode": row.mode or "exclusive", "rule": through, "yours": yours}
 
 
-def _waiting(store: Store, reach: Reach, session: Session | None, viewer: str) -> list[dict]:
-    """``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of everybody in line.
+def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | None, viewer: str) -> list[dict]:
+    """``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of those in `line`.
 
     ``silent`` where it has shown no life for so long that it keeps nobody off what is free.
     """
     found = []
-    for place, row in enumerate(store.queue.waiting_for(reach), 1):
+    for place, row in enumerate(line, 1):
         now = clock.now()
         shown: dict = {"place": place, "ticket": row.ticket, "mode": row.mode}
         shown["files"] = [plain(wanted.file) for wanted in row.reaches]
@@ -110,6 +122,7 @@ def _waiting(store: Store, reach: Reach, session: Session | None, viewer: str) -
 
 
 AT_ONCE = 1000  # events that are read together, the newest first
+MOST_READ = 20_000  # events that one answer looks through; the cursor behind them goes on
 # Kinds that are about one file alone: a lock on a folder over it is no part of them.
 _OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
 # Fields of a payload that name a session, and what goes with it where that is a stranger.
@@ -123,28 +136,38 @@ _WORDS = {
 }  # fmt: skip
 
 
-def history(store: Store, place: Session, word: str, viewer: str, limit: int) -> dict:
+def history(
+    store: Store, place: Session, word: str, viewer: str, limit: int, after: str = "", measure: Measure = sent
+) -> dict:
     """``{file, events}`` of what `word` means in `place` (see ``explaining``): the newest `limit`, oldest first.
 
     An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as
-    in ``attempts.rule``; of a session of another identity than `viewer` neither name nor note is told. Raises
-    SwarmError.
+    in ``attempts.rule``; of a session of another identity than `viewer` neither name nor note is told. Where events
+    before these have not been looked at, ``next`` is the cursor that `after` takes for them. Raises SwarmError.
     """
     reach = reach_of(place, word)
     names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
     found: list[tuple] = []
-    before = None
-    while len(found) < limit:
+    begin = place_of(after, (int,))
+    before, read = begin[0] if begin else None, 0
+    while len(found) < limit and read < MOST_READ:
         rows = store.activity.of_locks(before, AT_ONCE)
         found += [(row, payload, how) for row in rows if (how := names.concern(row, payload := payload_of(row)))]
+        before, read = rows[-1].id if rows else before, read + AT_ONCE
         if len(rows) < AT_ONCE:
+            read = 0
             break
-        before = rows[-1].id
+    cut = len(found) > limit
     found = found[:limit]
     _learn(store, known, found)
     shown = [_shown(known, viewer, *one) for one in reversed(found)]
     _count(shown, found)
-    return {"file": reach.file, "events": shown}
+    fits = page((("", one) for one in reversed(shown)), dict, lambda: 0, measure=measure).rows
+    last = fits[-1]["id"] if len(fits) < len(shown) or cut else before if read else None
+    answer = {"file": reach.file, "events": fits[::-1]}
+    if last is not None and store.activity.of_locks(last, 1):
+        answer["next"] = cursor(last)
+    return answer
 
 
 class _Names:

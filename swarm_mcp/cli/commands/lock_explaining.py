@@ -6,8 +6,10 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, onlooker_identity, viewer_identity
+from swarm_mcp.answer_size import printed
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_row, show
+from swarm_mcp.cli.pages import AFTER
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
@@ -64,6 +66,8 @@ def why(args: Arguments) -> int:
         wants = f"wants {one['mode']} {', '.join(map(named, one['files']))}"
         silent = "; it shows no life, so it is passed over when that is free" if one.get("silent") else ""
         say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}{silent}")
+    for name, number in found.get("not_shown", {}).items():
+        say(f"  and {number} more {'locks' if name == 'held' else 'in line'}")
     if found["write"]:
         _say_write(found["write"])
     return 0
@@ -111,7 +115,9 @@ STYLES = {
 
 
 @verb(
-    Usage(Word("PATH", "the path"), Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"), *ACTING),
+    Usage(
+        Word("PATH", "the path"), Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"), AFTER, *ACTING
+    ),
 )
 def log(args: Arguments) -> int:
     """log: the history of a path's locks
@@ -124,7 +130,7 @@ def log(args: Arguments) -> int:
     With --json: {"file", "events": [{"id", "at", "what", "rule", "file", "instance_id", "label", "details"}]}. The
     details of a denial hold what the decision came from: path, tool, cwd, session, denied_agent, the lock's id, fence,
     mode, agent and pattern, its holder, and "rule". "repeated" counts the same denial within the next minute, which is
-    no event of its own.
+    no event of its own. "next", where it is there, is the cursor that --after takes for what came before.
 
     example: swarm-mcp log src/schema.sql --limit 50
     """
@@ -138,7 +144,7 @@ def log(args: Arguments) -> int:
             if args.value("--as")
             else nobody_in(here(), current_scope(args.value("--scope")))
         )
-        found = history(store, place, word, viewer_identity(store, args), limit)
+        found = history(store, place, word, viewer_identity(store, args), limit, args.value("--after"), printed)
     if args.json:
         show(found)
         return 0
@@ -147,6 +153,8 @@ def log(args: Arguments) -> int:
     for event in found["events"]:
         parts = ((moment(event["at"]), "faint"), (f"{event['what']:<11}", STYLES.get(event["what"], "name")))
         say_row((*parts, (_told(event, found["file"]), "")))
+    if found.get("next") and (args.given("--after") or len(found["events"]) < limit):
+        say(f"there may be more before: --after {found['next']}")
     return 0
 
 

@@ -13,7 +13,7 @@ from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, granted_answer, refused_answer, requested
-from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, in_background, number, text, texts
+from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, in_background, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
 from swarm_mcp.visibility import may_meet
@@ -342,7 +342,8 @@ def _log(call: Call, arguments: dict) -> Answer:
 
     row = call.member()
     viewer = token(row.label or "", "identity")
-    return Answer(history(call.store, row, arguments["file"], viewer, arguments["limit"]))
+    after = arguments.get("after", "")
+    return Answer(history(call.store, row, arguments["file"], viewer, arguments["limit"], after))
 
 
 _OF_EXPLAINING = (
@@ -365,9 +366,10 @@ _OF_EXPLAINING = (
         "lock_history",
         "What has happened to a file's locks in the last day, oldest first: acquired, released, lapsed, transferred,"
         " stolen, denied (with path, tool, rule and fence), deadlocks, alterations; through folders, patterns and"
-        " other work trees as well.",
+        " other work trees as well. `next`, where it is there, is the cursor for what came before (`after`).",
         {
             "file": PATH,
+            "after": AFTER,
             "limit": {
                 "type": "integer", "minimum": 1, "maximum": 200, "default": 20, "description": "The newest so many.",
             },
