@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Measure = Callable[[object], int]
 
 ANSWER_BYTES = 100_000
-ROWS_BYTES = 98_000  # of these for the rows of a listing; the rest is for what is said of it
+ROWS_BYTES = 91_000  # of these for the rows of a listing; the rest is for what is said of it, a cursor (twice) for one
 PARTS = 4  # a row, or text, that is too long for an answer gets this part of one
 LEAST = 40  # bytes; what a text, or a list, is never cut below
 KEY_BYTES = 24  # what a key takes that has next to nothing under it

@@ -57,7 +57,7 @@ def _bootstrap(call: Call, arguments: dict) -> Answer:
     # Taken last: what fails before this leaves the mail where it is.
     messages = store.messages.take(row) if marks else store.messages.peek(row)
     value = with_mail(store, row, value, "unread_messages", messages, taken=marks)
-    ids = [message.id for message in value["unread_messages"]] if marks else []
+    ids = [message["id"] for message in value["unread_messages"]] if marks else []
     return Answer(value, **delivering(ids))
 
 
