@@ -70,7 +70,7 @@ def _found(store: Store, scope: str, viewer: str, limit: int) -> dict:
     sessions = veiled([row for _, row in islice(store.instances.walk(scope), limit)], viewer)
     messages = [row for _, row in islice(store.messages.walk(scope, viewer=viewer), min(limit, MESSAGES))]
     tasks = list(islice(_by_age(store, me), limit))
-    locks, _ = store.locks.page(scope, viewer, limit)
+    locks = [row for _, row in islice(store.locks.walk(scope, viewer), limit)]
     keys = [row for _, row in islice(store.kv.walk(scope, "", values), limit)]
     found: dict = {
         "scope": scope,
