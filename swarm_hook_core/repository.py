@@ -12,6 +12,7 @@ from swarm_hook_core.paths import NO_CASE
 SMALL = 65536  # bytes of a configuration that are read
 ON = ("true", "yes", "on", "1")
 MOST_KNOWN = 500
+_FOLDER, _LINK = 0o040000, 0o120000  # as `stat` has them, whose module takes time to load
 _known: dict = {}  # a configuration's path -> what it was when it was read, and what it says
 
 
@@ -42,11 +43,13 @@ def tree_over(path: str, is_real: bool = False):
 def tree_at(folder: str, is_real: bool = False):
     """The Tree with this folder as its top, None where it is none."""
     mark = os.path.join(folder, ".git")
-    if not os.path.lexists(mark):
+    try:
+        kind = os.lstat(mark).st_mode & 0o170000
+    except (OSError, ValueError):
         return None
     top = folder if is_real else os.path.realpath(folder)
-    if os.path.isdir(mark):
-        own = os.path.realpath(mark) if os.path.islink(mark) else os.path.join(top, ".git")
+    if kind == _FOLDER or (kind == _LINK and os.path.isdir(mark)):
+        own = os.path.realpath(mark) if kind == _LINK else os.path.join(top, ".git")
         return Tree(top, own, own)
     word, _, target = _line(mark).partition(": ")
     if word != "gitdir" or not target:

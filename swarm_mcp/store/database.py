@@ -17,6 +17,7 @@ from swarm_mcp.store.transaction import Transaction, is_busy, pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeVar, overload
 
     R = TypeVar("R", bound=Record)
@@ -97,9 +98,12 @@ class Database:
         """Run one statement inside `writing`; the number of rows it changed."""
         return self._execute(sql, values).rowcount
 
-    def writing(self) -> Transaction:
-        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale."""
-        return Transaction(self)
+    def writing(self, before_waiting: Callable[[], object] | None = None) -> Transaction:
+        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale.
+
+        `before_waiting` is called where somebody else has the store, and may raise what makes waiting needless.
+        """
+        return Transaction(self, before_waiting)
 
     def hurried(self) -> _Hurry:
         """Give up soon, inside the block, where somebody else is writing: for what is not urgent."""

@@ -71,6 +71,11 @@ class Denials:
         self._queue = queue
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
+    def are_recent(self, instance_id: str) -> bool:
+        """Tell whether a refusal of this session was written down so recently that the same one `is_known`."""
+        sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND denied_at > ? LIMIT 1"
+        return self._db.row(sql, (instance_id, self._db.now() - KNOWN_SECONDS)) is not None
+
     def is_known(self, instance: Session, lock: Lock | Waiter, path: str = "") -> bool:
         """Tell whether this session's refusal of `path` by this lock's holder was written down just now."""
         row = self._db.row(

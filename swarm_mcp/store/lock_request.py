@@ -57,11 +57,12 @@ class Reach(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def reach_of(instance: Session, text: str, as_pattern: bool | None = None) -> Reach:
+def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_new: bool = True) -> Reach:
     """Return what `text` means for a session: a pattern where `as_pattern`, a path where that is False.
 
     None leaves it to the text: one with ``*`` or ``?`` that names no file there is a pattern, relative to the
-    session's scope. Raises SwarmError. Asks the disk.
+    session's scope. Raises SwarmError. Asks the disk; less unless it `is_new`: the `keys` of a path, by which a lock
+    that is there is found, are then all that is right of it.
     """
     text = checked(text)
     if text.startswith(MUTEX_PREFIX):
@@ -70,8 +71,8 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None) -> Re
     if as_pattern is None:
         as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
     if not as_pattern:
-        key, keys = key_and_keys(path)
-        deep = text.endswith("/") or os.path.isdir(path)
+        key, keys = key_and_keys(path, is_new)
+        deep = is_new and (text.endswith("/") or os.path.isdir(path))
         return Reach(path, key, tuple(keys), base=key if deep else "", segments=tuple(_of_key(key, deep)))
     base = instance.scope
     if os.path.isabs(text):

@@ -14,40 +14,42 @@ from swarm_hook_core import clock
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.process_holders import has_ended
+from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_mcp.domain.lock import EXCLUSIVE, Lock, Waiter, keeps_out
 from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_finder import facts, unfit
 from swarm_mcp.store.lock_listing import LockListing
 from swarm_mcp.store.lock_request import LockRequest, Reach, of_request, reach_of, request
+from swarm_mcp.store.lock_surroundings import surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NamedTuple
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
     from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
+    from swarm_mcp.store.lock_surroundings import Surroundings
     from swarm_mcp.store.session_table import SessionTable
     from swarm_mcp.store.user_interface import Panes
-else:
-    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
-# What most stores have none of, and nobody then need look for.
-_THERE = (
-    "SELECT EXISTS (SELECT 1 FROM swarm_waiters) AS waiters,"
-    " EXISTS (SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL) AS logical"
+# Of a row as it is deleted: what tells whether its holder is there, and whether anybody was kept out of anything.
+_SESSION = "swarm_sessions s WHERE s.instance_id = context.instance_id"
+_INSTANCE = "instances i WHERE i.id = context.instance_id"
+_OF_THE_HOLDER = ", ".join(
+    f"(SELECT {column} FROM {_SESSION if column.startswith('s.') else _INSTANCE}) AS {column[2:]}"
+    for column in EVIDENCE.split(", ")
 )
-
-
-def _asking(instance: Session, wanted: LockRequest) -> Asking:
-    return Asking(instance.id, wanted.agent, wanted.mode)
+_DELETED = (
+    f"*, {_OF_THE_HOLDER}, (SELECT i.id FROM {_INSTANCE}) AS owner_id,"
+    " EXISTS (SELECT 1 FROM swarm_denials) AS some_were_denied"
+)
 
 
 class LockEndings:
@@ -66,13 +68,53 @@ class LockEndings:
         ``deregistered``, ``moved``, ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``; no reason for an
         ordinary release.
         """
-        told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
         for lock in locks:
             self._db.change("DELETE FROM context WHERE id = ?", (lock.id,))
-            said = {**told, "lock": lock.id, **facts(lock)}
-            events.add(self._db, lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
+        self._tell(locks, reason, **payload)
         if locks:
             self._signals.locks_freed(locks, reason)
+
+    def release(self, instance: Session, reach: Reach, agent: str, fence: int | None) -> int:
+        """Inside a transaction: delete this session's locks on that very path or pattern; how many it still held.
+
+        `agent` and `fence` as in ``Locks.release``.
+        """
+        deleted = self._deleted(instance, reach, agent, fence)
+        gone = [lock for lock in deleted if self._finder.has_gone(lock)]
+        ended = [lock for lock in deleted if lock not in gone and has_ended(lock.agent, self._db.here)]
+        lapsed = [lock for lock in deleted if lock not in (*gone, *ended) and self._finder.has_lapsed(lock)]
+        held = [lock for lock in deleted if lock not in (*gone, *ended, *lapsed)]
+        for locks, reason in ((held, ""), (gone, "reclaimed"), (ended, "ended"), (lapsed, "lapsed")):
+            self._tell(locks, reason)
+            if any(lock["some_were_denied"] or lock["runtime"] == DETACHED for lock in locks):
+                self._signals.locks_freed(locks, reason)
+        if lapsed:
+            self._signals.locks_lapsed(lapsed)
+        holder = self._sessions.get(instance.id) if gone else None
+        if holder:
+            self._signals.session_gone(holder, "reclaimed")
+        return len(held)
+
+    def _deleted(self, instance: Session, reach: Reach, agent: str, fence: int | None) -> list[Lock]:
+        names = (reach.key,) if reach.pattern else reach.keys
+        marks, some = ",".join("?" * len(names)), "SELECT rowid FROM context WHERE type = 'lock' AND"
+        # By how it was spelled: a mutex, and where links on the way have changed since.
+        named = f"{some} path_key IN ({marks}) UNION ALL {some} path_key IS NOT file AND file IN ({marks})"
+        return self._db.rows(
+            f"DELETE FROM context WHERE rowid IN ({named}) AND type = 'lock' AND instance_id = ?"
+            " AND coalesce(pattern, '') = ? AND (? = '' OR coalesce(base, '') = ?) AND (? = '' OR agent = ?)"
+            f" AND (? IS NULL OR fence = ?) RETURNING {_DELETED}",
+            (
+                *names, *names, instance.id, reach.pattern, reach.pattern, reach.base, agent, agent, fence, fence,
+            ),
+            Lock,
+        )  # fmt: skip
+
+    def _tell(self, locks: list[Lock], reason: str, **payload: object) -> None:
+        told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
+        for lock in locks:
+            said = {**told, "lock": lock.id, **facts(lock)}
+            events.add(self._db, lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
 
     def let_go(self, lapsed: list[Lock]) -> None:
         """Inside a transaction: remove these locks, whose leases are over, and tell who should know."""
@@ -95,21 +137,6 @@ class LockEndings:
         self.let_go([row for row in left if row not in ended])
         ids = {row.id for row in void}
         return [row for row in rows if row.id not in ids]
-
-
-class Look(NamedTuple):
-    """What a request met when it was looked at.
-
-    version  of the store then: another with every commit of somebody else, and with the file
-    met      the locks it meets, for each that it wants
-    refusal  what is in its way: a lock, or a place in the queue; None for nothing
-    is_good  whether, while the store is of that version, it can be granted by this alone
-    """
-
-    version: tuple[int, int]
-    met: list[list[Lock]]
-    refusal: Lock | Waiter | None
-    is_good: bool
 
 
 class Locks(LockListing):
@@ -150,67 +177,72 @@ class Locks(LockListing):
         return self.acquire_all(instance, wanted)[0]
 
     def acquire_all(self, instance: Session, wanted: LockRequest) -> list[Lock]:
-        self._key_foreign(wanted)
-        # A look before the write lock: who is refused over and over need not queue for it.
-        look = self._look(instance, wanted)
-        if look.refusal and wanted.ticket:
-            raise self._refusal(instance, look.refusal)
-        if look.refusal:
-            own = look.refusal.instance_id == instance.id
-            known = not own and self._denials().is_known(instance, look.refusal, wanted.reaches[0].file)
-            if known:
-                self._denials().count(instance, look.refusal)
-            elif own and (look.refusal.agent or "") not in ("", wanted.agent):
-                with self._db.writing():
-                    self._denials().report_sibling(instance, [look.refusal], of_request(instance, wanted))
-            if own or known:
-                raise self._refusal(instance, look.refusal)
-        keys = [key for reach in wanted.reaches for key in reach.keys]
-        with self._db.writing():
-            self._sessions.require(instance.id)
-            self._denials().forget(instance.id, keys)
-            if look.is_good and self._is_as(look):
-                return self.grant(instance, wanted, look.met)
-            self._denials().taker = (instance.id, keys)
-            refusal: Lock | Waiter | None
+        # What a pattern meets may take long to find, and nobody else could write meanwhile: it is looked for before.
+        look, version = None, (0, 0)
+        if any(reach.pattern for reach in wanted.reaches):
+            version, look = self._version(), self._look(instance, wanted)
+        with self._db.writing(before_waiting=lambda: self._refuse_known(instance, wanted)):
+            if look is None or version != self._version():
+                look = self._look(instance, wanted)
+            around, found = look
+            self._sessions.renew(instance.id, around, bool(around.leased))
+            if around.keyless and self._key_foreign(wanted):
+                found = self._look(instance, wanted)[1]
+            self._denials().taker = (instance.id, _keys(wanted))
             try:
-                refusal = self._first_other(instance, wanted, self._endings().reaped)
+                met = [self._endings().reaped(rows) for rows in found]
             finally:
                 self._denials().taker = ("", [])
-            refusal = refusal or self._queue().ahead_of(instance, wanted)
+            refusal: Lock | Waiter | None = self._first_other(instance, wanted, met)
+            if refusal is None and around.waiters:
+                refusal = self._queue().ahead_of(instance, wanted)
             if refusal is None:
-                return self.grant(instance, wanted)
-            if refusal.instance_id != instance.id and not wanted.ticket:
-                self._denials().record(instance, refusal, of_request(instance, wanted))
+                # Where something of others had to be removed first, there is more now than was seen around it.
+                return self.grant(instance, wanted, met, around if met == found else None)
+            is_known = self._note_refusal(instance, wanted, refusal)
+        if is_known:
+            self._denials().count(instance, refusal)
         raise self._refusal(instance, refusal)
 
-    def grant(self, instance: Session, wanted: LockRequest, met: list[list[Lock]] | None = None) -> list[Lock]:
+    def grant(
+        self,
+        instance: Session,
+        wanted: LockRequest,
+        met: list[list[Lock]] | None = None,
+        around: Surroundings | None = None,
+    ) -> list[Lock]:
         """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`.
 
-        `met`: what ``LockRows.meeting`` says now of each that is wanted, where that is known.
+        `met`: what ``LockFinder.meeting`` says now of each that is wanted, where that is known; so `around`.
         """
-        self._queue().pass_over(instance, wanted)
-        self._queue().leave(wanted.ticket)
+        if around is None or around.waiters:
+            self._queue().pass_over(instance, wanted)
+            self._queue().leave(wanted.ticket)
+        if around is None or around.denied:
+            self._denials().forget(instance.id, _keys(wanted))
         granted = [
             self._grant(instance, wanted, reach, self._finder.same(reach) if met is None else met[number])
             for number, reach in enumerate(wanted.reaches)
         ]
-        self._signals.locks_granted(instance, granted)
+        if around is None or around.lapses:
+            self._signals.locks_granted(instance, granted)
         return granted
 
     def in_the_way(self, instance: Session, wanted: LockRequest) -> Lock | None:
-        return self._first_other(instance, wanted, self._finder.live)
+        asking = Asking(instance.id, wanted.agent, wanted.mode)
+        met = [self._finder.live(self._finder.meeting(reach, asking)) for reach in wanted.reaches]
+        return self._first_other(instance, wanted, met)
 
     def release(self, instance: Session, file: str, agent: str = "", fence: int | None = None) -> int:
-        reach = reach_of(instance, file)
+        reach = reach_of(instance, file, is_new=False)
+        refusal = None
         with self._db.writing():
-            mine = self._finder.own(instance, reach, agent, self._endings().reaped)
-            refusal = unfit(reach, mine, fence) if fence is not None else None
-            if refusal is None:
-                self._endings().drop(mine)
+            released = self._endings().release(instance, reach, agent, fence)
+            if not released and fence is not None:
+                refusal = unfit(reach, self._finder.own(instance, reach, agent, self._endings().reaped), fence)
         if refusal:  # raised out here, so that what has lapsed stays told
             raise refusal
-        return len(mine)
+        return released
 
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         with self._db.writing():
@@ -220,45 +252,57 @@ class Locks(LockListing):
 
     # -------------------------------------------------------------- innards
 
-    def _key_foreign(self, wanted: LockRequest) -> None:
-        """See that rows of other implementations have their keys, without which only their very name finds them."""
+    def _look(self, instance: Session, wanted: LockRequest) -> tuple[Surroundings, list[list[Lock]]]:
+        """Return what a request finds around it, and the locks that it meets, for each that it wants."""
+        asking = Asking(instance.id, wanted.agent, wanted.mode)
+        around = surroundings(self._db, self._finder, instance, wanted.reaches, asking)
+        if around.logical or any(reach.names for reach in wanted.reaches):
+            return around, [self._finder.meeting(reach, asking) for reach in wanted.reaches]
+        return around, [self._finder.in_place(reach, asking) if around.met else [] for reach in wanted.reaches]
+
+    def _version(self) -> tuple[int, int]:
+        """Return another value after each commit of somebody else, and where the file is another."""
+        return id(self._db.connection), self._db.rows("PRAGMA data_version")[0].data_version
+
+    def _key_foreign(self, wanted: LockRequest) -> bool:
+        """Inside a transaction: give rows of other implementations their keys, and tell whether it was done.
+
+        Without a key only its very name finds a lock.
+        """
         now, deep = self._db.now(), any(reach.base for reach in wanted.reaches)
-        if deep or self._looked_for_foreign != now:
-            self._looked_for_foreign = now  # once a second is enough for those who ask for one file
-            if self._finder.without_key(1):
-                with self._db.writing():
-                    self._finder.key_foreign_rows(2000)
+        if self._looked_for_foreign == now and not deep:
+            return False  # once a second is enough for those who ask for one file
+        self._looked_for_foreign = now
+        self._finder.key_foreign_rows(2000)
+        return True
 
-    def _look(self, instance: Session, wanted: LockRequest) -> Look:
-        """Return what a request meets now, outside of a transaction."""
-        version = (id(self._db.connection), self._db.rows("PRAGMA data_version")[0].data_version)
-        there = self._db.rows(_THERE)[0]
-        alone = not there.logical and not any(reach.names for reach in wanted.reaches)
-        asking, find = _asking(instance, wanted), self._finder.in_place if alone else self._finder.meeting
-        met = [find(reach, asking) for reach in wanted.reaches]
-        refusal: Lock | Waiter | None = next(
-            (row for reach, rows in zip(wanted.reaches, met) for row in self._finder.live(rows)
-             if self._is_in_the_way(row, instance, wanted, reach)),
-            None,
-        )  # fmt: skip
-        if there.waiters:
-            refusal = refusal or self._queue().ahead_of(instance, wanted)
-        # Nothing to be removed first, nothing that could lapse before it is renewed.
-        plain = all(row.ttl is None and not self._finder.is_void(row) for rows in met for row in rows)
-        return Look(version, met, refusal, refusal is None and plain)
-
-    def _is_as(self, look: Look) -> bool:
-        """Inside a transaction: whether nobody else has committed anything since, and the file is the same."""
-        connection = self._db.connection
-        return look.version == (id(connection), connection.execute("PRAGMA data_version").fetchone()[0])
-
-    def _first_other(self, instance: Session, wanted: LockRequest, counted) -> Lock | None:
-        """Return the first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
-        for reach in wanted.reaches:
-            for row in counted(self._finder.meeting(reach, _asking(instance, wanted))):
+    def _first_other(self, instance: Session, wanted: LockRequest, met: list[list[Lock]]) -> Lock | None:
+        """Return the first of the locks `met` for each that is wanted that keeps this request waiting."""
+        for reach, rows in zip(wanted.reaches, met):
+            for row in rows:
                 if self._is_in_the_way(row, instance, wanted, reach):
                     return row
         return None
+
+    def _refuse_known(self, instance: Session, wanted: LockRequest) -> None:
+        """Refuse at once what was refused just now and still is: who asks over and over need not wait for the store."""
+        if wanted.ticket or not self._denials().are_recent(instance.id):
+            return
+        refusal = self.in_the_way(instance, wanted) or self._queue().ahead_of(instance, wanted)
+        if refusal and self._denials().is_known(instance, refusal, wanted.reaches[0].file):
+            self._denials().count(instance, refusal)
+            raise self._refusal(instance, refusal)
+
+    def _note_refusal(self, instance: Session, wanted: LockRequest, refusal: Lock | Waiter) -> bool:
+        """Inside a transaction: write the refusal down; whether it `is_known`, and only counts."""
+        if refusal.instance_id == instance.id:
+            if (refusal.agent or "") not in ("", wanted.agent):
+                self._denials().report_sibling(instance, [refusal], of_request(instance, wanted))
+        elif not wanted.ticket:
+            if self._denials().is_known(instance, refusal, wanted.reaches[0].file):
+                return True
+            self._denials().record(instance, refusal, of_request(instance, wanted))
+        return False
 
     def _is_in_the_way(self, row: Lock, instance: Session, wanted: LockRequest, reach: Reach) -> bool:
         own = wanted.once and row.instance_id == instance.id and self._finder.is_same(row, reach)
@@ -309,3 +353,7 @@ class Locks(LockListing):
         while not self._db.change(insert, (file, *lock.values())):
             folder += "/."
             file = os.path.join(folder, name)
+
+
+def _keys(wanted: LockRequest) -> list[str]:
+    return [key for reach in wanted.reaches for key in reach.keys]

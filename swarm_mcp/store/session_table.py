@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.events import Signals
 
+SIGN_SECONDS = 5  # between two signs of life that are written down; less where a lease is that short
+
 
 LOOKED_AT_ONCE = 200  # sessions that a registration looks at
 RECLAIMED_AT_ONCE = 20
@@ -152,16 +154,28 @@ class SessionTable:
         A lapsed lease is forgiven while nobody has taken the session's place. Raises SwarmError where
         the session has gone.
         """
-        found = self._with_evidence("WHERE i.id = ?", (instance_id,))
-        row, has_gone = found[0] if found else (Session(), True)
-        if row and row.last_seen is not None:
+        found = self._evidence("WHERE i.id = ?", (instance_id,))
+        self.renew(instance_id, found[0] if found else Session())
+
+    def renew(self, instance_id: str, row: Session, has_leases: bool = True) -> None:
+        """Do as `require`, knowing the `row` that has just been read of the session with its ``EVIDENCE``.
+
+        `has_leases`: whether it holds locks that lapse, where that is known.
+        """
+        now = self._db.now()
+        if not row:
+            has_gone = True
+        elif row.last_seen is not None:
             has_gone = bool(row.client_pid) and not living(row.host, clients_of(row), self._db.here)
+        else:
+            has_gone = departed(row, now, self._db.here)
         if has_gone:
             raise SwarmError(f"instance {instance_id} is no longer registered; register again")
-        self._signals.session_alive(instance_id)
-        now = self._db.now()
-        if row.last_seen == now:
-            return  # said already this second; a session that works fast would pay for it each time
+        if has_leases:
+            self._signals.session_alive(instance_id)
+        known_for = min(SIGN_SECONDS, (row.lease_seconds or 0) / 1000)
+        if row.last_seen is not None and 0 <= now - row.last_seen <= known_for:
+            return  # said already; a session that works fast would pay for it each time
         self._db.change("UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (now, instance_id))
         if row.last_seen is not None and row.lease_seconds:
             lease_until = now + row.lease_seconds

@@ -46,10 +46,11 @@ def is_busy(error: BaseException) -> bool:
 class Transaction:
     """``with database.writing():`` commits at the end, rolls back on any exception."""
 
-    __slots__ = ("database", "line", "began")
+    __slots__ = ("database", "before_waiting", "line", "began")
 
-    def __init__(self, database: Database):
+    def __init__(self, database: Database, before_waiting: Callable[[], object] | None = None):
         self.database = database
+        self.before_waiting = before_waiting
         self.line: Line | None = None
         self.began = 0.0
 
@@ -59,6 +60,8 @@ class Transaction:
         # After a long turn nobody overtakes the line: on a slow disk whoever has just had the store would else be
         # first to ask again, and again. Short turns are not worth the handing over, which takes as long as they do.
         if (database.last_turn > LONG_TURN and is_waited_for(folder)) or not database.try_to("BEGIN IMMEDIATE"):
+            if self.before_waiting:
+                self.before_waiting()
             self.line = Line(folder)
             try:
                 database.insist_on("BEGIN IMMEDIATE", self.line.pause)

@@ -46,8 +46,8 @@ class Locks(Part):
 
     def release(self, instance: Session, file: str, agent: str = "", fence: int | None = None) -> int:
         reach = reach_of(instance, file)
-        mine = self.own(instance, reach, agent)
-        if fence is not None and [lock.fence for lock in mine] != [fence]:
+        mine = [lock for lock in self.own(instance, reach, agent) if fence in (None, lock.fence)]
+        if fence is not None and not mine:
             raise Refused(f"fence {fence} is no longer good for {reach.file}")
         self.drop(mine, "")
         return len(mine)
