@@ -67,7 +67,8 @@ known=
 
 if [ "$event" != session_start ]; then
     [ -x "$python" ] || [ -n "$given" ] || { [ -n "$known" ] && [ -z "$python" ]; } || find_python
-    [ -x "$python" ] || pass
+    # Python's status for a script that is missing is what clients read as a denial.
+    [ -x "$python" ] && [ -r "$here/hook.py" ] || pass
     exec "$python" -E -s -S "$here/hook.py" "$client" "$event" $trouble
 fi
 

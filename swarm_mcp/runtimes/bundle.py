@@ -25,7 +25,8 @@ HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVE
 ENTRY = "integrations/hook.py"  # what that starts: ENTRY CLIENT EVENT
 STATE = "integrations/state.sh"
 COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
-_LAUNCHED = re.compile(rf"""/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
+# In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
+_LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
 
 def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
@@ -100,11 +101,12 @@ def _by_this_interpreter(command: str) -> str:
     found = _LAUNCHED.fullmatch(command)
     if not found:
         raise SwarmError(f"hook command does not start a hook through {HOOK}: {command}")
-    root, client, event, end = found.groups("")
+    instead, root, client, event, end = found.groups("")
     python = shlex.quote(interpreter())
     if event == "pre_tool_use":
-        return f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}{end}'
-    return f'/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'
+        instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec ' if instead else ""
+        return f'{instead}{python} -E -s -S "{root}/{ENTRY}" {client} {event}{end}'
+    return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'
 
 
 def _forwarding(runtime: str) -> bytes:

@@ -40,10 +40,11 @@ def wired(tree: dict, runtime: Runtime, scratch: str) -> dict:
         raise UsageError(f"{runtime.title} has no transport {MCP_TOOL}")
     asked = {"runtime": runtime.name, **{name: f"${{{name}}}" for name in (*_ASKED, *asking.fields)}}
     tool = {"type": "mcp_tool", "server": asking.server, "tool": CHECK_TOOL, "input": asked, "timeout": SECONDS}
-    script = f'/bin/sh "${{CLAUDE_PLUGIN_ROOT}}/{STAND_IN}" {scratch} {asking.session_id}'
+    script = f'"${{CLAUDE_PLUGIN_ROOT}}/{STAND_IN}"'
+    standing_in = f" && [ -r {script} ] && exec /bin/sh {script} {scratch} {asking.session_id} "
     groups = []
     for group in tree["hooks"][_EVENT]:
-        beside = [{**hook, "command": f"{script} {hook['command']}"} for hook in group["hooks"]]
+        beside = [{**hook, "command": hook["command"].replace(" && exec ", standing_in, 1)} for hook in group["hooks"]]
         groups.append({**group, "hooks": [entry for hook in beside for entry in (tool, hook)]})
     return {**tree, "hooks": {**tree["hooks"], _EVENT: groups}}
 

@@ -89,7 +89,7 @@ def hooks_by_tool(runtime: str) -> list[dict[str, Any]]:
 
 def argv(runtime: str, hook: str) -> list[str]:
     """A hook as its client starts it, without the shell in between."""
-    _shell, _launcher, *words = shlex.split(wired_command(runtime, EVENTS[hook]).partition(";")[0])
+    words = wired_command(runtime, EVENTS[hook]).rpartition('hook.sh" ')[2].partition(";")[0].split()
     return [INTERPRETER, "-E", "-s", "-S", str(ROOT / "integrations" / "hook.py"), *words]
 
 

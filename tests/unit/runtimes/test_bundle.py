@@ -160,7 +160,7 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
     assert os.path.isabs(real) and os.access(real, os.X_OK) and os.path.realpath(real) == real
     for runtime in RUNTIMES:
         wired = commands(folder, runtime)
-        assert wired.pop("PreToolUse").startswith(f"{real} -E -s -S ")
+        assert f" && exec {real} -E -s -S " in wired.pop("PreToolUse")
         assert all(command.endswith(f" {real}; exit 0") for command in wired.values())
         told = server(folder, runtime)
         assert os.access(told["command"], os.X_OK) and told["args"][-1] == "serve"

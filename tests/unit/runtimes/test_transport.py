@@ -318,7 +318,9 @@ def test_only_the_check_of_the_chosen_client_is_wired_anew(local: bool, runtime:
     assert new["matcher"] == old["matcher"]
     tool, command = new["hooks"]
     assert (tool["type"], tool["tool"], tool["timeout"]) == ("mcp_tool", "check_write", 5)
-    assert command["command"].endswith(old["hooks"][0]["command"]) and transport.STAND_IN in command["command"]
+    guard, _, started = old["hooks"][0]["command"].partition(" && exec ")
+    assert command["command"].startswith(guard) and command["command"].endswith(started)
+    assert transport.STAND_IN in command["command"]
     assert (tmp_path / "chosen" / transport.STAND_IN).read_text() == (ROOT / transport.STAND_IN).read_text()
     record = read_record(tmp_path / "chosen")
     assert bundle.transports_of(record) == {runtime: "mcp_tool"} and transport.STAND_IN in record["files"]
