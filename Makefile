@@ -56,7 +56,8 @@ format: $(CHECKERS)
 
 # Writes docs/measurements.md; BENCH="--part shell" measures one of its sections anew.
 bench: $(INSTALLED)
-	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)
+	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$${SWARM_E2E_CLIENTS:-$(wildcard $(FETCHED)/node_modules)}" \
+		"$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)
 
 # What is installed is the wheel, so that the tests see what users get.
 $(INSTALLED): $(SOURCES)

@@ -23,7 +23,8 @@ of the contract would (no session rows, no path keys); in ``one name`` all files
 ``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
-of locks and waiting for them: ``locks.py``; of listings: ``listings.py``; of very large calls: ``large_calls.py``.
+of locks and waiting for them: ``locks.py``; of listings: ``listings.py``; of very large calls: ``large_calls.py``;
+of writes in the real clients: ``clients.py``.
 ``--part`` measures one of them.
 """
 
@@ -39,6 +40,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import figures, imports, page, stores
+from .clients import Clients
 from .coordinator import Coordinator
 from .figures import Series
 from .harness import Harness
@@ -310,6 +312,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "locks": lambda: _measure_locks(bench),
         "listings": lambda: _measure_listings(bench),
         "harness": lambda: _measure_harness(bench, options),
+        "clients": _measure_clients,
     }
     missed: list[str] = []
     for part, measure in measures.items():
@@ -355,6 +358,12 @@ def _measure_harness(bench: Bench, options: argparse.Namespace) -> list[str]:
     harness = Harness(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     harness.measure(options.runs)
     return harness.missed
+
+
+def _measure_clients() -> list[str]:
+    clients = Clients()
+    clients.measure()
+    return clients.missed
 
 
 def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:

@@ -25,6 +25,7 @@ TITLES = {
     "locks": "Locks and waiting",
     "listings": "Listings at any size",
     "harness": "Supervised workers",
+    "clients": "End to end in the real clients",
 }
 
 

@@ -52,7 +52,8 @@ class Plugin:
 
     def script(self, runtime: str, event: str) -> tuple[list[str], str]:
         """Interpreter with its flags, and entry script, of the same command without its shell."""
-        words = shlex.split(self.command(runtime, event)[2].split(";")[0])
+        started = self.command(runtime, event)[2].split(";")[0].rpartition(" && exec ")[2]
+        words = shlex.split(started)
         return words[:-1], words[-1]
 
 
