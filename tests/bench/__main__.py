@@ -16,15 +16,15 @@ process of the hook had resident, in MB, and its ratio to the bare interpreter's
 Shell calls are compared with the plain check of the same store, in the same run: as much where nobody else holds
 a lock, at most 2.5 times that where somebody does.
 
-Limits: PreToolUse at most 2.2 times the bare interpreter, its memory 1.6 times, and flat within 15 %
+Limits: PreToolUse at most 2.2 times the bare interpreter (1.9 in ``one name``), its memory 1.6 times, and flat within 15 %
 over all store sizes; what a session's life is made of (start, turn, end, subagents, the end of a call) at most 3 times. ``--check`` exits 1 where one is missed; a wrong
 answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as another implementation
 of the contract would (no session rows, no path keys); in ``one name`` all files share their last name. Those marked
 ``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
-of locks and waiting for them: ``locks.py``; of listings: ``listings.py``; of very large calls: ``large_calls.py``;
-of writes in the real clients: ``clients.py``.
+of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
+very large calls: ``large_calls.py``; of writes in the real clients: ``clients.py``.
 ``--part`` measures one of them.
 """
 
@@ -41,6 +41,7 @@ from typing import NamedTuple
 
 from . import figures, imports, page, stores
 from .clients import Clients
+from .conflicts import Conflicts
 from .coordinator import Coordinator
 from .figures import Series
 from .harness import Harness
@@ -160,7 +161,8 @@ class Bench:
         for runtime in RUNTIMES:
             family = f"PreToolUse {runtime:<11} {'deny' if denied else 'allow':<5}"
             label = f"{family} {size:>9,}{f' {kind}' if kind else ''}"
-            series = Series(label, "" if kind else family, figures.PRE_TOOL_USE_RATIO, figures.MEMORY_RATIO)
+            limit = figures.NAMESAKES_RATIO if namesakes else figures.PRE_TOOL_USE_RATIO
+            series = Series(label, "" if kind else family, limit, figures.MEMORY_RATIO)
             sent = write_payload(runtime, f"writer-{runtime}", str(self.checkout), file)
             command = self.plugin.command(runtime, "PreToolUse")
             through = f" (one of the locked {self.checkout}/{stores.LOCKED_PATTERN})" if kind == THREE_KINDS else ""
@@ -310,6 +312,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "large": lambda: _measure_large(bench),
         "coordinator": lambda: _measure_coordinator(bench, options),
         "locks": lambda: _measure_locks(bench),
+        "conflicts": lambda: _measure_conflicts(bench),
         "listings": lambda: _measure_listings(bench),
         "harness": lambda: _measure_harness(bench, options),
         "clients": _measure_clients,
@@ -346,6 +349,12 @@ def _measure_locks(bench: Bench) -> list[str]:
     locks = Locks(bench.root, str(bench.checkout), bench.bare_env)
     locks.measure()
     return locks.missed
+
+
+def _measure_conflicts(bench: Bench) -> list[str]:
+    conflicts = Conflicts(bench.root, str(bench.checkout), bench.bare_env)
+    conflicts.measure()
+    return conflicts.missed
 
 
 def _measure_listings(bench: Bench) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 PRE_TOOL_USE_RATIO = 2.2
+NAMESAKES_RATIO = 1.9  # beside 100,000 locks of another implementation, all of one last name
 SESSION_RATIO = 3.0
 MEMORY_RATIO = 1.6
 FLATNESS = 1.15

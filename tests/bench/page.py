@@ -23,6 +23,7 @@ TITLES = {
     "large": "Hooks: very large calls",
     "coordinator": "Coordinator",
     "locks": "Locks and waiting",
+    "conflicts": "Taking a lock among many",
     "listings": "Listings at any size",
     "harness": "Supervised workers",
     "clients": "End to end in the real clients",
