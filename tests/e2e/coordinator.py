@@ -11,6 +11,7 @@ from typing import Any
 
 PEER_LABEL = "identity:personal night-shift"
 PEER_NAME = "night-shift"
+PATIENCE = 300.0  # seconds: a command ends by itself, on a busy machine too; this is for one that hangs
 
 
 class Coordinator:
@@ -27,7 +28,7 @@ class Coordinator:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE,
         )
         assert done.returncode in allowed, (
             f"swarm-mcp {arguments} exited {done.returncode}: {done.stderr or done.stdout}"

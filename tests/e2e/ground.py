@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from .coordinator import Coordinator
+from .coordinator import PATIENCE, Coordinator
 from .models import ModelServer
 
 IDENTITY = "personal"
@@ -163,7 +163,7 @@ class Ground:
         *,
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
-        seconds: float = 60.0,
+        seconds: float = PATIENCE,
     ) -> subprocess.CompletedProcess[str]:
         """Run to the end. When `seconds` are over, its whole process group is killed."""
         process = self.start(argv, env=env, cwd=cwd, keep_output=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from .appserver import AppServer, hooks
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import Codex
-from .ground import FILES
+from .coordinator import PATIENCE
+from .ground import FILES, wait_for
 from .marketplace import Marketplace
 
 CHANGE = ("notes.md", "line one", "line two")
@@ -60,6 +62,21 @@ def test_doctor_is_content_after_an_installation_and_not_without_trust(newcomer:
     report = ground.coordinator.json("doctor", allowed=(1,))
     failed = [check for check in report["checks"] if check["status"] == "fail"]
     assert newcomer.name in str(failed), report["checks"]
+
+
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("at", ["adding the marketplace", "installing swarm@swarm"])
+def test_an_interrupted_installation_is_mended_by_the_next(newcomer: Client, at: str, signal_name: str) -> None:
+    ground = newcomer.ground
+    command = ground.start(["swarm-mcp", "install", "--client", newcomer.name], keep_output=True)
+    assert command.stdout
+    assert next((line for line in command.stdout if at in line), ""), "the step is said before it is done"
+    command.send_signal(signal.Signals[signal_name])
+    command.wait(PATIENCE)
+    assert wait_for(lambda: not ground.own_processes(), PATIENCE), "what had begun comes to its end"
+    Marketplace(ground, "install").install(newcomer.name)
+    report = ground.coordinator.json("doctor")
+    assert [check["status"] for check in report["checks"] if check["name"].startswith(newcomer.name)].count("ok") >= 2
 
 
 @pytest.mark.ways("install")

@@ -1,0 +1,369 @@
+"""Giving the plugin to several clients at once: what each is asked, what is said meanwhile, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fixtures import SWARM, Ground
+
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.runtimes import base, bundle, runtime
+from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
+from swarm_mcp.runtimes.steps import Steps
+
+pytestmark = pytest.mark.slow
+PATIENCE = 60.0  # seconds after which a test gives up waiting for what has to come
+
+# Clients that keep what they are told in a file, and write each call down before they answer. A call that has a pipe
+# of its name beside that file waits until somebody reads from it.
+CLAUDE = """
+import json, os, sys
+folder = {folder!r}
+path = os.path.join(os.environ["CLAUDE_CONFIG_DIR"], "settings.json")
+words = [word for word in sys.argv[1:] if word != "--json"]
+with open(os.path.join(folder, "claude.calls"), "a") as calls:
+    print(*words[1:3], file=calls)
+gate = os.path.join(folder, "claude." + words[1])
+if os.path.exists(gate):
+    open(gate, "w").close()
+state = json.load(open(path)) if os.path.exists(path) else {{"place": "", "plugins": []}}
+if words[1] == "list":
+    place = state["place"]
+    print(json.dumps([{{"id": id, "version": {version!r}, "enabled": True, "readFromFolder": place}}
+                      for id in state["plugins"]]))
+elif words[1:3] == ["marketplace", "list"]:
+    print(json.dumps([{{"name": "swarm", "path": state["place"]}}] if state["place"] else []))
+elif words[1:3] == ["marketplace", "add"]:
+    state["place"] = words[3]
+elif words[1:3] == ["marketplace", "remove"]:
+    if not state["place"]:
+        sys.exit(1)
+    state = {{"place": "", "plugins": state["plugins"] if os.path.exists(os.path.join(folder, "keeps")) else []}}
+elif words[1] == "install":
+    state["plugins"] = words[2:]
+elif words[1] == "uninstall":
+    state["plugins"] = []
+os.makedirs(os.path.dirname(path), exist_ok=True)
+json.dump(state, open(path, "w"))
+"""
+CODEX = """
+import json, os, shutil, sys
+folder = {folder!r}
+home = os.environ["CODEX_HOME"]
+path, copy = os.path.join(home, "state"), os.path.join(home, "plugins/cache/swarm/swarm/1")
+words = [word for word in sys.argv[1:] if word != "--json"]
+with open(os.path.join(folder, "codex.calls"), "a") as calls:
+    print(*words[-3 if "marketplace" in words and words[2] != "list" else 0:][:3], file=calls)
+state = json.load(open(path)) if os.path.exists(path) else {{"place": "", "trusted": []}}
+
+def keep():
+    os.makedirs(home, exist_ok=True)
+    json.dump(state, open(path, "w"))
+
+def answer(method, params):
+    if method == "config/read":
+        return {{"config": {{"hooks": {{"state": dict.fromkeys(state["trusted"])}}}}}}
+    for edit in params.get("edits", []):
+        value = edit["value"]
+        state["trusted"] = sorted(value) if value else []
+        keep()
+    if method != "hooks/list" or not os.path.isdir(copy):
+        return {{"data": []}}
+    wired = json.load(open(os.path.join(copy, "integrations/codex/hooks.json")))["hooks"]
+    return {{"data": [{{"hooks": [
+        {{"key": "swarm@swarm:" + event, "pluginId": "swarm@swarm", "eventName": event[0].lower() + event[1:],
+          "enabled": True, "trustStatus": "trusted" if "swarm@swarm:" + event in state["trusted"] else "untrusted",
+          "currentHash": "h",
+          "command": groups[0]["hooks"][0]["command"].replace("${{CLAUDE_PLUGIN_ROOT}}", copy)}}
+        for event, groups in wired.items()]}}]}}
+
+if words == ["app-server"]:
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request:
+            print(json.dumps({{"id": request["id"], "result": answer(request["method"], request["params"])}}), flush=True)
+elif words[1:3] == ["marketplace", "list"]:
+    listed = [{{"name": "swarm", "marketplaceSource": {{"source": state["place"]}}}}] if state["place"] else []
+    print(json.dumps({{"marketplaces": listed}}))
+elif words[1:3] == ["marketplace", "add"]:
+    state["place"] = words[3]
+    keep()
+elif words[1:3] == ["marketplace", "remove"]:
+    state["place"] = ""
+    keep()
+elif words[1] == "add":
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(state["place"], copy)
+elif words[1] == "remove":
+    shutil.rmtree(copy)
+"""
+
+
+class Clients:
+    """Stand-ins for both clients on a PATH of their own."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def put(self, name: str, program: str) -> None:
+        """Make `program` the client's command."""
+        script = self.folder / name
+        version = bundle.__version__
+        script.write_text(f"#!{sys.executable} -IS\n" + program.format(folder=str(self.folder), version=version))
+        script.chmod(0o755)
+
+    def calls(self, name: str) -> list[str]:
+        """What the client was asked since the last look, the first words of each call."""
+        path = self.folder / f"{name}.calls"
+        found = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return found
+
+    def gate(self, call: str) -> Path:
+        """Have Claude Code's `call` wait until the pipe that is returned is read from."""
+        path = self.folder / f"claude.{call}"
+        os.mkfifo(path)
+        return path
+
+
+@pytest.fixture
+def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiled_once: None) -> Clients:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
+    monkeypatch.setattr("swarm_mcp.server.priming._answers", lambda command, questions: len(questions))
+    made = Clients(folder)
+    made.put("claude", CLAUDE)
+    made.put("codex", CODEX)
+    return made
+
+
+def test_each_client_is_started_as_seldom_as_can_be(ground: Ground, clients: Clients) -> None:
+    def asked(*words: str, code: int = 0) -> tuple[list[str], list[str]]:
+        done = ground.swarm(*words)
+        assert done.code == code, done
+        return clients.calls("claude"), clients.calls("codex")
+
+    claude, codex = asked("install")
+    assert claude == ["marketplace list", "marketplace add", "install swarm@swarm", "list"]
+    assert len(codex) == 4 and codex[-1] == "app-server"
+    claude, codex = asked("install")
+    assert claude == ["list"] and len(codex) == 2, "nothing was to be done"
+    claude, codex = asked("doctor")
+    assert (claude, codex) == (["list"], ["app-server"])
+    claude, codex = asked("uninstall")
+    assert claude == ["marketplace remove"] and len(codex) == 3
+    assert not marketplace_folder().exists()
+    claude, codex = asked("uninstall")
+    assert claude == ["marketplace remove"] and len(codex) == 2
+
+
+def test_a_client_that_keeps_the_plugin_of_a_removed_marketplace_is_asked_again(
+    ground: Ground, clients: Clients
+) -> None:
+    (clients.folder / "keeps").touch()
+    assert ground.swarm("install", "--client", "claude-code").code == 0
+    clients.calls("claude")
+    (result,) = ground.swarm("uninstall", "--client", "claude-code", "--json").json["results"]
+    assert result["steps"] == ["uninstalled swarm@swarm", "removed the marketplace"]
+    assert clients.calls("claude") == ["marketplace remove", "uninstall swarm@swarm"]
+    assert not runtime("claude-code").traces()
+
+
+@pytest.mark.parametrize("broken", ["claude", "codex"])
+def test_what_goes_wrong_in_one_client_keeps_the_other_from_nothing(
+    ground: Ground, clients: Clients, broken: str
+) -> None:
+    clients.put(broken, "import sys; sys.exit('cannot start')")
+    done = ground.swarm("install")
+    failed, fine = ("Claude Code", "Codex") if broken == "claude" else ("Codex", "Claude Code")
+    assert done.code == 1
+    (told,) = [line for line in done.out.splitlines() if line.startswith(f"{failed}: FAILED: ")]
+    assert told.startswith(f"{failed}: FAILED: `{broken} plugin marketplace ") and told.endswith(": cannot start")
+    assert f"{fine}: done; sessions started from now on take part" in done.out
+    results = {result["client"]: result for result in ground.swarm("install", "--json").json["results"]}
+    assert [result["ok"] for result in results.values()] == [broken != "claude", broken != "codex"]
+    assert list(results) == ["claude-code", "codex"]
+
+
+# -- said as it happens -----------------------------------------------------------------------------
+
+
+class Running:
+    """The command in a process of its own, its lines read as they come out of the pipe."""
+
+    def __init__(self, ground: Ground, *words: str):
+        self.process = subprocess.Popen(
+            [*SWARM, *words], cwd=ground.repo, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        self.lines: list[str] = []
+        self._rest = b""
+
+    def until(self, wanted: Callable[[list[str]], bool]) -> None:
+        """Read on until the lines are as `wanted`."""
+        assert self.process.stdout
+        end = time.monotonic() + PATIENCE
+        while not wanted(self.lines):
+            assert select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0], self.lines
+            read = os.read(self.process.stdout.fileno(), 65536)
+            assert read, f"it has ended: {self.lines}"
+            *whole, self._rest = (self._rest + read).split(b"\n")
+            self.lines += [line.decode() for line in whole]
+
+    def ended(self) -> int:
+        """Read to the end; the exit code."""
+        out, _ = self.process.communicate(timeout=PATIENCE)
+        self.lines += (self._rest + out).decode().splitlines()
+        return self.process.returncode
+
+
+@pytest.fixture
+def running(ground: Ground, clients: Clients) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def start(*words: str) -> Running:
+        started.append(Running(ground, *words))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.communicate()
+
+
+def test_steps_are_said_as_they_happen_also_in_a_pipe(clients: Clients, running: Callable[..., Running]) -> None:
+    gate = clients.gate("install")
+    command = running("install")
+    # Codex is done while Claude Code is still at it, and both have been said.
+    command.until(lambda lines: "Codex: done; sessions started from now on take part" in lines)
+    command.until(lambda lines: "Claude Code: installing swarm@swarm ..." in lines)
+    assert "Claude Code: installed swarm@swarm" not in command.lines
+    gate.read_bytes()
+    assert command.ended() == 0
+    ours = [line for line in command.lines if line.startswith("Claude Code: ")]
+    at = ours.index("Claude Code: installing swarm@swarm ...")
+    assert ours[at + 1 : at + 3] == [
+        "Claude Code: installed swarm@swarm",
+        "Claude Code: asking which plugins it has ...",
+    ]
+
+
+def test_a_killed_installation_is_mended_by_the_next(
+    ground: Ground, clients: Clients, running: Callable[..., Running]
+) -> None:
+    gate = clients.gate("install")
+    command = running("install")
+    command.until(lambda lines: "Claude Code: installing swarm@swarm ..." in lines)
+    command.process.send_signal(signal.SIGKILL)
+    command.ended()
+    gate.unlink()
+    done = ground.swarm("install", "--json")
+    assert done.code == 0 and all(result["ok"] for result in done.json["results"]), done
+
+
+def test_interrupted_it_says_what_to_do(clients: Clients, running: Callable[..., Running]) -> None:
+    gate = clients.gate("install")
+    command = running("install")
+    command.until(lambda lines: "Claude Code: installing swarm@swarm ..." in lines)
+    command.process.send_signal(signal.SIGINT)
+    gate.read_bytes()  # what has begun is finished
+    assert command.ended() == 130
+    assert command.lines[-1] == "swarm-mcp install: interrupted; run it again to finish"
+    assert "Claude Code: done; sessions started from now on take part" not in command.lines
+
+
+def test_leaving_early_finishes_the_step_and_begins_no_other() -> None:
+    begun, finished = threading.Event(), threading.Event()
+
+    def work(client: base.Runtime, tell: Callable[[str], None]) -> None:
+        tell("first")
+        begun.set()
+        # The block is left by now, which nothing but its end shows: the next word is one too many.
+        with pytest.raises(Interrupted):
+            while True:
+                tell("second")
+        finished.set()
+
+    with pytest.raises(KeyboardInterrupt), SideBySide([runtime("pi")], work) as working:
+        next(working.told())
+        begun.wait(PATIENCE)
+        raise KeyboardInterrupt
+    assert finished.is_set(), "the block's end waits for the work"
+
+
+def test_what_the_work_raises_comes_out() -> None:
+    def work(client: base.Runtime, tell: Callable[[str], None]) -> None:
+        tell("first")
+        raise ZeroDivisionError
+
+    with SideBySide([runtime("pi")], work) as working:
+        told = working.told()
+        assert next(told) == (runtime("pi"), "first")
+        with pytest.raises(ZeroDivisionError):
+            next(told)
+
+
+def test_a_client_that_hangs_is_given_up_with_what_it_has_started(
+    clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clients' commands are launchers: what hangs is a child of theirs."""
+    program = clients.folder / "pi"
+    started = clients.folder / "started"
+    program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {started}\ntrap 'kill $!; exit 1' TERM\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(base, "COMMAND_SECONDS", 1.0)
+    with pytest.raises(
+        ClientFailed, match=r"`pi install /m` did not end within 1 s and was given up; start it by hand"
+    ):
+        runtime("pi").install(Path("/m"), Steps())
+    deadline = time.monotonic() + PATIENCE
+    while _alive(int(started.read_text())):
+        assert time.monotonic() < deadline, "what it had started goes on"
+        time.sleep(0.05)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:  # nobody may be there to take note of its end
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return True
+
+
+def test_modules_that_are_compiled_already_stay_so(tmp_path: Path, compiled_once: None) -> None:
+    target = tmp_path / "m"
+    bundle.write(target, local=True)
+
+    def compiled() -> dict[Path, Any]:
+        return {path: (path.stat().st_ino, path.read_bytes()[:16]) for path in target.rglob("*.pyc")}
+
+    before = compiled()
+    assert len(before) > 30
+    bundle.write(target, local=True)
+    assert compiled() == before
+    gone, foreign, *_ = sorted(before)
+    gone.unlink()
+    foreign.write_bytes(foreign.read_bytes()[:4] + bytes(12))  # as Python itself compiles it, by the source's time
+    bundle.write(target, local=True)
+    assert {path: head for path, (_, head) in compiled().items()} == {path: head for path, (_, head) in before.items()}
+    assert len([path for path, found in compiled().items() if found != before[path]]) <= 2
+    (target / "swarm_hook_core/paths.py").unlink()
+    bundle.write(target, local=True)
+    assert compiled().keys() == before.keys()
+    assert json.loads((target / "install.json").read_text())["files"]
