@@ -54,7 +54,8 @@ format: $(CHECKERS)
 	@"$(CHECK_BIN)/ruff" check --quiet --fix . || true
 	@"$(CHECK_BIN)/ruff" format --quiet .
 
-# Writes docs/measurements.md; BENCH="--part shell" measures one of its sections anew.
+# Writes docs/measurements.md; BENCH="--part shell" measures one of its sections anew. Clients that `make e2e` has fetched
+# are measured as well.
 bench: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$${SWARM_E2E_CLIENTS:-$(wildcard $(FETCHED)/node_modules)}" \
 		"$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)

@@ -24,7 +24,8 @@ of the contract would (no session rows, no path keys); in ``one name`` all files
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
-very large calls: ``large_calls.py``; of writes in the real clients: ``clients.py``.
+very large calls: ``large_calls.py``; of writes in the real clients: ``clients.py``; of installing:
+``setup.py``.
 ``--part`` measures one of them.
 """
 
@@ -60,6 +61,7 @@ from .plugin import (
     write_payload,
 )
 from .processes import peak_bytes, run
+from .setup import Setup
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
 FOREIGN_SIZE = 100_000
@@ -316,6 +318,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "listings": lambda: _measure_listings(bench),
         "harness": lambda: _measure_harness(bench, options),
         "clients": _measure_clients,
+        "setup": lambda: _measure_setup(bench),
     }
     missed: list[str] = []
     for part, measure in measures.items():
@@ -373,6 +376,12 @@ def _measure_clients() -> list[str]:
     clients = Clients()
     clients.measure()
     return clients.missed
+
+
+def _measure_setup(bench: Bench) -> list[str]:
+    setup = Setup(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    setup.measure()
+    return setup.missed
 
 
 def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:

@@ -27,6 +27,7 @@ TITLES = {
     "listings": "Listings at any size",
     "harness": "Supervised workers",
     "clients": "End to end in the real clients",
+    "setup": "Installing, looking, taking away",
 }
 
 
