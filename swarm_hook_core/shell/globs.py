@@ -8,6 +8,8 @@ MOST_NAMES = 256  # results that are listed one by one
 MOST_DEEP = 3  # `**` in a pattern that a path is compared with
 MOST_ENTRIES = 4000  # entries of folders that are looked at
 MOST_TRIES = 2000  # steps of matching one text against a pattern with ``@(a|b)``
+LONGEST_NAME = 255  # characters of a file's name, for whoever makes one
+LETTERS_A_STEP = 200  # of patterns, that are compared with names
 DEEPEST = 6  # groups within groups
 _CLASSES = {
     "alpha": str.isalpha,
@@ -152,6 +154,11 @@ def matches(text: str, items: list) -> bool:
     """Whether the whole of `text` matches `compiled` items."""
     if any(isinstance(item, tuple) for item in items):
         return len(text) in _ends(text, 0, items, [MOST_TRIES])
+    return _matches_plainly(text, items)
+
+
+def _matches_plainly(text: str, items: list) -> bool:
+    """The same of items without groups."""
     at, item, star, kept = 0, 0, -1, 0
     count, end = len(items), len(text)
     while at < end:
@@ -166,7 +173,9 @@ def matches(text: str, items: list) -> bool:
             at, item = kept, star + 1
         else:
             return False
-    return all(one is ... for one in items[item:])
+    while item < count and items[item] is ...:
+        item += 1
+    return item == count
 
 
 def _ends(text: str, at: int, items: list, left: list) -> set:
@@ -263,7 +272,12 @@ class _Search:
     def entries(self, base: str, items: list, hidden: bool) -> list[str]:
         names = names_in(os.path.join(self.folder, base))
         self.look(len(names))
-        return [name for name in names if (hidden or not name.startswith(".")) and matches(name, items)]
+        grouped = any(isinstance(item, tuple) for item in items)
+        if not grouped and sum(item is not ... for item in items) > LONGEST_NAME:
+            return []
+        self.spend(len(names) * len(items) // LETTERS_A_STEP)
+        fits = matches if grouped else _matches_plainly
+        return [name for name in names if (hidden or not name.startswith(".")) and fits(name, items)]
 
     def below(self, base: str, files: bool) -> list[str]:
         """Paths of folders (of files too, where `files`) under `base`, without hidden ones."""

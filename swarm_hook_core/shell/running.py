@@ -9,8 +9,6 @@ from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.statements import statement
 from swarm_hook_core.shell.word_reader import TooLong
 
-SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports when it is first met
-
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
 # What nearly every program calls the subcommands that only look.
@@ -104,12 +102,13 @@ def _program(walk, scope, words):
         _do(call, program)
         return call.output
     walk.met.add(call.name)
-    before, start = walk.end, time.thread_time()
-    walk.end += SECONDS_TO_LOAD  # it may import what it needs
+    before, left, start = walk.end, walk.seconds_to_load, time.thread_time()
+    walk.end += left  # it may import what it needs
     try:
         _do(call, program)
     finally:
-        walk.end = before + min(SECONDS_TO_LOAD, time.thread_time() - start)
+        walk.end, walk.seconds_to_load = before, left
+        walk.forgive(time.thread_time() - start)
     return call.output
 
 

@@ -22,6 +22,7 @@ from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
 SECONDS_TO_PARSE = 0.012  # of those, for a script as a whole: what was read of it in that time is gone through
+SECONDS_TO_LOAD = 0.03  # beside those, for importing what knows the programs
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock
@@ -48,6 +49,7 @@ class Walk(Unknowns):
         self.fresh = 0  # paths given out for process substitutions
         self.met: set = set()  # programs met so far
         self.end = time.thread_time() + SECONDS
+        self.seconds_to_load = SECONDS_TO_LOAD
         self.seconds_to_list = SECONDS_TO_LIST
 
     # What programs use
@@ -121,12 +123,18 @@ class Walk(Unknowns):
                 raise TooLong
 
     def untimed(self, load):
-        """What ``load()`` gives. It imports: the time that it takes is not held against the script."""
+        """What ``load()`` gives. It imports: the time that it takes is not held against the script, within limits."""
         before = time.thread_time()
         try:
             return load()
         finally:
-            self.end += time.thread_time() - before
+            self.forgive(time.thread_time() - before)
+
+    def forgive(self, seconds: float) -> None:
+        """So much of the time went into loading what knows a program."""
+        seconds = min(seconds, self.seconds_to_load)
+        self.seconds_to_load -= seconds
+        self.end += seconds
 
     def in_doubt(self, work, *given) -> None:
         """Do ``work(self, *given)``: all that it finds is only possible."""

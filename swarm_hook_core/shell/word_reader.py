@@ -239,6 +239,7 @@ class WordReader:
         """The text up to `mark`, which a backslash escapes, too."""
         first = at = self.at
         while (at := self.next_of(mark + "\\", at)) < len(self.text):
+            self.spend(4)
             if self.text[at] == mark:
                 self.at = at + 1
                 return self.text[first:at]

@@ -16,6 +16,7 @@ from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
 LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 MOST_FIELDS = 512  # of one word with braces
+MOST_BRACE_LETTERS = 100_000  # of all fields of such a word
 MOST_BRACE_STEPS = 12_000  # characters between braces that are looked at, over and over
 _BLANK = " \t\n"
 _SPECIAL = frozenset("\\'\"$`*?[{~<>(")
@@ -242,7 +243,8 @@ def _expanded(items: list) -> list[list]:
     done: list[list] = []
     left = [MOST_BRACE_STEPS]
     waiting = [(items, 0)]
-    while waiting and len(done) + len(waiting) < MOST_FIELDS:
+    most = min(MOST_FIELDS, MOST_BRACE_LETTERS // (len(items) or 1))
+    while waiting and len(done) + len(waiting) < most:
         items, start = waiting.pop()
         group = _first_group(items, start, left)
         if group is None:

@@ -96,10 +96,10 @@ class Cleanup:
                 with self._db.writing():
                     if not is_due(self._db):  # somebody else was first
                         return False
-                    self._note("pass", "")
-                if self._some():
-                    with self._db.writing():
-                        self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS)
+                    self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS)  # should this one come to nothing
+                left = self._some()
+                with self._db.writing():
+                    self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS if left else 0)
         except SwarmError:
             # Busy; or there is a row that no rule foresees, of which `cleanup` tells. Nobody's work waits for this.
             return False

@@ -25,7 +25,7 @@ All figures of a size mean that many locks of living sessions in the scope of th
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
 very large calls: ``large_calls.py``; of writes in the real clients: ``clients.py``; of installing:
-``setup.py``.
+``setup.py``; of a store after a burst: ``burst.py``.
 ``--part`` measures one of them.
 """
 
@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import figures, imports, page, stores
+from .burst import Burst
 from .clients import Clients
 from .conflicts import Conflicts
 from .coordinator import Coordinator
@@ -316,6 +317,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "locks": lambda: _measure_locks(bench),
         "conflicts": lambda: _measure_conflicts(bench),
         "listings": lambda: _measure_listings(bench),
+        "burst": lambda: _measure_burst(bench),
         "harness": lambda: _measure_harness(bench, options),
         "clients": _measure_clients,
         "setup": lambda: _measure_setup(bench),
@@ -346,6 +348,12 @@ def _measure_large(bench: Bench) -> list[str]:
     calls = LargeCalls(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     calls.measure()
     return calls.missed
+
+
+def _measure_burst(bench: Bench) -> list[str]:
+    burst = Burst(bench.root, bench.bare_env)
+    burst.measure()
+    return burst.missed
 
 
 def _measure_locks(bench: Bench) -> list[str]:

@@ -25,6 +25,7 @@ TITLES = {
     "locks": "Locks and waiting",
     "conflicts": "Taking a lock among many",
     "listings": "Listings at any size",
+    "burst": "The store after a burst",
     "harness": "Supervised workers",
     "clients": "End to end in the real clients",
     "setup": "Installing, looking, taking away",

@@ -116,7 +116,7 @@ def row_at(name: str, table: str = "") -> int:
     The text is searched as it is: most commands need one row, and an index of all costs more than that.
     """
     table = table or TABLE
-    if name.split() != [name] or name[0] == "#":
+    if name not in table or name.split() != [name] or name[0] == "#":
         return -1
     for first in (f"\n{name}:", f"\n{name} "):
         at = table.find(first)

@@ -68,7 +68,7 @@ class Pathspec:
 
     def names(self, path: str) -> bool:
         """Whether a word says `path`, or something in the folder `path`, by name; a folder's own name is not enough."""
-        if self.is_empty or self.matches(path) is False and not self._is_folder(path):
+        if self.is_empty or (self.matches(path) is False and not self._may_be_inside(path)):
             return False
         for exclude, own, pattern, founds in self._items:
             if exclude:
@@ -104,7 +104,16 @@ class Pathspec:
         return list(wanted)
 
     def _may_meet(self, path: str) -> bool:
-        return self.matches(path) is not False or self._is_folder(path)
+        return self.matches(path) is not False or (self._has_patterns() and self._is_folder(path))
+
+    def _may_be_inside(self, folder: str) -> bool:
+        """Whether a word may mean something in `folder`, if that is one."""
+        if any(own is not None and own.startswith(folder + "/") for _exclude, own, _pattern, _founds in self._items):
+            return self._is_folder(folder)
+        return self._has_patterns() and self._is_folder(folder)
+
+    def _has_patterns(self) -> bool:
+        return any(own is None or pattern is not None for _exclude, own, pattern, _founds in self._items)
 
     def _is_folder(self, path: str) -> bool:
         if path not in self._folders:
