@@ -169,8 +169,6 @@ class Denials:
         Where a session is just taking the place of a dead holder (`taker`), the file is not free.
         `reason` as in the event of the release, empty for an ordinary one.
         """
-        if not self._db.row("SELECT 1 FROM swarm_denials LIMIT 1"):
-            return  # the common case, however many locks go
         freed: dict[tuple[str, str], list[Denial]] = {}  # (who is to hear, who held) -> denials
         for lock in locks:
             for denial in self._at(key_of_lock(lock)):

@@ -148,8 +148,6 @@ class Leases:
 
     def note_grant(self, instance: Session, locks: list[Lock]) -> None:
         """Inside a transaction that has granted these locks: whose they were before, if they lapsed."""
-        if not locks or not self._db.row("SELECT 1 FROM swarm_lapses LIMIT 1"):
-            return  # the common case
         for lapse in self._db.rows("SELECT * FROM swarm_lapses", (), Lapse):
             for lock in locks:
                 if lapse.instance_id == instance.id:

@@ -9,17 +9,16 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.folders import file_of
 from swarm_mcp.store.lock_finder import OWN
-from swarm_mcp.store.lock_pages import LockPages
 from swarm_mcp.store.lock_request import Reach, checked
-from swarm_mcp.store.user_interface import PANE_COLUMNS
 from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.lock_pages import LockPages
     from swarm_mcp.store.user_interface import Panes
 
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository")
@@ -29,11 +28,16 @@ _OF_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_
 class LockListing:
     """The questions of ``api.Locks``, which change nothing."""
 
-    def __init__(self, db: Database, finder: LockFinder, panes: Panes):
+    def __init__(self, db: Database, finder: LockFinder, panes: Callable[[], Panes]):
         self._db = db
         self._finder = finder
         self._panes = panes
-        self._pages = LockPages(db, finder)
+
+    @property
+    def _pages(self) -> LockPages:
+        from swarm_mcp.store.lock_pages import LockPages
+
+        return LockPages(self._db, self._finder)
 
     def on(self, file: str) -> list[Lock]:
         return self._finder.on(file)
@@ -138,7 +142,9 @@ class LockListing:
         )
         active = _shown_to(self._db, viewer_identity, tasks) if tasks else []
         shown = self._shown(row)
-        place = self._panes.with_lock({"instance_id": row.instance_id})
+        from swarm_mcp.store.user_interface import PANE_COLUMNS
+
+        place = self._panes().with_lock({"instance_id": row.instance_id})
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
         answer = {**shown, "owner": owner, **workspace, "active_tasks": active}

@@ -148,12 +148,12 @@ class Locks(LockListing):
         finder: LockFinder,
         endings: Callable[[], LockEndings],
         sessions: SessionTable,
-        panes: Panes,
+        panes: Callable[[], Panes],
         queue: Callable[[], LockQueue],
         denials: Callable[[], Denials],
         signals: Signals,
     ):
-        # Those that only list locks, as hooks do, need not load what granting them takes: hence the functions.
+        # Those that list locks need not load what granting them takes, nor the others what showing them does.
         super().__init__(db, finder, panes)
         self._endings = endings
         self._sessions = sessions
@@ -188,11 +188,7 @@ class Locks(LockListing):
             self._sessions.renew(instance.id, around, bool(around.leased))
             if around.keyless and self._key_foreign(wanted):
                 found = self._look(instance, wanted)[1]
-            self._denials().taker = (instance.id, _keys(wanted))
-            try:
-                met = [self._endings().reaped(rows) for rows in found]
-            finally:
-                self._denials().taker = ("", [])
+            met = self._reaped_for(instance, wanted, found) if any(found) else found
             refusal: Lock | Waiter | None = self._first_other(instance, wanted, met)
             if refusal is None and around.waiters:
                 refusal = self._queue().ahead_of(instance, wanted)
@@ -203,6 +199,14 @@ class Locks(LockListing):
         if is_known:
             self._denials().count(instance, refusal)
         raise self._refusal(instance, refusal)
+
+    def _reaped_for(self, instance: Session, wanted: LockRequest, found: list[list[Lock]]) -> list[list[Lock]]:
+        """Inside a transaction: those of `found` that still hold. Who hears of the others is not told of this taker."""
+        self._denials().taker = (instance.id, _keys(wanted))
+        try:
+            return [self._endings().reaped(rows) for rows in found]
+        finally:
+            self._denials().taker = ("", [])
 
     def grant(
         self,

@@ -140,7 +140,7 @@ class Store:
             self._finder,
             lambda: self._endings,
             self.instances,
-            self.panes,
+            lambda: self.panes,
             lambda: self.queue,
             lambda: self.denials,
             self._signals,
@@ -296,8 +296,8 @@ class Store:
 class _Hearing(Signals):
     """Who hears of what. What goes with a session when it leaves goes in one transaction with the row itself.
 
-    Hooks wait for sessions that join, take turns and leave: of these, a part whose tables hold nothing for it is not
-    asked, and so its module need not be loaded.
+    Hooks wait for sessions that join, take turns and leave, and models for locks: a part whose tables hold nothing for
+    them is not asked, and so its module need not be loaded.
     """
 
     def __init__(self, store: Store):
@@ -343,10 +343,12 @@ class _Hearing(Signals):
         self._store.panes.publish(session, pane)
 
     def locks_granted(self, session: Session, locks: list[Lock]) -> None:
-        self._store.leases.note_grant(session, locks)
+        if locks and self._holds("swarm_lapses"):
+            self._store.leases.note_grant(session, locks)
 
     def locks_freed(self, locks: list[Lock], reason: str) -> None:
-        self._store.denials.tell(locks, reason)
+        if self._holds("swarm_denials"):
+            self._store.denials.tell(locks, reason)
         if reason not in ("deregistered", "reclaimed"):  # else they are on their way out as it is
             self._store.instances.dismiss({lock.instance_id for lock in locks})
 

@@ -22,7 +22,7 @@ def start() -> None:
         os.environ.pop("SWARM_MCP_LABEL", None)
     try:
         event = session_event(payload("SessionStart", source=_source()))
-        text = lifecycle.start(core.config, event, state="working")
+        text = lifecycle.start(core.config, event, core.registrar, state="working")
     except lifecycle.NotRegistered as error:
         text = str(error)
     if text:
