@@ -2,9 +2,10 @@
 
 SQLite's own waiting asks again after 1 to 100 ms: whoever has waited longest asks least often, and is
 starved by those that have just come (for seconds, with 32 processes). Here those that found the store
-busy stand in line for a lock on its folder, which the system hands on in order of arrival; only the first in
-line asks the store every half millisecond. The line is a courtesy: where it is held up or cannot be
-had, everybody asks for himself, only less often.
+busy stand in line for a lock on its folder, which the system hands on in order of arrival. Whose turn it is writes as
+often as it likes for a few milliseconds, since what SQLite has read is good until somebody else writes; then it goes
+to the end of the line. Where nobody stands in line, there is none. The line is a courtesy: where it is held up or
+cannot be had, everybody asks for himself, only less often.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     class Database(Protocol):
         """What a transaction needs of ``database.Database``."""
 
-        path: str
-        last_turn: float
+        folder: str
+        turn_ends: float
         connection: Any
 
         def try_to(self, sql: str) -> bool: ...
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
         def insist_on(self, sql: str, wait: Callable[[], None]) -> object: ...
 
 
-FIRST_PAUSE = 0.0002  # between the tries of the first in line
+TURN = 0.003  # with 32 processes everybody has one within 0.15 s
+FIRST_PAUSE = 0.0002  # between the tries of whose turn it is
 PAUSE = 0.004  # without a line
-LONG_TURN = 0.005
-STRAY_PAUSE = 0.04  # of those in line, should the line not move
+STRAY_PAUSE = 0.08  # of those in line, should the line not move
 
 
 def is_busy(error: BaseException) -> bool:
@@ -46,29 +47,27 @@ def is_busy(error: BaseException) -> bool:
 class Transaction:
     """``with database.writing():`` commits at the end, rolls back on any exception."""
 
-    __slots__ = ("database", "before_waiting", "line", "began")
+    __slots__ = ("database", "before_waiting")
 
     def __init__(self, database: Database, before_waiting: Callable[[], object] | None = None):
         self.database = database
         self.before_waiting = before_waiting
-        self.line: Line | None = None
-        self.began = 0.0
 
     def __enter__(self):
         database = self.database
-        folder = os.path.dirname(database.path)
-        # After a long turn nobody overtakes the line: on a slow disk whoever has just had the store would else be
-        # first to ask again, and again. Short turns are not worth the handing over, which takes as long as they do.
-        if (database.last_turn > LONG_TURN and is_waited_for(folder)) or not database.try_to("BEGIN IMMEDIATE"):
+        now = time.monotonic()
+        is_over = now >= database.turn_ends
+        if is_over:
+            database.turn_ends = now + TURN
+        if (is_over and is_waited_for(database.folder)) or not database.try_to("BEGIN IMMEDIATE"):
             if self.before_waiting:
                 self.before_waiting()
-            self.line = Line(folder)
+            line = Line(database.folder)
             try:
-                database.insist_on("BEGIN IMMEDIATE", self.line.pause)
-            except BaseException:
-                self.line.leave()
-                raise
-        self.began = time.monotonic()
+                database.insist_on("BEGIN IMMEDIATE", line.pause)
+            finally:
+                line.leave()
+            database.turn_ends = time.monotonic() + TURN
         return database
 
     def __exit__(self, kind, _error, _trace) -> None:
@@ -80,9 +79,6 @@ class Transaction:
         finally:
             if database.connection.in_transaction:
                 database.connection.execute("ROLLBACK")
-            database.last_turn = time.monotonic() - self.began
-            if self.line:
-                self.line.leave()
 
 
 def is_waited_for(folder: str) -> bool:
@@ -115,10 +111,10 @@ class Line:
     """
 
     def __init__(self, folder: str):
-        self.turn = _thread.allocate_lock()  # held until it is our turn
-        self.turn.acquire()
-        self.guard = _thread.allocate_lock()
-        self.first = self.left = False
+        self.turn, self.done = _thread.allocate_lock(), _thread.allocate_lock()
+        self.turn.acquire()  # held until it is our turn
+        self.done.acquire()  # held until we have the store, or give up
+        self.first = False
         self.folder = -1
         try:
             self.folder = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -136,11 +132,8 @@ class Line:
             self.first = self.turn.acquire(timeout=STRAY_PAUSE / 2 + _some(STRAY_PAUSE))
 
     def leave(self) -> None:
-        """Let the next one have its turn."""
-        with self.guard:
-            self.left = True
-            if self.first:
-                self._close()
+        """Wait no more, having got the store or given up: our turn ends soon, and does not come if it has not yet."""
+        self.done.release()
 
     def _stand(self) -> None:
         try:
@@ -148,14 +141,12 @@ class Line:
 
             fcntl.flock(self.folder, fcntl.LOCK_EX)
         except (ImportError, OSError):
-            with self.guard:
-                self._close()
-            return
-        with self.guard:
-            if self.left:
-                self._close()
-            else:
-                self.turn.release()
+            return self._close()
+        self.turn.release()
+        self.done.acquire()
+        if self.first:
+            time.sleep(TURN)  # the others leave the store to us until then
+        self._close()
 
     def _close(self) -> None:
         folder, self.folder = self.folder, -1

@@ -204,6 +204,40 @@ def test_leaving_the_line_leaves_nothing_open(ground: Ground):
         assert descriptors() == before
 
 
+def test_a_turn_lasts_until_the_store_was_had_and_a_moment_longer(ground: Ground):
+    ground.store().close()
+    folder = os.path.dirname(ground.database)
+    line = transaction.Line(folder)
+    while not line.first:
+        line.pause()
+    for _ in range(5):  # the store is somebody else's: to wait for it takes nothing off the turn
+        time.sleep(transaction.TURN)
+        assert transaction.is_waited_for(folder)
+    line.leave()
+    end = time.monotonic() + 5
+    while transaction.is_waited_for(folder) and time.monotonic() < end:
+        time.sleep(transaction.TURN)
+    assert not transaction.is_waited_for(folder)
+
+
+def test_whose_turn_is_over_lets_go_first_who_waits(ground: Ground):
+    with ground.store() as store:
+        with store.database.writing():
+            pass
+        assert store.database.turn_ends > 0
+        store.database.turn_ends = 0.0
+        line = transaction.Line(store.database.folder)  # somebody else's turn
+        while not line.first:
+            line.pause()
+        lines = []
+        with store.database.writing(before_waiting=lambda: lines.append(True)):
+            line.leave()
+        assert len(lines) == 1
+        with store.database.writing(before_waiting=lambda: lines.append(True)):
+            pass
+        assert len(lines) == 1  # this is its own turn
+
+
 def test_nobody_is_starved_by_those_in_a_hurry(ground: Ground):
     body = (
         "store = Store()\ngate()\nend, waits = time.monotonic() + 2, []\nwhile time.monotonic() < end:\n"
@@ -217,7 +251,7 @@ def test_nobody_is_starved_by_those_in_a_hurry(ground: Ground):
     assert [(member.code, member.err) for member in members] == [(0, "")] * 8
     counts = [member.reports[0][0] for member in members]
     assert ground.sql("SELECT value FROM kv") == [{"value": str(sum(counts))}]
-    assert min(counts) > 0.02 * max(counts), counts
+    assert min(counts) > 0.2 * max(counts), counts
     assert max(member.reports[0][1] for member in members) < 2
 
 
