@@ -60,7 +60,7 @@ VERBS = {
     "ui": "ui",
     "cleanup": "doctor",
     "guard": "guard",
-    "init": "install",
+    "init": "files",
     "loop": "loop",
     "serve": "serve",
     "hook": "serve",
@@ -69,7 +69,7 @@ VERBS = {
     "alive": "reports",
     "agent-ended": "reports",
     "altered": "reports",
-    "bundle": "install",
+    "bundle": "files",
     "completion": "completion",
 }
 ALIASES = {"list-instances": "instances"}

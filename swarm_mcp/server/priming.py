@@ -10,15 +10,16 @@ import json
 import os
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 
 from swarm_mcp.runtimes.base import Runtime
 
 SECONDS = 30.0
-_ALONE = (
-    threading.Lock()
-)  # each server adds to the record that it has read: of two at once, one would lose what it added
+
+
+def prime_all(runtimes: list[Runtime], marketplace: Path, tell_failure: bool = False) -> dict[str, list[str]]:
+    """Do as `prime` for several, by their names. One after another: each server adds to the record that it has read."""
+    return {runtime.name: prime(runtime, marketplace, tell_failure) for runtime in runtimes}
 
 
 def prime(runtime: Runtime, marketplace: Path, tell_failure: bool = False) -> list[str]:
@@ -30,11 +31,7 @@ def prime(runtime: Runtime, marketplace: Path, tell_failure: bool = False) -> li
     questions = runtime.first_questions
     try:
         asked = sum(not method.startswith("notifications/") for method, _ in questions)
-        if not questions:
-            return []
-        with _ALONE:
-            answered = _answers(_command(marketplace / runtime.folder), questions)
-        if answered == asked:
+        if not questions or _answers(_command(marketplace / runtime.folder), questions) == asked:
             return []
         failure = "it left questions unanswered"
     except (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError) as error:

@@ -1,31 +1,30 @@
-"""Giving swarm to clients and taking it back: the folder they install from, and the server in a project's files."""
+"""Giving swarm to agent clients, and taking it back."""
 
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from swarm_hook_core.settings import config_path
 from swarm_hook_core.state import store_path
 from swarm_mcp import state_folder
-from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
 from swarm_mcp.cli.output import complain, say, say_step, show
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.folders import clean
-from swarm_mcp.installation import marketplace_folder, plugin_source
+from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, chosen, runtime
 from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.bundle import transports_of
 from swarm_mcp.runtimes.bundle import write as write_bundle
-from swarm_mcp.runtimes.mcp_file import add_server, write_whole
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 from swarm_mcp.server.handshake_cache import forget_records
-from swarm_mcp.server.priming import prime
+from swarm_mcp.server.priming import prime_all
 from swarm_mcp.store import Store
 
 CLIENT = Option(
@@ -87,27 +86,29 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
     changed = write_bundle(folder, local=True, transports=transports)
     if not args.json:
         say_step(f"marketplace folder {folder}: {'written' if changed else 'already current'}")
-    results = for_each(clients, partial(_install_into, folder=folder, in_json=args.json), _ending, quiet=args.json)
+        say_step("first answers of the clients' MCP servers: preparing ...")
+    with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and waits for none
+        prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
+        results = for_each(clients, partial(_install_into, folder=folder), _ending, quiet=args.json)
+        failures = prepared.result()
     for result in results:
+        result["steps"] += failures[result["client"]] if result["ok"] else []
         result["transport"] = transports.get(result["client"], COMMAND)
     if args.json:
         show({"dry_run": False, "marketplace": str(folder), "changed": changed, "results": results})
     else:
+        say_step("first answers of the clients' MCP servers: prepared")
         say("Check with: swarm-mcp doctor")
     return 0 if all(result["ok"] for result in results) else 1
 
 
-def _install_into(client: Runtime, steps: Steps, folder: Path, in_json: bool) -> None:
+def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     installed = client.install(folder, steps)
     steps.begin("writing to a locked file, which its hooks must deny")
     proof = enforcement.prove(client, installed)
     if proof.status != "ok":
         raise ClientFailed(proof.message)
     steps.add(proof.message)
-    if client.first_questions:
-        steps.begin("preparing its server's first answers")
-        for failure in prime(client, folder, tell_failure=in_json):
-            steps.add(failure)
 
 
 def _ending(result: dict) -> str:
@@ -234,102 +235,3 @@ def _left() -> dict[str, str]:
     """What stays behind, by its paths, each with a few words on what it is."""
     about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
     return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}
-
-
-@verb(
-    Usage(
-        Word("DIR", "the folder", source=FOLDERS),
-        Option(
-            "--local",
-            "name this machine's interpreter and swarm-mcp by path, as `install` does; without it the folder starts"
-            " python3 and swarm-mcp by name and can be published as a git repository",
-        ),
-        Option(
-            "--transport HOW",
-            f"how the check before a write is asked (see `swarm-mcp install --help`): {COMMAND} (default), {MCP_TOOL}",
-            source=(COMMAND, MCP_TOOL),
-        ),
-        Option("--force", "write into a folder that holds other files of the same names"),
-        JSON,
-    ),
-)
-def bundle(args: Arguments) -> int:
-    """bundle: write the marketplace folder that clients install from
-
-    example: swarm-mcp bundle ~/swarm-marketplace
-    """
-    target = Path(args.words[0]).expanduser().resolve()
-    try:
-        how = known(args.value("--transport") or COMMAND)
-        transports = {name: how for name in NAMES if runtime(name).check_tool}
-        changed = write_bundle(target, args.given("--local"), args.given("--force"), transports)
-    except OSError as error:
-        raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
-    if args.json:
-        show({"directory": str(target), "changed": changed, "files": read_record(target)["files"]})
-    else:
-        say(f"{target}: {'written' if changed else 'already current'}")
-    return 0
-
-
-SKILLS = ("swarm-mcp", "swarm")
-
-
-@verb(
-    Usage(
-        Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
-        Option("--force", "write over skills that are there, and over a server entry of another kind"),
-        Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
-        JSON,
-    ),
-)
-def init(args: Arguments) -> int:
-    """init: set one project up for clients that have no plugin of ours
-
-    Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills
-    into DIR/.claude/skills. Such sessions coordinate, but no hook stops their writes: that takes the plugin
-    (swarm-mcp install), and with the plugin this is not needed.
-
-    example: swarm-mcp init --dir ~/src/shop
-    """
-    folder = Path(clean(args.value("--dir") or "."))
-    if folder.exists() and not folder.is_dir():
-        raise SwarmError(f"{folder} is not a folder")
-    force = args.given("--force")
-    server = folder / ".mcp.json"
-    steps = [{"action": add_server(server, force), "path": str(server)}]
-    if not (args.given("--no-skills") or args.given("--no-skill")):
-        for name in SKILLS:
-            target = folder / ".claude" / "skills" / name
-            steps.append({"action": _copy_skill(name, target, force), "path": str(target)})
-    for step in steps:
-        if step["action"] == "skipped":
-            step["note"] = "already there" if step["path"] == str(server) else "already there; --force renews it"
-    if args.json:
-        show({"directory": str(folder), "steps": steps})
-        return 0
-    say(f"Setting up {folder} for swarm")
-    for step in steps:
-        say(f"  {step['action']} {step['path']}{' (' + step['note'] + ')' if 'note' in step else ''}")
-    say()
-    say("Done. Restart the agent client there; it may ask whether to trust the server.")
-    return 0
-
-
-def _copy_skill(name: str, target: Path, force: bool) -> str:
-    """Copy one of our skills; ``wrote``, ``updated`` or ``skipped``."""
-    there = target.exists() or target.is_symlink()
-    if there and not force:
-        return "skipped"
-    if target.is_symlink() or (there and not target.is_dir()):
-        # Writing through somebody's link would change another project's files.
-        raise SwarmError(f"{target} is a link or a file; remove it first")
-    source = plugin_source() / "skills" / name
-    changed = False
-    for path in sorted(source.rglob("*")):
-        if path.is_file():
-            copy, content = target / path.relative_to(source), path.read_bytes()
-            if not copy.is_file() or copy.read_bytes() != content:
-                write_whole(copy, content)
-                changed = True
-    return "skipped" if there and not changed else "updated" if there else "wrote"

@@ -1,0 +1,115 @@
+"""Swarm's files elsewhere than in a client: a marketplace folder of one's own, a project's server file and skills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import clean
+from swarm_mcp.installation import plugin_source
+from swarm_mcp.runtimes import NAMES, runtime
+from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.mcp_file import add_server, write_whole
+from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
+
+
+@verb(
+    Usage(
+        Word("DIR", "the folder", source=FOLDERS),
+        Option(
+            "--local",
+            "name this machine's interpreter and swarm-mcp by path, as `install` does; without it the folder starts"
+            " python3 and swarm-mcp by name and can be published as a git repository",
+        ),
+        Option(
+            "--transport HOW",
+            f"how the check before a write is asked (see `swarm-mcp install --help`): {COMMAND} (default), {MCP_TOOL}",
+            source=(COMMAND, MCP_TOOL),
+        ),
+        Option("--force", "write into a folder that holds other files of the same names"),
+        JSON,
+    ),
+)
+def bundle(args: Arguments) -> int:
+    """bundle: write the marketplace folder that clients install from
+
+    example: swarm-mcp bundle ~/swarm-marketplace
+    """
+    target = Path(args.words[0]).expanduser().resolve()
+    try:
+        how = known(args.value("--transport") or COMMAND)
+        transports = {name: how for name in NAMES if runtime(name).check_tool}
+        changed = write_bundle(target, args.given("--local"), args.given("--force"), transports)
+    except OSError as error:
+        raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
+    if args.json:
+        show({"directory": str(target), "changed": changed, "files": read_record(target)["files"]})
+    else:
+        say(f"{target}: {'written' if changed else 'already current'}")
+    return 0
+
+
+SKILLS = ("swarm-mcp", "swarm")
+
+
+@verb(
+    Usage(
+        Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
+        Option("--force", "write over skills that are there, and over a server entry of another kind"),
+        Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
+        JSON,
+    ),
+)
+def init(args: Arguments) -> int:
+    """init: set one project up for clients that have no plugin of ours
+
+    Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills
+    into DIR/.claude/skills. Such sessions coordinate, but no hook stops their writes: that takes the plugin
+    (swarm-mcp install), and with the plugin this is not needed.
+
+    example: swarm-mcp init --dir ~/src/shop
+    """
+    folder = Path(clean(args.value("--dir") or "."))
+    if folder.exists() and not folder.is_dir():
+        raise SwarmError(f"{folder} is not a folder")
+    force = args.given("--force")
+    server = folder / ".mcp.json"
+    steps = [{"action": add_server(server, force), "path": str(server)}]
+    if not (args.given("--no-skills") or args.given("--no-skill")):
+        for name in SKILLS:
+            target = folder / ".claude" / "skills" / name
+            steps.append({"action": _copy_skill(name, target, force), "path": str(target)})
+    for step in steps:
+        if step["action"] == "skipped":
+            step["note"] = "already there" if step["path"] == str(server) else "already there; --force renews it"
+    if args.json:
+        show({"directory": str(folder), "steps": steps})
+        return 0
+    say(f"Setting up {folder} for swarm")
+    for step in steps:
+        say(f"  {step['action']} {step['path']}{' (' + step['note'] + ')' if 'note' in step else ''}")
+    say()
+    say("Done. Restart the agent client there; it may ask whether to trust the server.")
+    return 0
+
+
+def _copy_skill(name: str, target: Path, force: bool) -> str:
+    """Copy one of our skills; ``wrote``, ``updated`` or ``skipped``."""
+    there = target.exists() or target.is_symlink()
+    if there and not force:
+        return "skipped"
+    if target.is_symlink() or (there and not target.is_dir()):
+        # Writing through somebody's link would change another project's files.
+        raise SwarmError(f"{target} is a link or a file; remove it first")
+    source = plugin_source() / "skills" / name
+    changed = False
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            copy, content = target / path.relative_to(source), path.read_bytes()
+            if not copy.is_file() or copy.read_bytes() != content:
+                write_whole(copy, content)
+                changed = True
+    return "skipped" if there and not changed else "updated" if there else "wrote"
