@@ -7,14 +7,14 @@ shows the newest.
 import os
 import time
 
-from swarm_hook_core.state import append_line, state_dir
+from swarm_hook_core.state import FAULT_LOG, append_line, state_dir
 
 LIMIT_BYTES = 128 * 1024
 
 
 def fault_log() -> str:
     """Path of the record; the one before it has ``.1`` appended."""
-    return os.path.join(state_dir(), "faults.jsonl")
+    return os.path.join(state_dir(), FAULT_LOG)
 
 
 def record(runtime: str, hook: str, fault: str) -> None:

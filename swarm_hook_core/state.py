@@ -8,6 +8,7 @@ import os
 import sys
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
+FAULT_LOG = "faults.jsonl"
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 

@@ -10,6 +10,7 @@ import pytest
 from support.fixtures import Ground
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
+from swarm_hook_core.faults import fault_log
 from swarm_hook_core.lookup import NEAR, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.paths import above, below
@@ -213,6 +214,25 @@ def test_rows_without_a_key_are_never_read_one_by_one(ground: Ground, repo: Path
     for sql in unkeyed:
         plan = reader.connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()[0][3]
         assert "swarm_lock_name_idx" in plan or "swarm_lock_spelling_idx" in plan, plan
+
+
+def test_of_many_foreign_locks_of_one_name_few_are_looked_at_and_that_is_recorded_once(
+    ground: Ground, repo: Path
+) -> None:
+    Scene(ground, repo, "src/a.py")
+    (repo / "link").symlink_to("src")
+    ground.sql("UPDATE context SET path_key = NULL, file = ?", str(repo / "link/a.py"))
+    ground.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)"
+        " INSERT INTO context (id, scope, instance_id, file, type, content)"
+        " SELECT 'other ' || i, '/s', instance_id, '/other/' || i || '/a.py', 'lock', '' FROM n, context LIMIT 100"
+    )
+    for _ in range(2):
+        assert [held.file for held in StoreReader(store_path()).locks_on([str(repo / "src/a.py")])] == [
+            str(repo / "link/a.py")
+        ]
+    with open(fault_log()) as recorded:
+        assert ["share one name" in line for line in recorded] == [True]
 
 
 def test_a_foreign_row_without_a_key_is_found_below_its_folder(ground: Ground, repo: Path) -> None:
