@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 from swarm_hook_core.process import start_time
@@ -112,7 +113,10 @@ class LockPairs:
             return acquire, len(seen) - acquire
 
     def _crowd(self, processes: int) -> None:
-        members = [self._member(f"m{processes}-{number}") for number in range(processes)]
+        names = [f"m{processes}-{number}" for number in range(processes)]
+        for name in names:
+            (Path(self.checkout) / "src" / name).touch()
+        members = [self._member(name) for name in names]
         try:
             for member in members:
                 if member.stdout.readline() != "ready\n":  # type: ignore[union-attr]
