@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
     from swarm_mcp.store.leases import Leases
+    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.locks import LockEndings
     from swarm_mcp.store.session_table import SessionTable
 
 EVENTS_AT_ONCE = 1000

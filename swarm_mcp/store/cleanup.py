@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.denials import Denials
     from swarm_mcp.store.events import Signals
     from swarm_mcp.store.leases import Leases
+    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.locks import LockEndings
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.runs import Runs

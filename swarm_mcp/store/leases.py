@@ -26,8 +26,8 @@ from swarm_mcp.visibility import may_meet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
+    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.locks import LockEndings
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.session_table import SessionTable

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from swarm_mcp.store.denials import Denials
     from swarm_mcp.store.known_values import Planner, Tracker
     from swarm_mcp.store.leases import Leases
+    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.locks import LockEndings, Locks
+    from swarm_mcp.store.locks import Locks
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.runs import Runs
@@ -270,7 +271,7 @@ class Store:
 
     @made_once
     def _endings(self) -> LockEndings:
-        from swarm_mcp.store.locks import LockEndings
+        from swarm_mcp.store.lock_endings import LockEndings
 
         return LockEndings(self.database, self._finder, self.instances, self._signals)
 

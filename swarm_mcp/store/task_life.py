@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.events import Signals
-    from swarm_mcp.store.locks import LockEndings
+    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.session_table import SessionTable
 else:

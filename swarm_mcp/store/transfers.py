@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
     from swarm_mcp.store.events import Signals
+    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.locks import LockEndings, Locks
+    from swarm_mcp.store.locks import Locks
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.sessions import Sessions
