@@ -15,13 +15,15 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
+MOST_ALIKE = 100  # tasks that are counted where one id is not enough to tell them apart
+
 
 def named_task(store: Store, viewer: Session, reference: str) -> Task:
     """Return the task that `reference` names: its id, or the beginning of the id of one task. Raises Refused."""
     task = store.tasks.seen(viewer, reference)
     if task:
         return task
-    found = [task for task in store.tasks.in_order(viewer) if task.id.startswith(reference)] if reference else []
+    found = store.tasks.beginning(viewer, reference, MOST_ALIKE) if reference else []
     if len(found) > 1:
         raise Refused(f"{reference[:60]!r} is how {len(found)} tasks begin: {', '.join(t.id for t in found[:5])}")
     if not found:

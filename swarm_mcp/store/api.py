@@ -485,6 +485,9 @@ class Tasks(Protocol):
     def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
         """Return how many tasks `walk` has."""
 
+    def beginning(self, viewer: Session, text: str, limit: int) -> list[Task]:
+        """Return a few of the tasks that `in_order` has whose ids begin with `text`, in its order."""
+
     def counts(self, viewer: Session) -> dict[str, int]:
         """Return how many tasks of its scope the viewer may see, by status; every status is there."""
 
@@ -692,6 +695,9 @@ class Panes(Protocol):
 
     def published(self, instance_id: str) -> dict:
         """Return what an instance has published, empty where that is nothing or makes no sense."""
+
+    def all_published(self) -> dict[str, dict]:
+        """Return what each instance has published, by its id."""
 
     def with_session(self, shown: dict) -> dict:
         """Return a session as listed, with the pane it published, if any."""

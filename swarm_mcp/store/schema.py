@@ -132,11 +132,13 @@ INDEXES = {
     "swarm_alteration_time_idx": "swarm_alterations(altered_at)",
     "swarm_run_task_idx": "swarm_runs(task_id, started_at) WHERE task_id IS NOT NULL",
     "swarm_run_time_idx": "swarm_runs(started_at)",
-    # Ours: listings in pages, each from a place in its order.
+    # Ours: listings in pages, each from a place in its order. Those of tasks are of an expression that only their walks
+    # have: no other question is to take them where it has an index of its own.
     "swarm_run_page_idx": "swarm_runs(scope, started_at)",
     "swarm_instance_page_idx": "instances(scope, registered_at)",
-    "swarm_task_page_idx": "tasks(scope, priority DESC, created_at, id)",
-    "swarm_task_age_idx": "tasks(scope, created_at)",
+    "swarm_task_page_idx": "tasks(scope || '', priority DESC, created_at, id)",
+    "swarm_task_status_idx": "tasks(scope || '', status, priority DESC, created_at, id)",
+    "swarm_task_age_idx": "tasks(scope || '', created_at)",
     "swarm_kv_owner_idx": "kv(scope, key, owner_identity)",
     "swarm_run_live_idx": "swarm_runs(instance_id) WHERE state <> 'ended'",
     "swarm_run_ended_idx": "swarm_runs(ended_at) WHERE ended_at IS NOT NULL",

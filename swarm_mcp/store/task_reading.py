@@ -129,6 +129,15 @@ class Sight:
         return self._labels[instance_id]
 
 
+# What has not ended, as there are indexes on it: each on some statuses, which a question has to name as it does.
+_UNFINISHED = ((states.CLAIMED, states.IN_PROGRESS), (states.BLOCKED, states.APPROVAL_REQUIRED), (states.OPEN,))
+
+
+def _mine(group: tuple[str, ...]) -> str:
+    """Return the condition for a session's tasks with one of these statuses."""
+    return f"scope = ? AND assignee = ? AND status IN ({', '.join(map(repr, group))})"
+
+
 class TaskReader:
     """The questions of ``api.Tasks``, which change nothing."""
 
@@ -154,6 +163,7 @@ class TaskReader:
         from swarm_mcp.paging import walk
 
         condition, values = self._filtered(viewer, status, assignee, requester)
+        condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
         sight = Sight(self._db, viewer)
         if by_age:
             order, kinds, names = BY_AGE, (object, int), ("created_at", "rowid")
@@ -180,6 +190,11 @@ class TaskReader:
             return row.n if row else 0
         sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
         return sum(row.n for row in self._db.rows(sql, values) if sight.sees(row))
+
+    def beginning(self, viewer: Session, text: str, limit: int) -> list[Task]:
+        condition = f"id >= ? AND id < ? || CAST(x'ff' AS TEXT) AND scope = ? ORDER BY {BY_AGE} LIMIT {limit}"
+        sight = Sight(self._db, viewer)
+        return [task for task in find(self._db, condition, (text, text, viewer.scope)) if sight.sees(task)]
 
     def counts(self, viewer: Session) -> dict[str, int]:
         return self._counted(viewer, Sight(self._db, viewer))
@@ -221,19 +236,15 @@ class TaskReader:
 
     def unfinished_of(self, session: Session, limit: int = -1) -> list[Task]:
         found = []
-        for status in states.STATUSES:
-            if status not in states.TERMINAL:  # as a literal, for the indexes on some of them alone
-                condition = f"scope = ? AND assignee = ? AND status = '{status}' ORDER BY {ORDER} LIMIT {limit}"
+        for group in _UNFINISHED:
+            for status in group:
+                condition = f"{_mine(group)} AND +status = '{status}' ORDER BY {ORDER} LIMIT {limit}"
                 found += find(self._db, condition, (session.scope, session.id))
         return sorted(found, key=lambda task: (-task.priority, task.created_at, task.id))
 
     def count_unfinished_of(self, session: Session) -> int:
-        sql = "SELECT count(*) AS n FROM tasks WHERE scope = ? AND assignee = ? AND status = '{0}'"
-        rows = [
-            self._db.row(sql.format(status), (session.scope, session.id))
-            for status in states.STATUSES
-            if status not in states.TERMINAL
-        ]
+        sql = "SELECT count(*) AS n FROM tasks WHERE "
+        rows = [self._db.row(sql + _mine(group), (session.scope, session.id)) for group in _UNFINISHED]
         return sum(row.n for row in rows if row)
 
     def at_work_beside(self, session: Session, limit: int) -> list[Task]:

@@ -100,12 +100,12 @@ class Panes:
         return _beside_pane(shown, self.published(shown["instance_id"]))
 
     def with_locks(self, shown: Iterable[dict]) -> Iterator[dict]:
-        known = self._all_published()
+        known = self.all_published()
         for lock in shown:
             pane = known.get(lock["instance_id"])
             yield lock if pane is None or lock.get("hidden") else _beside_pane(lock, pane)
 
-    def _all_published(self) -> dict[str, dict]:
+    def all_published(self) -> dict[str, dict]:
         """Return what each instance has published, by its id."""
         found: dict[str, dict] = {}
         for prefix in (_OLDER, _key("")):  # what a session has under both it says under the second

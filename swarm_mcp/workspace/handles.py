@@ -53,9 +53,10 @@ def resolve(
 
 
 def _published(store: Store, scope: str, viewer_label: str | None) -> list[tuple[Session, dict]]:
-    rows = [row for row in store.instances.in_scope(scope) if may_meet(viewer_label, row.label)]
-    pairs = [(row, store.panes.published(row.id)) for row in rows]
-    return [(row, value) for row, value in pairs if value]
+    known = store.panes.all_published()  # few sessions of many publish any
+    rows = [row for row in map(store.instances.live, known) if row and row.scope == scope]
+    rows = sorted((row for row in rows if may_meet(viewer_label, row.label)), key=lambda row: row.registered_at)
+    return [(row, known[row.id]) for row in rows]
 
 
 def _socket(here: list[tuple[Session, dict]], handle: str) -> str:

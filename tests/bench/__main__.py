@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import figures, imports, page, stores
+from .answers import Answers
 from .burst import Burst
 from .clients import Clients
 from .conflicts import Conflicts
@@ -371,7 +372,9 @@ def _measure_conflicts(bench: Bench) -> list[str]:
 def _measure_listings(bench: Bench) -> list[str]:
     listings = Listings(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     listings.measure()
-    return listings.missed
+    answers = Answers(bench.root, str(bench.checkout), listings.run)
+    answers.measure()
+    return listings.missed + answers.missed
 
 
 def _measure_harness(bench: Bench, options: argparse.Namespace) -> list[str]:

@@ -101,7 +101,7 @@ class Listings:
             ),
         }
         for words, is_right in checks.items():
-            runs = [self._run(path, words, is_right) for _ in range(RUNS)]
+            runs = [self.run(path, words, is_right) for _ in range(RUNS)]
             cpu, memory, first = (median(run[at] for run in runs) for at in range(3))
             name = f"{words} {size:,}" + (f", holders of {size - live:,} gone" if gone else "")
             print(f"{name:39} {cpu:6.2f} {memory:6.1f} {first:8.2f}", flush=True)
@@ -116,7 +116,8 @@ class Listings:
             if most is not None and value > most:
                 self.missed.append(f"swarm-mcp {name}: {value:.2f} {unit}, limit {most:g}")
 
-    def _run(self, path: str, words: str, is_right: Callable[[bytes], bool]) -> tuple[float, float, float]:
+    def run(self, path: str, words: str, is_right: Callable[[bytes], bool]) -> tuple[float, float, float]:
+        """Processor time, most memory and seconds to the first words of one command; Raises WrongAnswer."""
         output = self.root / "output"
         argv = [self.plugin.python, "-I", "-S", "-c", _LAUNCHER, str(output), *self.plugin.coordinator, *words.split()]
         env = {**self.env, "SWARM_DB_PATH": path}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from swarm_mcp.cli.arguments import (
@@ -28,6 +29,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
 BY_THE_SHELL = {FILES: ":files", FOLDERS: ":folders"}
 BUSY_SECONDS = 0.2
 MOST = 200  # candidates; more help nobody
+MOST_READ = 1000  # rows of the store among which they are looked for
 
 
 class Candidate(NamedTuple):
@@ -127,13 +129,17 @@ def _from(source: Source, statuses: tuple[str, ...], scope: str) -> list[Candida
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         viewer = onlooker_identity(store)
         if source == INSTANCES:
-            return _instances(veiled(store.instances.in_scope(place), viewer))
+            return _instances(veiled([row for _, row in islice(store.instances.walk(place), MOST_READ)], viewer))
         if source == TASKS:
-            tasks = store.tasks.in_order(onlooker(viewer, place))
-            rows = [task for task in tasks if not statuses or task.status in statuses]
+            me = onlooker(viewer, place)
+            rows = [
+                task
+                for status in statuses or ("",)
+                for _, task in islice(store.tasks.walk(me, status, by_age=not statuses), MOST_READ)
+            ]
             return [Candidate(row.id, f"[{row.status}] {row.title}") for row in rows]
-        keys = store.kv.items(place, "", f"identity:{viewer}" if viewer else None)
-        return [Candidate(row.key) for row in keys]
+        keys = store.kv.walk(place, "", f"identity:{viewer}" if viewer else None)
+        return [Candidate(row.key) for _, row in islice(keys, MOST_READ)]
 
 
 def _instances(rows: list[Session]) -> list[Candidate]:

@@ -98,6 +98,10 @@ class Panes(Part):
         value = self.store.kv.get(row.scope, self._key(instance_id)) if row else None
         return loads(value.value) if value else {}
 
+    def all_published(self) -> dict[str, dict]:
+        known = {name: self.published(name) for name in self.memory.sessions}
+        return {name: value for name, value in known.items() if value}
+
     def with_session(self, shown: dict) -> dict:
         value = self.published(shown["id"])
         return {**shown, **pane_summary(value)} if value else shown

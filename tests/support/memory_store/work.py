@@ -65,6 +65,9 @@ class Tasks(Part):
     def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
         return len(self.listed(viewer, status, assignee, requester))
 
+    def beginning(self, viewer: Session, text: str, limit: int) -> list[Task]:
+        return [task for task in self.in_order(viewer) if task.id.startswith(text)][:limit]
+
     def counts(self, viewer: Session) -> dict[str, int]:
         return {status: len(self.listed(viewer, status)) for status in STATUSES}
 
