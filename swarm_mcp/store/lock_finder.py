@@ -254,10 +254,6 @@ class LockFinder:
         for values in found:
             self._db.change("UPDATE context SET path_key = ?, base = ? WHERE id = ? AND path_key IS NULL", values)
 
-    def key_foreign_rows(self, limit: int) -> None:
-        """Inside a transaction: give a key to locks that another implementation stored without one."""
-        self.give_keys(self.foreign_keys(limit))
-
 
 def is_readable(file: object) -> bool:
     """Tell whether what another program has stored can be a path."""

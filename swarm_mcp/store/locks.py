@@ -77,17 +77,29 @@ class Locks(LockListing):
         return self.acquire_all(instance, wanted)[0]
 
     def acquire_all(self, instance: Session, wanted: LockRequest) -> list[Lock]:
+        granted = self._acquire(instance, wanted, None)
+        if granted is None:  # the keys are asked of the disk, while everybody else can write
+            granted = self._acquire(instance, wanted, self._finder.foreign_keys(2000))
+        return granted or []
+
+    def _acquire(self, instance: Session, wanted: LockRequest, keys: list | None) -> list[Lock] | None:
+        """Do as `acquire_all`; None where other implementations' locks need their keys first.
+
+        `keys` are those, of ``LockFinder.foreign_keys``; None for not asked yet.
+        """
         # What a pattern meets may take long to find, and nobody else could write meanwhile: it is looked for before.
         look, version = None, (0, 0)
         if any(reach.pattern for reach in wanted.reaches):
             version, look = self._version(), self._look(instance, wanted)
         with self._db.writing(before_waiting=lambda: self._refuse_known(instance, wanted)):
-            if look is None or version != self._version():
+            if keys:
+                self._finder.give_keys(keys)
+            if look is None or keys or version != self._version():
                 look = self._look(instance, wanted)
             around, found = look
             self._sessions.renew(instance.id, around, bool(around.leased))
-            if around.keyless and self._key_foreign(wanted):
-                found = self._look(instance, wanted)[1]
+            if around.keyless and keys is None and self._are_keys_due(wanted):
+                return None
             met = self._reaped_for(instance, wanted, found) if any(found) else found
             refusal: Lock | Waiter | None = self._first_other(instance, wanted, met)
             if refusal is None and around.waiters:
@@ -168,17 +180,12 @@ class Locks(LockListing):
         """Return another value after each commit of somebody else, and where the file is another."""
         return id(self._db.connection), self._db.rows("PRAGMA data_version")[0].data_version
 
-    def _key_foreign(self, wanted: LockRequest) -> bool:
-        """Inside a transaction: give rows of other implementations their keys, and tell whether it was done.
-
-        Without a key only its very name finds a lock.
-        """
+    def _are_keys_due(self, wanted: LockRequest) -> bool:
+        """Tell whether locks without a key get theirs now: without one only its very name finds a lock."""
         now, deep = self._db.now(), any(reach.base for reach in wanted.reaches)
-        if self._looked_for_foreign == now and not deep:
-            return False  # once a second is enough for those who ask for one file
+        due = deep or self._looked_for_foreign != now  # once a second is enough for those who ask for one file
         self._looked_for_foreign = now
-        self._finder.key_foreign_rows(2000)
-        return True
+        return due
 
     def _first_other(self, instance: Session, wanted: LockRequest, met: list[list[Lock]]) -> Lock | None:
         """Return the first of the locks `met` for each that is wanted that keeps this request waiting."""
