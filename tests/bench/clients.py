@@ -35,7 +35,7 @@ PROGRAMS = {"claude-code": "claude", "codex": "codex"}
 WAYS: dict[str, Kind] = {"no plugin": "none", "command": "install", "mcp_tool": "mcp_tool"}
 SCRIPT = "writes"
 TEXT = "a line of a file of ordinary length\n" * 20
-START_SECONDS, WRITE_SECONDS = 60.0, 30.0
+START_SECONDS, SETTLE_SECONDS, WRITE_SECONDS = 60.0, 5.0, 30.0
 
 
 class Session:
@@ -46,9 +46,10 @@ class Session:
         self.ground = Ground("bench", with_swarm=self.kind != "none", clients=folder)
         self.client: Client = CLIENTS[name](self.ground)
         self.marketplace = Marketplace(self.ground, self.kind)
-        self.gates = [Gate() for _ in range(WRITES + 2)]
+        self.gates = [Gate() for _ in range(WRITES + 3)]
         self.seconds: list[float] = []
         self.own_seconds: list[float] = []
+        self.own_cpu: list[float] = []
         self._cpu = 0.0
 
     def start(self) -> None:
@@ -59,7 +60,8 @@ class Session:
             self.ground.coordinator.peer_lock("locked.md")
             self.own_hook()  # the first is of a session that nobody knows yet
             self.own_seconds.clear()
-        names = [*(f"file-{number}.md" for number in range(WRITES)), "locked.md"]
+            self.own_cpu.clear()
+        names = [*(f"file-{number}.md" for number in range(WRITES + 1)), "locked.md"]
         steps = [
             Step((self.client.create(name, TEXT),), gate=gate) for name, gate in zip(names, self.gates, strict=False)
         ]
@@ -67,6 +69,15 @@ class Session:
         self.ground.start(self.client.command(play(SCRIPT), None, None, ()))
         if not self.gates[0].wait_reached(START_SECONDS):
             raise WrongAnswer(f"{self.client.name}, {self.way}: the session never asked its model")
+
+    def settle(self) -> None:
+        """Wait until whatever the client starts beside the session has started; count from here."""
+        self.write(0)
+        self.seconds.clear()
+        until, before = time.monotonic() + SETTLE_SECONDS, -1.0
+        while before != self._cpu_so_far() and time.monotonic() < until:
+            before = self._cpu_so_far()
+            time.sleep(0.3)
         self._cpu = -self._cpu_so_far()
 
     def write(self, number: int) -> None:
@@ -88,15 +99,16 @@ class Session:
         if ran.code or ran.output:
             raise WrongAnswer(f"{self.client.name}: a free file got {ran.output!r}, status {ran.code}")
         self.own_seconds.append(ran.seconds)
+        self.own_cpu.append(ran.cpu)
 
     def end(self) -> None:
         """Take stock of processor time; with the plugin the last write, of the locked file, has to be denied."""
         self._cpu += self._cpu_so_far()
-        landed = [(self.ground.checkout / f"file-{number}.md").is_file() for number in range(WRITES)]
+        landed = [(self.ground.checkout / f"file-{number}.md").is_file() for number in range(WRITES + 1)]
         if not all(landed):
             raise WrongAnswer(f"{self.client.name}, {self.way}: {landed.count(False)} writes did not land")
         if self.kind != "none":
-            self.write(WRITES)
+            self.write(WRITES + 1)
             self.seconds.pop()
             if (self.ground.checkout / "locked.md").exists():
                 raise WrongAnswer(f"{self.client.name}, {self.way}: a write of a locked file was not denied")
@@ -166,7 +178,9 @@ class Clients:
                 stack.callback(session.close)
                 session.start()
                 sessions.append(session)
-            for number in range(WRITES):
+            for session in sessions:
+                session.settle()
+            for number in range(1, WRITES + 1):
                 for session in sessions:
                     if session.kind == "install":
                         session.own_hook()
@@ -176,16 +190,18 @@ class Clients:
             self._show(name, *sessions)
 
     def _show(self, name: str, none: Session, command: Session, tool: Session) -> None:
-        own = 1000 * median(command.own_seconds)
-        print(f"{name + ', ms a write':24} median   added     cpu   added   of the hook's own process")
+        own, own_cpu = 1000 * median(command.own_seconds), 1000 * median(command.own_cpu)
+        print(f"{name + ', ms a write':24} median   added     cpu   added   of the hook's own process, of its cpu")
         for session in (none, command, tool):
             line = f"{session.way:24} {session.milliseconds:6.1f}"
             if session is none:
                 print(f"{line}         {session.cpu:7.1f}")
                 continue
-            added = session.milliseconds - none.milliseconds
-            print(f"{line} {added:7.1f} {session.cpu:7.1f} {session.cpu - none.cpu:7.1f}   {added / own:.2f}")
-        print(f"{'its hook alone':24} {own:6.1f}   (hooks of a write: {', '.join(command.hooks_of_a_write())})")
+            added, more = session.milliseconds - none.milliseconds, session.cpu - none.cpu
+            print(f"{line} {added:7.1f} {session.cpu:7.1f} {more:7.1f}   {added / own:.2f}  {more / own_cpu:.2f}")
+        print(
+            f"{'its hook alone':24} {own:6.1f}         {own_cpu:7.1f}   (hooks of a write: {', '.join(command.hooks_of_a_write())})"
+        )
         ratio = (command.milliseconds - none.milliseconds) / own
         if ratio > LIMIT:
             self.missed.append(f"{name}: a write takes {ratio:.2f} times the hook's own process more, limit {LIMIT}")
