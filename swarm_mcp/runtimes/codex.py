@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp import __version__
-from swarm_mcp.errors import ClientFailed
+from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal
+from swarm_mcp.runtimes.codex_plugin import files_of, folder_beside
 from swarm_mcp.runtimes.installed import HookCommand, Installed
-from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
+from swarm_mcp.runtimes.owned_folder import differing, put, read_record, remove
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
 from swarm_mcp.runtimes.steps import Steps
 
@@ -99,7 +101,12 @@ class Codex(Runtime):
     earlier_check = "integrations/codex/hooks/pre_tool_use.py"
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        self._point_to(marketplace, self._marketplace(steps), steps)
+        folder = folder_beside(marketplace)
+        try:
+            put(folder, files_of(marketplace))
+        except (SwarmError, OSError) as error:
+            raise ClientFailed(str(error)) from error
+        self._point_to(folder, self._marketplace(steps), steps)
         # A copy that is the same stays untouched: replacing it would silence hooks in running sessions.
         if not self._is_current(marketplace):
             upgrade = self._copy() is not None
@@ -133,6 +140,7 @@ class Codex(Runtime):
                     server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
                     if not server.trusted():
                         server.edit(("hooks.state", None, "replace"))
+        remove(folder_beside(marketplace_folder()))
         shutil.rmtree(Path(home()) / "plugins/cache" / MARKETPLACE, ignore_errors=True)
         shutil.rmtree(Path(home()) / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
 
@@ -207,7 +215,7 @@ class Codex(Runtime):
         return copies[-1] if copies else None
 
     def _is_current(self, marketplace: Path) -> bool:
-        copy, wanted = self._copy(), read_files(marketplace)
+        copy, wanted = self._copy(), files_of(marketplace)
         return copy is not None and bool(wanted) and not differing(copy, wanted)
 
     def _marketplace(self, steps: Steps) -> str:

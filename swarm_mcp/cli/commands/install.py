@@ -41,8 +41,8 @@ CLIENT = Option(
         CLIENT,
         Option(
             "--transport HOW",
-            f"how the check before a write is asked in these clients: by a command of its own ({COMMAND}), or faster,"
-            f" by a tool of the session's MCP server ({MCP_TOOL}), with the command standing in where that is not"
+            f"how the check before a write is asked in these clients: by a command of its own ({COMMAND}, as advised),"
+            f" or by a tool of the session's MCP server ({MCP_TOOL}), with the command standing in where that is not"
             f" running. What was chosen stays so until another is named; to begin with, {COMMAND}",
             source=(COMMAND, MCP_TOOL),
         ),

@@ -16,7 +16,8 @@ from support.fixtures import Ground, Sleeper
 import swarm_mcp
 from swarm_hook_core import faults
 from swarm_mcp.installation import interpreter, marketplace_folder
-from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes import bundle, codex_plugin
+from swarm_mcp.runtimes.owned_folder import put
 
 pytestmark = pytest.mark.slow
 
@@ -219,11 +220,9 @@ class Fakes:
 
     def codex(self, trust: str = "trusted") -> Path:
         """Codex, which runs its own copy; the copy's root."""
-        import shutil
-
         copy = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm", swarm_mcp.__version__)
         if not copy.exists():
-            shutil.copytree(marketplace_folder(), copy)
+            put(copy, codex_plugin.files_of(marketplace_folder()))
         wired = json.loads((copy / "integrations/codex/hooks.json").read_text())["hooks"]
         hooks = [
             {"key": event, "pluginId": "swarm@swarm", "eventName": event[0].lower() + event[1:], "enabled": True,
@@ -245,13 +244,13 @@ HOOK = "integrations/hook.py"
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
 def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str):
-    root = fakes.claude() if name == "claude-code" else fakes.codex()
+    fakes.claude() if name == "claude-code" else fakes.codex()
     found = checks(ground)
     assert found[f"{name} plugin"]["status"] == "ok", found
     proof = found[f"{name} enforcement"]
     assert proof["status"] == "ok" and "ms" in proof["message"], proof
     assert bundle.ENTRY in proof["details"]["command"] and proof["details"]["milliseconds"] > 0
-    assert (root / HOOK).exists() and not os.path.exists(ground.database)
+    assert not os.path.exists(ground.database)
 
 
 DENY_ALL = (
@@ -271,8 +270,8 @@ DENY_ALL = (
     ],
 )  # fmt: skip
 def test_a_tampered_hook_is_found_out(ground: Ground, fakes: Fakes, name: str, tampered: str):
-    root = fakes.claude() if name == "claude-code" else fakes.codex()
-    (root / HOOK).write_text(tampered)
+    fakes.claude() if name == "claude-code" else fakes.codex()
+    (marketplace_folder() / HOOK).write_text(tampered)
     proof = checks(ground)[f"{name} enforcement"]
     assert proof["status"] == "fail" and proof["mend"] == f"swarm-mcp install --client {name}", proof
 
