@@ -17,10 +17,13 @@ _LIFE = ("session-start", "session-end", "turn")
 
 def as_wired(words: list[str]) -> int | None:
     """Run the hook of exactly this command line, as plugins have it; the exit status, None where it is another one."""
-    if len(words) == 5 and words[1::2] == ["--runtime", "--within"] and words[0].replace("_", "-") in _LIFE:
-        _end_within(float(words[4]))
-        return run(words[0].replace("_", "-"), words[2])
-    return None
+    if len(words) != 5 or words[1::2] != ["--runtime", "--within"]:
+        return None
+    hook, seconds = words[0].replace("_", "-"), words[4]
+    if hook not in _LIFE or not seconds.replace(".", "", 1).isdecimal():
+        return None
+    end_within(float(seconds))
+    return run(hook, words[2])
 
 
 def run(hook: str, runtime: str) -> int:
@@ -34,9 +37,15 @@ def run(hook: str, runtime: str) -> int:
     from swarm_mcp.session_hooks import StoreRegistrar
     from swarm_mcp.store import driver
 
-    with StoreRegistrar(runtime) as registrar:
-        core = HookCore(config, driver=driver.load(), registrar=registrar)
-        status: int = getattr(core, f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+    registrar = StoreRegistrar(runtime)
+    core = HookCore(config, driver=driver.load(), registrar=registrar)
+    status: int = getattr(core, f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+    try:
+        registrar.close()
+    except Exception as error:  # the hook is done; were this told by the status, the plugin would run it once more
+        from swarm_hook_core import faults
+
+        faults.record(runtime, hook.replace("-", "_"), faults.describe(error))
     return status
 
 
@@ -55,7 +64,7 @@ def _run_as_plugins_do(hook: str, runtime: str, config) -> int:
     return status
 
 
-def _end_within(seconds: float) -> None:
+def end_within(seconds: float) -> None:
     """Have this process killed when the time is over, whatever it is at: the store loses nothing by it."""
     # What `signal` shows, without the enums that take a millisecond. It is CPython's own, and in no stubs.
     import _signal  # type: ignore[import-not-found]

@@ -24,17 +24,15 @@ if TYPE_CHECKING:
 
 
 class StoreRegistrar:
-    """What ``command_registrar.CommandRegistrar`` does, without a command. To be closed, as ``with`` does."""
+    """What ``command_registrar.CommandRegistrar`` does, without a command. Whoever makes one closes it."""
 
     def __init__(self, runtime: str):
         self._runtime = runtime
         self._store: Store | None = None
         self._untold: list[Notice] = []
 
-    def __enter__(self) -> StoreRegistrar:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
+    def close(self) -> None:
+        """Close the store. What the model has not been told of by now is told another time."""
         if self._store:
             if self._untold:
                 self._store.messages.put_back([notice.id for notice in self._untold])

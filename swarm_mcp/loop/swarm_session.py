@@ -87,7 +87,7 @@ class SwarmSession:
             if chosen_command():
                 lifecycle.end(CONFIG, event, CommandRegistrar(CONFIG))
                 return
-            with StoreRegistrar(CONFIG.runtime_name) as registrar:
+            with contextlib.closing(StoreRegistrar(CONFIG.runtime_name)) as registrar:
                 registrar.end(self._session_id, _this_process(), 0, BUSY_SECONDS)
 
     def denial(self, made: ModelCall) -> str:
@@ -126,7 +126,7 @@ class SwarmSession:
 
     def _register(self, state: str) -> dict:
         session = {**described(CONFIG, self._event("SessionStart", source="startup"), state), "client": _this_process()}
-        with StoreRegistrar(CONFIG.runtime_name) as registrar:
+        with contextlib.closing(StoreRegistrar(CONFIG.runtime_name)) as registrar:
             return registrar.register(session, 0, BUSY_SECONDS)
 
     def _report(self, denial, made: ModelCall) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.cli.arguments import Arguments, Option, Usage, choice, verb
-from swarm_mcp.hook_process import HOOKS, run
+from swarm_mcp.hook_process import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
 
 
@@ -34,6 +34,7 @@ def serve(args: Arguments) -> int:
     Usage(
         choice(*HOOKS, about="hook"),
         Option("--runtime NAME", "whose hook", choices=tuple(NAMES), required=True),
+        Option("--within SECONDS", "be killed when that time is over", hidden=True),
     ),
 )
 def hook(args: Arguments) -> int:
@@ -44,4 +45,6 @@ def hook(args: Arguments) -> int:
 
     example: swarm-mcp hook pre-tool-use --runtime codex < payload.json
     """
+    if args.given("--within"):
+        end_within(args.seconds("--within"))
     return run(args.words[0], args.value("--runtime"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -21,8 +22,11 @@ from support.sessions import (
     wired_command,
 )
 
+from swarm_mcp import hook_process
+from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
+from swarm_mcp.session_hooks import StoreRegistrar
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -184,3 +188,28 @@ def test_a_payload_that_is_no_object_is_a_fault_and_no_more(installed: Installed
     done = subprocess.run(["/bin/sh", "-c", command], input="[1, 2", capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(mistakes()) == 1 and mistakes()[0]["hook"] == "turn"
+
+
+def test_a_store_that_cannot_be_closed_is_a_fault_and_the_hook_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another exit status the plugin's own hook would run too, and nobody has the payload any more."""
+    ready_store()
+
+    def fail(registrar: StoreRegistrar) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(StoreRegistrar, "close", fail)
+    me = new_session()
+    payload = json.dumps({**captured("codex", "Stop", tmp_path), "session_id": me})
+    monkeypatch.setattr("sys.stdin", io.StringIO(payload))
+    assert hook_process.run("turn", "codex") == 0
+    assert row_of(me) and [line["hook"] for line in fault_lines()] == ["turn"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["turn"], ["turn", "--runtime", "codex", "--within", "soon"], ["subagent", "--runtime", "codex", "--within", "1"]],
+)
+def test_other_command_lines_are_read_as_those_of_any_verb(words: list[str]) -> None:
+    assert hook_process.as_wired(words) is None
