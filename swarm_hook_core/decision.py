@@ -69,7 +69,8 @@ def first_collision(session, targets, locks_on, real=None):
     A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is. Of many targets
     the first few are asked about first: mostly they are held, or none is. `real`: as ``real_paths`` makes it.
     """
-    real, folders = real or real_paths(), set()
+    real = real or real_paths()
+    folders: set = set()
     begin, some = 0, FIRST_TARGETS
     while begin < len(targets):
         found = _first_of(session, targets[begin : begin + some], locks_on, real, folders)

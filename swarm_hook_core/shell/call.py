@@ -20,7 +20,7 @@ class Call:
     walk     the walk it was met on, for those that run other commands
     """
 
-    __slots__ = ("name", "words", "folder", "stdin", "output", "walk")
+    __slots__ = ("name", "words", "folder", "stdin", "output", "walk", "_by")
 
     def __init__(self, walk, name, words, folder, stdin=None):
         self.walk = walk
@@ -29,10 +29,16 @@ class Call:
         self.folder = folder
         self.stdin = stdin
         self.output = None
+        self._by = ""
 
     @property
     def by(self) -> str:
         """The command, for people: one line, at most `LONGEST_BY` characters."""
+        if not self._by:  # it stands with each of the files that it writes
+            self._by = self._shortened()
+        return self._by
+
+    def _shortened(self) -> str:
         words, length = [self.name], 0
         for word in self.words:
             words.append(self.walk.shown(word[: 4 * LONGEST_BY]))

@@ -1,6 +1,7 @@
 """Running a command whose words are known: a function, the shell's own, or a program."""
 
 import os
+import sys
 import time
 
 from swarm_hook_core.shell.builtins import BUILTINS
@@ -102,13 +103,14 @@ def _program(walk, scope, words):
         _do(call, program)
         return call.output
     walk.met.add(call.name)
-    before, left, start = walk.end, walk.seconds_to_load, time.thread_time()
+    before, left, start, modules = walk.end, walk.seconds_to_load, time.thread_time(), len(sys.modules)
     walk.end += left  # it may import what it needs
     try:
         _do(call, program)
     finally:
         walk.end, walk.seconds_to_load = before, left
-        walk.forgive(time.thread_time() - start)
+        if len(sys.modules) > modules:
+            walk.forgive(time.thread_time() - start)
     return call.output
 
 

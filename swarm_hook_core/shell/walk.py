@@ -5,6 +5,7 @@ that are known go round for each. Time and steps are bounded: what is left then 
 """
 
 import os
+import sys
 import time
 
 from swarm_hook_core.shell import globs
@@ -20,8 +21,8 @@ from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
-SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
-SECONDS_TO_PARSE = 0.012  # of those, for a script as a whole: what was read of it in that time is gone through
+SECONDS = 0.02  # of this thread's processor time, so that a busy machine changes no answer
+SECONDS_TO_PARSE = 0.009  # of those, for a script as a whole: what was read of it in that time is gone through
 SECONDS_TO_LOAD = 0.03  # beside those, for importing what knows the programs
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
@@ -123,15 +124,16 @@ class Walk(Unknowns):
                 raise TooLong
 
     def untimed(self, load):
-        """What ``load()`` gives. It imports: the time that it takes is not held against the script, within limits."""
-        before = time.thread_time()
+        """What ``load()`` gives. Where it imports, the time that it takes is not held against the script."""
+        before, modules = time.thread_time(), len(sys.modules)
         try:
             return load()
         finally:
-            self.forgive(time.thread_time() - before)
+            if len(sys.modules) > modules:
+                self.forgive(time.thread_time() - before)
 
     def forgive(self, seconds: float) -> None:
-        """So much of the time went into loading what knows a program."""
+        """So much of the time went into loading what knows a program; there is a limit to that, too."""
         seconds = min(seconds, self.seconds_to_load)
         self.seconds_to_load -= seconds
         self.end += seconds

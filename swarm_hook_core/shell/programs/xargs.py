@@ -91,6 +91,8 @@ def _whole(call, found):
 
 def _as_xargs(text: str):
     """Words of `text` by the rules of xargs: blanks, quotes, backslashes; whether it stops at an open quote."""
+    if not any(sign in text for sign in "'\"\\"):
+        return text.replace("\t", " ").replace("\n", " ").split(" "), False
     names: list[str] = []
     word, at = None, 0
     while at < len(text):
