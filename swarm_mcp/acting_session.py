@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
 from swarm_hook_core.labels import token
@@ -19,6 +20,7 @@ from swarm_mcp.views import short
 from swarm_mcp.visibility import veiled
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
+MOST_NAMED = 50  # sessions of a scope, where it is not clear which one is meant
 NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's session
 
 
@@ -51,15 +53,17 @@ def session_of_caller(store: Store, scope: str) -> Session:
     row = hold_session_around(store)
     if row:
         return row
-    rows = [row for row in store.instances.in_scope(scope) if row.runtime not in NO_AGENTS]
+    agents = (row for _, row in store.instances.walk(scope) if row.runtime not in NO_AGENTS)
+    rows = list(islice(agents, MOST_NAMED + 1))
     if len(rows) == 1:
         return rows[0]
     if not rows:
         raise UnknownInstance(
             f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
         )
+    number = len(rows) if len(rows) <= MOST_NAMED else f"more than {MOST_NAMED}"
     names = _names(store, rows)
-    raise UnknownInstance(f"{len(rows)} sessions share scope {scope}; say with --as which one this is: {names}")
+    raise UnknownInstance(f"{number} sessions share scope {scope}; say with --as which one this is: {names}")
 
 
 def acting_session(store: Store, args) -> Session:
@@ -216,7 +220,7 @@ def session_named(store: Store, scope: str, reference: str) -> Session:
     exact = store.instances.live(reference)
     if exact:
         return exact
-    rows = store.instances.in_scope(scope)
+    rows = store.instances.alike(scope, reference)
     for what, matches in (
         ("is how several ids begin", [row for row in rows if row.id.startswith(reference)]),
         ("is in several labels", [row for row in rows if reference in (row.label or "")]),
@@ -225,7 +229,8 @@ def session_named(store: Store, scope: str, reference: str) -> Session:
             return matches[0]
         if matches:
             raise UnknownInstance(f"{reference[:60]!r} {what}: {_names(store, matches)}")
-    there = f"; there are {_names(store, rows)}" if rows else ""
+    others = [row for _, row in islice(store.instances.walk(scope), MOST_NAMED + 1)]
+    there = f"; there are {_names(store, others)}" if others else ""
     raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
 
 
@@ -246,5 +251,6 @@ def onlooker_identity(store: Store) -> str:
 
 
 def _names(store: Store, rows: list[Session]) -> str:
-    seen = veiled(rows, onlooker_identity(store))
-    return ", ".join(f"{short(row.id)} ({label(row.label or '-')})" for row in seen)
+    seen = veiled(rows[:MOST_NAMED], onlooker_identity(store))
+    more = " and others" if len(rows) > MOST_NAMED else ""
+    return ", ".join(f"{short(row.id)} ({label(row.label or '-')})" for row in seen) + more

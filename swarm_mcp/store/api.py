@@ -71,6 +71,9 @@ class Sessions(Protocol):
     def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
         """Yield the rows of `in_scope`, as pages of a listing take them."""
 
+    def alike(self, scope: str, text: str) -> list[Session]:
+        """Return those of `in_scope` whose id begins with `text`, or whose label has it somewhere: 1000 at most."""
+
     def count(self, scope: str, words: str = "", viewer: str = "") -> int:
         """Return how many sessions are on record in a scope: with `words` in their label, of no other identity.
 

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from swarm_mcp.store.events import Signals
 
 SIGN_SECONDS = 5  # between two signs of life that are written down; less where a lease is that short
-
-
 LOOKED_AT_ONCE = 200  # sessions that a registration looks at
 RECLAIMED_AT_ONCE = 20
+ALIKE = 1000  # sessions of which one name is said to be that of several
 
 
 class SessionTable:
@@ -63,6 +62,13 @@ class SessionTable:
         for place, row in walk(after, (object, int), read, lambda row: [row["registered_at"], row["row"]]):
             if not departed(row, now, here):
                 yield place, Session({name: value for name, value in row.items() if name != "row"})
+
+    def alike(self, scope: str, text: str) -> list[Session]:
+        is_alike = "(substr(id, 1, ?) = ? OR instr(label, ?))"
+        chosen = (
+            f"SELECT rowid FROM instances WHERE scope = ? AND {is_alike} ORDER BY registered_at, rowid LIMIT {ALIKE}"
+        )
+        return self._live(f"WHERE i.rowid IN ({chosen})", (scope, len(text), text, text))
 
     def count(self, scope: str, words: str = "", viewer: str = "") -> int:
         condition, values = "scope = ?", [scope]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
@@ -22,7 +23,7 @@ from swarm_mcp.views import public_instance, registration, seconds_since, short
 from swarm_mcp.visibility import veiled
 
 DAY_SECONDS = 86400
-LOCKS = 20  # shown by `status`
+LOCKS, SESSIONS = 20, 100  # shown by `status`
 
 
 @verb(
@@ -31,7 +32,7 @@ LOCKS = 20  # shown by `status`
 def status(args: Arguments) -> int:
     """status: who is here, what is locked, and who is guarded, at a glance
 
-    Sessions one by one, and up to 20 locks: those of the session around this command, then those that somebody waits
+    Up to 100 sessions one by one, and up to 20 locks: those of the session around this command, then those that somebody waits
     for, then the newest (`swarm-mcp locks` lists all; with --json `lock_count` says how many there are). Tasks by
     status, messages (unread ones, and those of the last day) and shared values as numbers.
 
@@ -43,7 +44,8 @@ def status(args: Arguments) -> int:
     with Store(read_only=True) as store:
         now = store.now()
         viewer = viewer_identity(store, args)
-        sessions = veiled(store.instances.in_scope(scope), viewer)
+        sessions = veiled([row for _, row in islice(store.instances.walk(scope), SESSIONS)], viewer)
+        here = len(sessions) if len(sessions) < SESSIONS else store.instances.count(scope)
         me = surrounding_session(store)
         waiting = store.queue.lengths()
         held, locks = store.locks.foremost(scope, viewer, LOCKS, me.id if me else "", waiting)
@@ -60,10 +62,20 @@ def status(args: Arguments) -> int:
             for row in sessions
         ]
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
-        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, "lock_count": held, **numbers})
+        show(
+            {
+                "scope": scope,
+                "me": me_shown,
+                "instances": shown,
+                "locks": locks,
+                "lock_count": held,
+                "instance_count": here,
+                **numbers,
+            }
+        )
         return 0
     say(f"scope {scope}")
-    say(f"{_count(len(sessions), 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
+    say(f"{_count(here, 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
     by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
     say_folded(f"tasks: {by_status or 'none'}")
     say_folded(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
@@ -76,6 +88,8 @@ def status(args: Arguments) -> int:
         ending = "".join(f"  {mark}" for mark in (mine, bare) if mark)
         plain.append(f"  {short(row.id)}  {state:<8} seen {seen} ago  {row.label or '-'}{ending}")
     listing(("id", "state", "seen", "", "label"), cells, plain)
+    if here > len(sessions):
+        say(f"  and {_count(here - len(sessions), 'more session')}: swarm-mcp instances")
     cells, plain = [], []
     for lock in locks:
         who = "another identity" if lock.get("hidden") else lock["owner_label"] or short(lock["instance_id"])

@@ -36,6 +36,9 @@ class Sessions(Part):
         numbers = {row.id: self.number_of(row.id) for row in self.memory.sessions.values()}
         return self.behind(after, (int, int), rows, lambda row: [row.registered_at, numbers[row.id]])
 
+    def alike(self, scope: str, text: str) -> list[Session]:
+        return [row for row in self.in_scope(scope) if row.id.startswith(text) or text in (row.label or "")]
+
     def count(self, scope: str, words: str = "", viewer: str = "") -> int:
         rows = [row for row in self.memory.sessions.values() if row.scope == scope and words in (row.label or "")]
         return len([row for row in rows if same_circle(viewer, token(row.label or "", "identity"))])

@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.crowd import HUGE, LONG, ROWS, fill
 from support.fixtures import Ground
 from support.serving import Server
 from support.toolbox import TOOLS, Hands
@@ -20,9 +21,6 @@ from swarm_mcp.server.tool import Answer, Call, WaitingCall, answer_to, bounded
 
 pytestmark = pytest.mark.slow
 
-ROWS = 150
-LONG = 'a "quoted" \\ word, [ä☃]\n' * 20  # what JSON makes longer
-HUGE = "x" * 300_000
 # What each tool is asked with; the defaults of the others do. A tool that is not here is called without arguments, or
 # with `SAMPLES` for what it must have: a new one is measured as well.
 ARGUMENTS: dict[str, list[dict]] = {
@@ -48,49 +46,10 @@ def wire(answer: Answer) -> int:
 
 @pytest.fixture
 def crowd(ground: Ground) -> Hands:
-    """A session in a scope with a lot of everything: rows by the dozen, each long, and one that is huge."""
+    """A session in a scope with a lot of everything."""
     me = ground.session("me", "me")
-    hands = Hands(ground, me)
-    ground.store().close()
-    with ground.store() as store, store.database.writing():
-        db, now, scope = store.database, store.now(), ground.scope
-        for number in range(ROWS):
-            db.change(
-                "INSERT INTO instances (id, scope, directory, root, file_root, pid, label, adopted, lease_until)"
-                " VALUES (?, ?, ?, ?, ?, 1, ?, 0, ?)",
-                (f"peer-{number:03}", scope, scope + LONG, scope, scope, "peer " + LONG[:150], now + 9999),
-            )
-            text = HUGE if number == 0 else LONG
-            for holder, status in (
-                (None, "open"),
-                (me["id"], "in_progress"),
-                ("peer-001", "in_progress"),
-                (None, "done"),
-            ):
-                db.change(
-                    "INSERT INTO tasks (id, scope, type, title, description, requester, assignee, status, files, priority)"
-                    " VALUES (?, ?, 'fix', ?, ?, 'peer-001', ?, ?, ?, ?)",
-                    (
-                        f"task-{status}-{holder}-{number}", scope, f"{number} {LONG}", text, holder, status,
-                        json.dumps([f"{scope}/src/f{number}.py"]), -number,
-                    ),
-                )  # fmt: skip
-            db.change(
-                "INSERT INTO messages (scope, sender, recipient, content) VALUES (?, 'peer-001', ?, ?)",
-                (scope, me["id"], text),
-            )
-            db.change("INSERT INTO kv (scope, key, value) VALUES (?, ?, ?)", (scope, f"k/{number}/{LONG}", text))
-            for holder in (me["id"], "peer-001", "peer-002"):
-                db.change(
-                    "INSERT INTO context (id, scope, instance_id, file, type, content, mode) VALUES (?, ?, ?, ?, 'lock', ?,"
-                    " 'shared')",
-                    (f"l-{holder}-{number}", f"{scope}-{holder}", holder, f"{scope}/src/f{number}.py", LONG),
-                )
-            db.change(
-                "INSERT INTO events (scope, type, actor, subject, payload) VALUES (?, 'context.lock_acquired', ?, ?, ?)",
-                (scope, "peer-001", f"{scope}/src/hot.py", json.dumps({"content": text})),
-            )
-    return hands
+    fill(ground, me["id"])
+    return Hands(ground, me)
 
 
 def asked(hands: Hands, name: str, arguments: dict) -> Answer:
