@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from swarm_hook_core.environment import identity
@@ -12,7 +13,7 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.process_holders import runs_inside
-from swarm_hook_core.paths import NO_CASE, contains, key_of
+from swarm_hook_core.paths import NO_CASE, above, contains, key_of, keys_for
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
 from swarm_mcp.acting_session import session_named, surrounding_session
@@ -49,26 +50,40 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         me = _committer(store, who)
         viewer = token(me.label or "", "identity") if me else identity("MCP")
-        rows = store.locks.everywhere()
+        lapsed = store.leases.overtaken(me.id) if me and hook == "pre-commit" else []
+        if not lapsed and not store.locks.counts(None)["live"]:
+            return []
+        repository = Repository(folder)
+        files = _carried(repository, hook, stdin, remote)
+        rows = store.locks.by_name(_names(repository, files))
         others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]
         locks = [{**store.locks.listed(row, viewer), "base": row.base} for row in others]
         here = store.locks.seen_in(folder) if others else {}
         locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
-        if me and hook == "pre-commit":
-            locks += [_overtaken(lapse, viewer) for lapse in store.leases.overtaken(me.id)]
-    if not locks:
-        return []
-    repository = Repository(folder)
-    near = _Near(repository, locks)
-    if not near:
-        return []
-    if near.of_repository:
-        return [Refusal("", lock) for lock in near.of_repository]
-    if hook == "pre-push":
-        lines = pushes(stdin.read() if stdin is not None else "", os.environ)
-        remote = remote or os.environ.get("PRE_COMMIT_REMOTE_NAME", "")
-        return near.meeting(repository.pushed(lines, remote))
-    return near.meeting(repository.staged())
+    near = _Near(repository, [*locks, *(_overtaken(lapse, viewer) for lapse in lapsed)])
+    return [Refusal("", lock) for lock in near.of_repository] or near.meeting(files)
+
+
+def _carried(repository: Repository, hook: str, stdin, remote: str) -> list[str]:
+    """The files that go with the commit or push, relative to the work tree."""
+    if hook == "pre-commit":
+        return repository.staged()
+    lines = pushes(stdin.read() if stdin is not None else "", os.environ)
+    return repository.pushed(lines, remote or os.environ.get("PRE_COMMIT_REMOTE_NAME", ""))
+
+
+def _names(repository: Repository, files: list[str]) -> Iterator[str]:
+    """Every name under which a lock that keeps the repository, one of these files or a folder over it may be stored."""
+    paths = [os.path.join(repository.top, file) for file in files]
+    for path in (os.sep, *_whole(repository), repository.top, *paths):
+        for name in keys_for(path, os.sep):
+            yield name
+            yield from above(name)
+
+
+def _whole(repository: Repository) -> set[str]:
+    """What is locked where somebody wants the repository itself kept still."""
+    return {os.path.join(repository.top, ".git"), repository.own, repository.common}
 
 
 def _overtaken(lapse: Lapse, viewer: str) -> dict:
@@ -115,16 +130,13 @@ class _Near:
         self.inside: list[tuple[bool, str, dict]] = []  # whether letter case is ignored, path in the work tree
         self.patterns: list[tuple[dict, str, str]] = []  # a lock, the key of its `base`, what it is stored under
         self.top = repository.top
-        whole = {os.path.join(repository.top, ".git"), repository.own, repository.common}
+        whole = _whole(repository)
         for lock in locks:
             if lock.get("pattern"):
                 self._take_pattern(lock)
                 continue
             for name in dict.fromkeys((os.path.normpath(lock["file"]), key_of(lock["file"]))):
                 self._take(lock, name, repository.top, whole)
-
-    def __bool__(self) -> bool:
-        return bool(self.of_repository or self.over or self.inside or self.patterns)
 
     def meeting(self, files: list[str]) -> list[Refusal]:
         """Those of `files` (relative to the work tree) that are locked, or lie in a folder that is."""

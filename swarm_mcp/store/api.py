@@ -157,8 +157,11 @@ class Locks(Protocol):
     def of(self, instance_id: str) -> list[Lock]:
         """Return every lock that this session holds, mutexes too, with the columns that are the lock's own."""
 
-    def everywhere(self) -> list[Lock]:
-        """Return every live lock of all scopes."""
+    def by_name(self, names: Iterable[str]) -> list[Lock]:
+        """Return the live locks with one of these names (paths, and keys of ``paths``), in any scope, oldest first.
+
+        With them all that may hold by another name: those on patterns, and those of every work tree.
+        """
 
     def meeting(self, reach: Reach) -> list[Lock]:
         """Return live locks that meet `reach`, here or in another work tree, in whatever mode."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.lookup import plain
+from swarm_hook_core.lookup import GLOB, plain
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_pages import LockPages
     from swarm_mcp.store.user_interface import Panes
 
+NAMES = 300  # in one question, which has each of them three times; old releases of SQLite take 999 values
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository")
 _OF_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 
@@ -45,8 +46,13 @@ class LockListing:
     def of(self, instance_id: str) -> list[Lock]:
         return self._finder.of(instance_id)
 
-    def everywhere(self) -> list[Lock]:
-        return self._finder.live(self._finder.select("", ()))
+    def by_name(self, names: Iterable[str]) -> list[Lock]:
+        asked, finder = list(dict.fromkeys(names)), self._finder
+        found = [row for at in range(0, len(asked), NAMES) for row in finder.named(asked[at : at + NAMES])]
+        found += finder.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";"))
+        found += finder.select("AND c.repository IS NOT NULL", ())
+        unique = {row.id: row for row in found}.values()
+        return finder.live(sorted(unique, key=lambda row: (row.created_at, row.fence or 0)))
 
     def meeting(self, reach: Reach) -> list[Lock]:
         return self._finder.live(self._finder.meeting(reach))

@@ -67,6 +67,10 @@ class Locks(Part):
     def of(self, instance_id: str) -> list[Lock]:
         return [lock for lock, _reach in self.memory.locks.values() if lock.instance_id == instance_id]
 
+    def by_name(self, names: Iterable[str]) -> list[Lock]:
+        asked = set(names)
+        return [lock for lock, reach in self._live() if reach.pattern or asked.intersection((lock.file, *reach.keys))]
+
     def everywhere(self) -> list[Lock]:
         return [lock for lock, _reach in self._live()]
 

@@ -14,6 +14,8 @@ from support.sessions import ROOT
 
 from swarm_hook_core.repository import tree_over
 from swarm_mcp.guard import hooks
+from swarm_mcp.guard.check import refusals
+from swarm_mcp.store.database import Database
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +92,28 @@ def user_hook(folder: Path, name: str, log: Path, then: str = "") -> None:
 
 
 # -- what is refused --------------------------------------------------------------------------------
+
+
+def test_only_the_locks_on_what_is_committed_are_read(repo: Repo, peer: dict, monkeypatch: pytest.MonkeyPatch):
+    for number in range(200):
+        file = f"{repo.top}/src/{number}.py"
+        columns = {"scope": repo.ground.scope, "instance_id": peer["id"], "type": "lock", "content": ""}
+        repo.ground.add("context", id=f"lock-{number}", file=file, path_key=file, **columns)
+    read, real = [], Database.rows
+
+    def counted(*given):
+        found = real(*given)
+        read.extend(found)
+        return found
+
+    monkeypatch.setattr(Database, "rows", counted)
+    for name in ("a.txt", "docs/c.txt", "src/7.py"):
+        path = repo.top / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("other words\n")
+    repo.git("add", "-A")
+    found = refusals("pre-commit", str(repo.top))
+    assert [refusal.file for refusal in found] == ["a.txt", "src/7.py"] and len(read) < 50
 
 
 def test_a_person_s_commit_of_a_held_file_is_refused_and_says_by_whom(repo: Repo, peer: dict):

@@ -133,7 +133,7 @@ def test_a_session_that_leaves_takes_all_it_has_along(store, pair):
     task = store.tasks.request(bob, {"type": "fix", "title": "t", "assignee": ann.id})["task"]
     store.messages.send(bob, ann.id, "hello")
     assert store.instances.remove(ann.id) and not store.instances.remove(ann.id)
-    assert store.locks.everywhere() == [] and store.instances.get(ann.id) is None
+    assert list(store.locks.held(None)) == [] and store.instances.get(ann.id) is None
     assert (store.tasks.get(bob.scope, task.id).status, store.tasks.get(bob.scope, task.id).assignee) == ("open", None)
     with pytest.raises(SwarmError, match="no longer registered"):
         store.instances.show_life(ann.id)
@@ -145,7 +145,7 @@ def test_a_session_whose_client_is_killed_is_gone(store, join):
         store.locks.acquire(dead, "f")
         client.end()
         assert store.instances.live(dead.id) is None and [row.id for row in store.instances.gone()] == [dead.id]
-        assert store.locks.everywhere() == []
+        assert list(store.locks.held(None)) == []
         heir = join("heir")
         assert store.locks.acquire(heir, "f").instance_id == heir.id
         assert store.instances.get(dead.id) is None
@@ -293,6 +293,16 @@ def test_locks_are_listed_in_pages(store, join, ground):
     rest = [row for _, row in store.locks.walk(ground.scope, after=places[-1])]
     assert [os.path.basename(lock["file"]) for lock in (*first, *rest)] == names
     assert len(list(store.locks.held(None))) == 7 and store.locks.counts(None)["live"] == 7
+
+
+def test_locks_are_found_by_the_names_of_what_they_are_on(store, pair, ground):
+    ann, bob = pair
+    for name in ("src/", "src/deep/a", "other", "*.md"):
+        store.locks.acquire(ann, f"{ground.scope}/{name}")
+    store.locks.acquire(bob, f"{ground.scope}/b")
+    found = store.locks.by_name([f"{ground.scope}/{name}" for name in ("b", "src", "none", "src")])
+    assert [os.path.relpath(lock.file, ground.scope) for lock in found] == ["src", "*.md", "b"]
+    assert [lock.pattern for lock in store.locks.by_name(())] == ["/*.md"]
 
 
 def test_the_foremost_locks_are_ones_own_then_those_waited_for(store, join, ground):
