@@ -9,6 +9,7 @@ from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, surrounding_session, viewer_identity
+from swarm_mcp.answer_size import fitted, printed
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
@@ -32,9 +33,10 @@ LOCKS, SESSIONS = 20, 100  # shown by `status`
 def status(args: Arguments) -> int:
     """status: who is here, what is locked, and who is guarded, at a glance
 
-    Up to 100 sessions one by one, and up to 20 locks: those of the session around this command, then those that somebody waits
-    for, then the newest (`swarm-mcp locks` lists all; with --json `lock_count` says how many there are). Tasks by
-    status, messages (unread ones, and those of the last day) and shared values as numbers.
+    Up to 100 sessions one by one, and up to 20 locks: those of the session around this command, then those that
+    somebody waits for, then the newest (`swarm-mcp instances` and `swarm-mcp locks` list all; with --json
+    `instance_count` and `lock_count` say how many there are). Tasks by status, messages (unread ones, and those of the
+    last day) and shared values as numbers.
 
     A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
@@ -62,17 +64,8 @@ def status(args: Arguments) -> int:
             for row in sessions
         ]
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
-        show(
-            {
-                "scope": scope,
-                "me": me_shown,
-                "instances": shown,
-                "locks": locks,
-                "lock_count": held,
-                "instance_count": here,
-                **numbers,
-            }
-        )
+        numbers = {"lock_count": held, "instance_count": here, **numbers}
+        show(fitted({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, **numbers}, measure=printed))
         return 0
     say(f"scope {scope}")
     say(f"{_count(here, 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
