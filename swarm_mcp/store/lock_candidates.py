@@ -65,8 +65,10 @@ def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list]]:
     in_it = f"{_UNKEYED} IN ({','.join('?' * len(last))})"
     yield f" INDEXED BY swarm_lock_name_idx{where}{in_it}", last
     # Patterns, by the folder that all they cover is in.
-    yield f"{where}c.path_key IN ({marks}){same}", [*(GLOB + name for name in names), *who, *named]
     deep = bool(reach.pattern) or reach.segments[-1:] == (wildmatch.DEEP,)
+    covering, paths = ("", []) if deep else _not_beside(reach)
+    tops = [GLOB + name for name in names]
+    yield f"{where}c.path_key IN ({marks}){same}{covering}", [*tops, *who, *named, *paths]
     for place in places:
         low, high = place.rstrip("/") + "/", place.rstrip("/") + "0"
         if deep:
@@ -118,6 +120,20 @@ def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list]]:
         spelled = f"{SPELLED} AND c.file >= ? AND c.file < ?"
         yield f"{spelled} AND (c.file GLOB ? OR c.file GLOB '*/./*') AND c.pattern IS NULL", [*between, files]
         yield f"{spelled} AND c.base IS NOT NULL AND c.pattern IS NULL", between
+
+
+def _not_beside(reach: Reach) -> tuple[str, list[str]]:
+    """Return what leaves out most patterns that do not cover the path of `reach`: those that are plain enough to tell.
+
+    Between the letters of a GLOB a pattern's ``**/`` is any letters; one that ends in a slash is of what is below.
+    """
+    if ignores_case(reach):
+        return "", []
+    paths = list(dict.fromkeys(key for key in (reach.key or "", *reach.keys) if not key.startswith(NO_CASE)))
+    glob = "'*' || replace(c.pattern, '**/', '*') || CASE WHEN c.pattern GLOB '*/' THEN '*' ELSE '' END"
+    plain = " AND ".join(f"c.pattern NOT GLOB '{odd}'" for odd in ("*[[\\]*", "*//*", "*/.*", ".*"))
+    beside = " AND ".join([f"? NOT GLOB {glob}"] * len(paths))
+    return f" AND (c.base NOT GLOB '{NO_CASE}*' AND {plain} AND {beside}) IS NOT TRUE", paths
 
 
 def globs(segments, folder: str) -> tuple[str, list[str], str]:
