@@ -26,11 +26,16 @@ _TOPS = ["/", NO_CASE + "/"]
 
 
 class Asking(NamedTuple):
-    """Who asks for a lock, and in which mode: what can never keep it out need not be found."""
+    """Who asks for a lock, and in which mode: what can never keep it out need not be found.
+
+    `only`, SQL of ``context`` as `c` with its values `given`: nothing but such locks is asked about.
+    """
 
     instance_id: str
     agent: str = ""
     mode: str = EXCLUSIVE
+    only: str = ""
+    given: tuple = ()
 
 
 def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid") -> tuple[str, list]:
@@ -40,9 +45,10 @@ def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid
     """
     parts: list[str] = []
     values: list = []
+    only, given = (f" AND {asking.only}", asking.given) if asking and asking.only else ("", ())
     for condition, some in _places(reach, asking):
-        parts.append(f"SELECT {columns} FROM context c{condition}")
-        values += some
+        parts.append(f"SELECT {columns} FROM context c{condition}{only}")
+        values += [*some, *given]
     return " UNION ALL ".join(parts), values
 
 

@@ -104,7 +104,7 @@ class LockFinder:
             rows = _keyed(self._db.rows(f"{sql} LIMIT {most}", values, Lock), reach)
             met = (row["rowid"] for row in rows if (there := reach_in(row)) and meet(reach, there))
             found = self.with_rowids(list(dict.fromkeys(met)))
-            if len(rows) < FEW or (asking and any(keeps_out(row, *asking) for row in self.live(found))):
+            if len(rows) < FEW or (asking and any(keeps_out(row, *asking[:3]) for row in self.live(found))):
                 break
         return found
 

@@ -19,6 +19,7 @@ from swarm_mcp.domain.lock import SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
+from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_request import LockRequest, Reach, meet, reach_in
 
 TYPE_CHECKING = False
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
+_OF_HOLDER_BEFORE = "+c.instance_id = ? AND coalesce(c.agent, '') = ? AND coalesce(c.fence, 0) <= ?"
+_OF_OTHERS = "c.instance_id || ' ' || coalesce(c.agent, '') NOT IN (SELECT value FROM json_each(?))"
 SILENT_SECONDS = 30.0  # without a sign of life of somebody who shows one every ten seconds
 
 
@@ -197,7 +200,8 @@ class LockQueue:
 
     def _may_pass(self, holder: Holder, mode: str, common: list[Reach], row: Waiter) -> bool:
         """Tell whether `holder` may have `common` before a waiter: see this module's beginning."""
-        kept = self._locks_keeping(Holder(row.instance_id, row.agent), row.mode, row.reaches)
+        waiter = Asking(row.instance_id, row.agent, row.mode, _OF_HOLDER_BEFORE, (*holder, row.fence))
+        kept = self._in_the_way(waiter, row.reaches)
         if any(_holder_of(lock) == holder and (lock.fence or 0) <= row.fence for lock in kept):
             return True
         return all(self._has(holder, mode, reach) for reach in common)
@@ -209,13 +213,21 @@ class LockQueue:
 
     def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
         """Return who holds what keeps `holder` from these."""
-        return [_holder_of(lock) for lock in self._locks_keeping(holder, mode, reaches)]
+        found: dict[Holder, None] = {}
+        while True:
+            # One lock of each tells; another look for those who hold none of what was found so far.
+            known = dumps([" ".join(one) for one in found])
+            asking = Asking(*holder, mode, _OF_OTHERS if found else "", (known,) if found else ())
+            new = {_holder_of(lock): None for lock in self._in_the_way(asking, reaches)}
+            if new.keys() <= found.keys():
+                return list(found)
+            found.update(new)
 
-    def _locks_keeping(self, holder: Holder, mode: str, reaches) -> Iterator[Lock]:
-        rows = self._finder
+    def _in_the_way(self, asking: Asking, reaches) -> Iterator[Lock]:
+        """Yield locks that keep it from these: some, where there are any; of each reach apart."""
         for reach in reaches:
-            for lock in rows.meeting(reach):
-                if keeps_out(lock, *holder, mode) and not rows.is_void(lock):
+            for lock in self._finder.live(self._finder.meeting(reach, asking)):
+                if keeps_out(lock, *asking[:3]):
                     yield lock
 
     def _circle(self, start: Holder, wanted: LockRequest) -> list[Holder]:

@@ -17,12 +17,13 @@ from swarm_hook_core.paths import NO_CASE
 from swarm_mcp.domain.lock import Lock, keeps_out
 from swarm_mcp.store import Store, lock_finder
 from swarm_mcp.store.lock_candidates import Asking, globs, question
+from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import Reach, meet, reach_in
 
 TOP = "/no such folder"
 NAMES = ("a", "b", "A", "src", "x.py", "X.PY", "y.md", "[z]", "ä*")
 PARTS = ("**", "*", "*.py", "?", "[ab]", "[!x]*", "a", "src", "x.py", "*.md", "\\[z]", "s*c", "ä*")
-SESSIONS = ("me", "other", "gone")
+SESSIONS = ("me", "other", "third", "gone")
 
 
 def _key(path: str, caseless: bool) -> str:
@@ -131,7 +132,7 @@ def test_whoever_asks_meets_one_that_keeps_it_out_or_all_that_matters(
         lock_finder.FEW = few
     met = [row for row in rows if row["id"] in compared(rows, reach)]
     assert found <= {row["id"] for row in met}
-    keeping = {row["id"] for row in met if keeps_out(Lock(row), *asking)}
+    keeping = {row["id"] for row in met if keeps_out(Lock(row), *asking[:3])}
     live = {row["id"] for row in met if row["instance_id"] != "gone"}
     if keeping & live:
         assert found & keeping & live
@@ -182,3 +183,30 @@ def test_only_indexes_of_locks_are_asked(store: Store, asked: dict, asking: Aski
     unkeyed = [step for step in steps if "path_key=?" in step and "IS NULL" in sql]
     assert all("INDEX swarm_lock_" in step and step.startswith("SEARCH") for step in steps), plan
     assert len(unkeyed) <= 2, plan  # by name, and patterns by folder: never all without a key
+
+
+def test_whoever_holds_a_hundredth_lock_below_is_among_those_a_waiter_waits_for(store: Store):
+    """The locks that are looked at first are all of one holder; a circle through another one must still be found."""
+    row = {"base": None, "pattern": None, "agent": None, "mode": None, "created_at": 1}
+    files = [f"{TOP}/{number}.py" for number in range(lock_finder.FEW * 2)]
+    rows = [{**row, "id": file, "file": file, "path_key": file, "instance_id": "other"} for file in files]
+    rows[-1]["instance_id"], rows[-2]["agent"], rows[-3]["instance_id"] = "third", "one", "gone"
+    fill(store, rows)
+    reach = reach_in({"file": f"{TOP}/*.py", "pattern": "*.py", "base": TOP})
+    kept = store.queue._keeping(Holder("me"), "exclusive", [reach])
+    assert sorted(kept) == [("other", ""), ("other", "one"), ("third", "")]
+
+
+@pytest.mark.parametrize(("holder", "asked", "most"), [("me", "*.py", 0), ("other", "*.md", 0), ("other", "*.py", 2)])
+def test_of_the_many_locks_below_a_pattern_few_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch, holder: str, asked: str, most: int
+):
+    row = {"base": None, "pattern": None, "agent": None, "mode": None, "created_at": 1, "instance_id": holder}
+    files = [f"{TOP}/{number}.py" for number in range(300)]
+    fill(store, [{**row, "id": file, "file": file, "path_key": file} for file in files])
+    read = []
+    rows = store.database.rows
+    monkeypatch.setattr(store.database, "rows", lambda *asked: read.append(rows(*asked)) or read[-1])
+    reach = reach_in({"file": f"{TOP}/{asked}", "pattern": asked, "base": TOP})
+    assert bool(store._finder.in_place(reach, Asking("me"))) == bool(most)
+    assert sum(map(len, read)) <= most * lock_finder.FEW
