@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 TURN = 0.003  # with 32 processes everybody has one within 0.15 s
-FIRST_PAUSE = 0.0002  # between the tries of whose turn it is
+FIRST_PAUSE = 0.0001  # between the tries of whose turn it is
 PAUSE = 0.004  # without a line
 STRAY_PAUSE = 0.08  # of those in line, should the line not move
 
