@@ -289,3 +289,14 @@ def test_other_implementations_know_exact_paths_alone_and_theirs_are_honoured(wo
             with pytest.raises(LockRefused) as refused:
                 take(store, two, name)
             assert refused.value.active["instance_id"] == "f1"
+
+
+def test_a_path_that_became_a_folder_counts_as_a_file_towards_patterns_and_still_holds_what_is_below(ground: Ground):
+    one, two = ground.session("1"), ground.session("2")
+    with ground.store() as store:
+        take(store, one, "new")
+        (ground.repo / "new").mkdir()
+        take(store, two, "*.md")
+        assert denied(ground, one, "new/a.md") == denied(ground, two, "new/a.md") == {"new/a.md"}
+        with pytest.raises(LockRefused):
+            take(store, one, "new")  # as the folder that it is now
