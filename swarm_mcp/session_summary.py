@@ -41,10 +41,12 @@ def shown_peer(store: Store, row: Session) -> dict:
     return store.panes.with_session({name: row[name] for name in _OF_PEERS})
 
 
-def sessions_page(store: Store, me: Session, words: str = "", *, others: bool = False, **how) -> Page:
+def sessions_page(
+    store: Store, me: Session, words: str = "", *, others: bool = False, after: str = "", limit: int | None = None
+) -> Page:
     """A page of the live sessions of this session's scope that it may meet, as `shown_peer` shows them.
 
-    `words`: only those with this text in their label; `others`: without `me`; `how`: ``after`` and ``limit``.
+    `words`: only those with this text in their label; `others`: without `me`; the rest as in ``paging.page``.
     """
     viewer = "" if without_walls() else token(me.label or "", "identity")
 
@@ -55,7 +57,7 @@ def sessions_page(store: Store, me: Session, words: str = "", *, others: bool = 
     def total() -> int:
         return store.instances.count(me.scope, words, viewer) - others
 
-    return page(store.instances.walk(me.scope, how.get("after", "")), shown, total, **how)
+    return page(store.instances.walk(me.scope, after), shown, total, after=after, limit=limit)
 
 
 def neighbours_of(store: Store, me: Session, measure: Measure) -> Page:

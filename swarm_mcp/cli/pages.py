@@ -34,8 +34,8 @@ def printed_page(
     """
     after, limit = args.value("--after"), args.number("--limit", default)
     most = float("inf") if args.given("--limit") else ROWS_BYTES
-    limits = {"limit": limit if limit >= 0 else None, "most": most}
-    return page(walk(after), shown, total, after=after, measure=printed, **limits)
+    rows = limit if limit >= 0 else None
+    return page(walk(after), shown, total, after=after, limit=rows, most=most, measure=printed)
 
 
 def say_rest(args: Arguments, found: Page) -> None:

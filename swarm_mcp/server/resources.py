@@ -81,13 +81,14 @@ def read(call: Call, uri: str) -> Answer:
         return Answer({} if uri == TASKS else [])
     if uri == TASKS:
         return bounded(Answer(call.store.tasks.glance(row)))
-    after, limit = _query(uri, "after"), _query(uri, "limit")
-    how = {"after": after, "limit": int(limit) if limit.isascii() and limit.isdigit() else None}
+    after, asked = _query(uri, "after"), _query(uri, "limit")
+    limit = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else None
     if _place(uri) == INSTANCES:
-        found = sessions_page(call.store, row, **how)
+        found = sessions_page(call.store, row, after=after, limit=limit)
     else:
         mail = call.store.messages
-        found = page(mail.walk_unread(row, after), lambda one: one, lambda: mail.unread_count(row), **how)
+        unread = mail.walk_unread(row, after)
+        found = page(unread, lambda one: one, lambda: mail.unread_count(row), after=after, limit=limit)
     return of_page(found, f"read {_place(uri)}?after={{next}}")
 
 

@@ -165,6 +165,9 @@ class TaskReader:
         condition, values = self._filtered(viewer, status, assignee, requester)
         condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
         sight = Sight(self._db, viewer)
+        order: str
+        kinds: tuple[type, ...]
+        names: tuple[str, ...]
         if by_age:
             order, kinds, names = BY_AGE, (object, int), ("created_at", "rowid")
             behind = "(created_at, rowid) > (?, ?)"

@@ -52,11 +52,11 @@ async def _dispatch(call: WaitingCall, arguments: dict) -> Answer:
     dispatch = await call.run(lambda now: Dispatch(now.member(), request))
     while (answer := await call.run(lambda now: dispatch.advance(now.store))) is None:
         await call.changed(dispatch.seconds_left())
-    mail = answer.get("completion", {}).get("messages", ())
-    if mail:
-        answer = await call.run(lambda now: _with_completion(now, answer))
-        mail = answer["completion"]["messages"]
-    return Answer(answer, **delivering([message["id"] for message in mail]))
+    if not answer.get("completion", {}).get("messages"):
+        return Answer(answer)
+    told: dict = answer
+    shown = await call.run(lambda now: _with_completion(now, told))
+    return Answer(shown, **delivering([message["id"] for message in shown["completion"]["messages"]]))
 
 
 def _with_completion(call: Call, answer: dict) -> dict:

@@ -39,8 +39,8 @@ def _register(call: Call, arguments: dict) -> Answer:
 
 
 def _list(call: Call, arguments: dict) -> Answer:
-    how = {"after": arguments.get("after", ""), "limit": arguments.get("limit")}
-    return of_page(sessions_page(call.store, call.member(), arguments.get("label_contains", ""), **how))
+    words, after, limit = arguments.get("label_contains", ""), arguments.get("after", ""), arguments.get("limit")
+    return of_page(sessions_page(call.store, call.member(), words, after=after, limit=limit))
 
 
 def _whoami(call: Call, _arguments: dict) -> Answer:

@@ -93,9 +93,9 @@ def _get(call: Call, arguments: dict) -> Answer:
 
 def _list(call: Call, arguments: dict) -> Answer:
     me, tasks = call.member(), call.store.tasks
-    filters = [arguments.get(name, "") for name in ("status", "assignee", "requester")]
-    rows = tasks.walk(me, *filters, after=arguments.get("after", ""))
-    return listed(rows, lambda task: task, lambda: tasks.count(me, *filters), arguments)
+    status, assignee, requester = (arguments.get(name, "") for name in ("status", "assignee", "requester"))
+    rows = tasks.walk(me, status, assignee, requester, arguments.get("after", ""))
+    return listed(rows, lambda task: task, lambda: tasks.count(me, status, assignee, requester), arguments)
 
 
 TASK_ID = text("The task's id.")
