@@ -4,7 +4,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import NamedTuple
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
@@ -17,7 +16,7 @@ class Page(NamedTuple):
     next   the cursor behind the last of these rows, which `after` takes to go on; empty where no more follow
     """
 
-    rows: Sequence[dict]
+    rows: list
     total: int | None = None
     next: str = ""
 
