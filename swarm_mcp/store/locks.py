@@ -60,7 +60,7 @@ class Locks(LockListing):
         self._queue = queue
         self._denials = denials
         self._signals = signals
-        self._looked_for_foreign = 0
+        self._looked_for_foreign = self._swept = 0
 
     # ------------------------------------------------------------------ grant
 
@@ -100,6 +100,9 @@ class Locks(LockListing):
             self._sessions.renew(instance.id, around, bool(around.leased))
             if around.keyless and keys is None and self._are_keys_due(wanted):
                 return None
+            if around.waiters and self._swept != self._db.now():
+                self._swept = self._db.now()  # once a second is enough, lest everybody read dead waiters for ever
+                self._queue().sweep()
             met = self._reaped_for(instance, wanted, found) if any(found) else found
             refusal: Lock | Waiter | None = self._first_other(instance, wanted, met)
             if refusal is None and around.waiters:

@@ -72,7 +72,7 @@ class Locks:
             self._uncontended(store, me, 1)
             self._uncontended(store, me, SEVERAL)
         print(flush=True)
-        pairs = LockPairs(self.path, self.checkout, self.env)
+        pairs = LockPairs(self.path.replace("locks.db", "pairs.db"), self.checkout, self.env)
         pairs.measure()
         self.missed += pairs.missed
         print(flush=True)
