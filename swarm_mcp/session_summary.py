@@ -231,9 +231,9 @@ def _warnings(
                 f'The next report on a peer\'s task {quoted(task.title)} is {duration(late)} overdue.',
                 task_id=task.id, instance_id=task.assignee,
             )  # fmt: skip
-    wanted = {key_of(file) for task in active for file in task.files or ()}
+    wanted, working_on = {key_of(file) for task in active for file in task.files or ()}, {task.id for task in active}
     for lock in held:
-        if key_of(lock["file"]) not in wanted and lock["task_id"] not in {task.id for task in active}:
+        if key_of(lock["file"]) not in wanted and lock["task_id"] not in working_on:
             warn(
                 "held_lock_without_active_task_file", "info",
                 "You hold this lock for none of your active tasks: unlock_file, unless you still need it.",

@@ -195,7 +195,7 @@ class TaskReader:
         return sum(row.n for row in self._db.rows(sql, values) if sight.sees(row))
 
     def beginning(self, viewer: Session, text: str, limit: int) -> list[Task]:
-        condition = f"id >= ? AND id < ? || CAST(x'ff' AS TEXT) AND scope = ? ORDER BY {BY_AGE} LIMIT {limit}"
+        condition = f"id >= ? AND id < ? || CAST(x'ff' AS TEXT) AND +scope = ? ORDER BY {BY_AGE} LIMIT {limit}"
         sight = Sight(self._db, viewer)
         return [task for task in find(self._db, condition, (text, text, viewer.scope)) if sight.sees(task)]
 

@@ -243,3 +243,33 @@ def test_runs_of_one_state_are_walked_and_counted(store, listings, ground):
     for state, there in (("ended", ["row 2", "row 1"]), ("starting", ["row 5", "row 4", "row 3", "row 0"])):
         assert [run.id for _, run in store.runs.walk(ground.scope, state)] == there
         assert store.runs.count(ground.scope, state) == len(there)
+
+
+def test_what_is_known_by_its_beginning_is_found_by_it(store, join):
+    me, other = join("me", "identity:a reader"), join("other", "identity:a writer")
+    assert {row.id for row in store.instances.alike(me.scope, "identity:a")} == {me.id, other.id}
+    assert [row.id for row in store.instances.alike(me.scope, other.id[:13])] == [other.id]
+    assert store.instances.alike(me.scope, "nobody") == store.instances.alike("/elsewhere", me.id) == []
+    task = store.tasks.request(me, {"type": "fix", "title": "one"})["task"]
+    stranger = join("stranger", "identity:b")
+    assert [row.id for row in store.tasks.beginning(other, task.id[:9], 5)] == [task.id]
+    assert store.tasks.beginning(stranger, task.id[:9], 5) == store.tasks.beginning(me, "none", 5) == []
+
+
+def test_ones_own_unfinished_tasks_of_each_status(store, join):
+    me = join("me")
+    for number in range(5):
+        store.tasks.request(me, {"type": "fix", "title": f"{number}", "assignee": me.id})
+    first = store.tasks.unfinished_of(me)[0]
+    store.tasks.claim(me, first.id, ignore_unread=True)
+    assert [task.status for task in store.tasks.unfinished_of(me, 1)].count("claimed") == 1
+    assert {task.status for task in store.tasks.unfinished_of(me, 1)} == {"claimed", "in_progress"}
+    assert (len(store.tasks.unfinished_of(me)), store.tasks.count_unfinished_of(me)) == (5, 5)
+
+
+def test_one_message_is_had_by_its_id_by_whom_it_is_to(store, join):
+    me, peer = join("me"), join("peer")
+    number = store.messages.send(me, peer.id, "words")
+    store.messages.acknowledge([number])
+    assert store.messages.get(peer, number).content == "words"
+    assert store.messages.get(me, number) is None and store.messages.get(peer, number + 1) is None
