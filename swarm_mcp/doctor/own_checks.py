@@ -6,6 +6,7 @@ The standard library is enough for them: what is broken may be the other librari
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -167,11 +168,14 @@ def _environment() -> Finding:
 def _libraries() -> Finding:
     """Whether what commands and the server load beside the standard library can be loaded."""
     broken = {}
+    gc.disable()  # the SDK is very many objects that stay: looking for garbage among them is a quarter of doctor's time
     for name, (module, part) in _NEEDED.items():
         try:
             getattr(import_module(module), part)
         except Exception as error:
             broken[name] = describe(error)
+    gc.freeze()
+    gc.enable()
     if broken:
         text = "; ".join(f"{name}: {why}" for name, why in broken.items())
         return Finding("libraries", "fail", f"cannot be loaded: {text}", AGAIN, {"broken": broken})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.mcp_file import write_whole
 from swarm_mcp.runtimes.owned_folder import read_record
@@ -53,7 +53,7 @@ class ClaudeCode(Runtime):
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         # Every question starts the client anew, which takes longer than the answer: none is asked twice.
-        plugin = self._plugin(steps) if self.traces() else None
+        plugin = self._plugin(steps) if self.traces() else self._installed_at_once(marketplace, steps)
         if plugin is None or plugin.get("readFromFolder") != str(marketplace):
             source = self._marketplace(steps)
             self._point_to(marketplace, source, steps)
@@ -122,6 +122,20 @@ class ClaudeCode(Runtime):
         }  # fmt: skip
 
     # ---------------------------------------------------------------- innards
+
+    def _installed_at_once(self, marketplace: Path, steps: Steps) -> dict | None:
+        """Add the marketplace and install from it in one call. Return the plugin; None where that cannot be done.
+
+        Earlier releases have no such option, and all refuse it where another marketplace has the name.
+        """
+        steps.begin(f"adding the marketplace {marketplace} and installing {PLUGIN_ID}")
+        place = ("--marketplace", str(marketplace))
+        code, _, _ = self._call("plugin", "install", PLUGIN, *place, "--json", accept=(0, 1))
+        if code:
+            return None
+        steps.add(f"added the marketplace {marketplace}")
+        steps.add(f"installed {PLUGIN_ID}")
+        return self._plugin(steps)
 
     def _marketplace(self, steps: Steps) -> str:
         """Where the client has the marketplace of our name from; empty where it has none."""

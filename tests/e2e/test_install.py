@@ -65,12 +65,12 @@ def test_doctor_is_content_after_an_installation_and_not_without_trust(newcomer:
 
 
 @pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
-@pytest.mark.parametrize("at", ["adding the marketplace", "installing swarm@swarm"])
+@pytest.mark.parametrize("at", ["adding the marketplace", "installed swarm@swarm"])
 def test_an_interrupted_installation_is_mended_by_the_next(newcomer: Client, at: str, signal_name: str) -> None:
     ground = newcomer.ground
     command = ground.start(["swarm-mcp", "install", "--client", newcomer.name], keep_output=True)
     assert command.stdout
-    assert next((line for line in command.stdout if at in line), ""), "the step is said before it is done"
+    assert next((line for line in command.stdout if at in line), ""), "steps are said as they happen"
     command.send_signal(signal.Signals[signal_name])
     command.wait(PATIENCE)
     assert wait_for(lambda: not ground.own_processes(), PATIENCE), "what had begun comes to its end"

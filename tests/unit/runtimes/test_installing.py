@@ -24,6 +24,7 @@ from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
+INSTALLING = "and installing swarm@swarm ..."  # the end of a line of Claude Code's
 PATIENCE = 60.0  # seconds after which a test gives up waiting for what has to come
 
 # Clients that keep what they are told in a file, and write each call down before they answer. A call that has a pipe
@@ -51,6 +52,10 @@ elif words[1:3] == ["marketplace", "remove"]:
     if not state["place"]:
         sys.exit(1)
     state = {{"place": "", "plugins": state["plugins"] if os.path.exists(os.path.join(folder, "keeps")) else []}}
+elif words[1] == "install" and "--marketplace" in words:
+    if os.path.exists(os.path.join(folder, "earlier")) or state["place"] not in ("", words[-1]):
+        sys.exit(1)
+    state = {{"place": words[-1], "plugins": ["swarm@swarm"]}}
 elif words[1] == "install":
     state["plugins"] = words[2:]
 elif words[1] == "uninstall":
@@ -157,7 +162,7 @@ def test_each_client_is_started_as_seldom_as_can_be(ground: Ground, clients: Cli
         return clients.calls("claude"), clients.calls("codex")
 
     claude, codex = asked("install")
-    assert claude == ["marketplace list", "marketplace add", "install swarm@swarm", "list"]
+    assert claude == ["install swarm", "list"]
     assert len(codex) == 4 and codex[-1] == "app-server"
     claude, codex = asked("install")
     assert claude == ["list"] and len(codex) == 2, "nothing was to be done"
@@ -168,6 +173,25 @@ def test_each_client_is_started_as_seldom_as_can_be(ground: Ground, clients: Cli
     assert not marketplace_folder().exists()
     claude, codex = asked("uninstall")
     assert claude == ["marketplace remove"] and len(codex) == 2
+
+
+@pytest.mark.parametrize("other", ["an earlier release", "another marketplace of the name"])
+def test_what_one_call_cannot_do_is_done_step_by_step(ground: Ground, clients: Clients, other: str) -> None:
+    taken = other.startswith("another")
+    if taken:
+        settings = Path(os.environ["CLAUDE_CONFIG_DIR"], "settings.json")
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(json.dumps({"place": "/theirs", "plugins": []}))
+    else:
+        (clients.folder / "earlier").touch()
+    (result,) = ground.swarm("install", "--client", "claude-code", "--json").json["results"]
+    assert result["ok"], result
+    removed = ["marketplace remove"] if taken else []
+    assert clients.calls("claude") == [
+        "install swarm", "marketplace list", *removed, "marketplace add", "install swarm@swarm", "list",
+    ]  # fmt: skip
+    told = [f"added the marketplace {marketplace_folder()}", "installed swarm@swarm"]
+    assert result["steps"][-3:-1] == told and "canary lock" in result["steps"][-1]
 
 
 def test_a_client_that_keeps_the_plugin_of_a_removed_marketplace_is_asked_again(
@@ -249,16 +273,13 @@ def test_steps_are_said_as_they_happen_also_in_a_pipe(clients: Clients, running:
     command = running("install")
     # Codex is done while Claude Code is still at it, and both have been said.
     command.until(lambda lines: "Codex: done; sessions started from now on take part" in lines)
-    command.until(lambda lines: "Claude Code: installing swarm@swarm ..." in lines)
+    command.until(lambda lines: any(INSTALLING in line for line in lines))
     assert "Claude Code: installed swarm@swarm" not in command.lines
     gate.read_bytes()
     assert command.ended() == 0
     ours = [line for line in command.lines if line.startswith("Claude Code: ")]
-    at = ours.index("Claude Code: installing swarm@swarm ...")
-    assert ours[at + 1 : at + 3] == [
-        "Claude Code: installed swarm@swarm",
-        "Claude Code: asking which plugins it has ...",
-    ]
+    at = ours.index(next(line for line in ours if INSTALLING in line))
+    assert ours[at + 2] == "Claude Code: installed swarm@swarm" and "asking which plugins it has" in ours[at + 3]
 
 
 def test_a_killed_installation_is_mended_by_the_next(
@@ -266,7 +287,7 @@ def test_a_killed_installation_is_mended_by_the_next(
 ) -> None:
     gate = clients.gate("install")
     command = running("install")
-    command.until(lambda lines: "Claude Code: installing swarm@swarm ..." in lines)
+    command.until(lambda lines: any(INSTALLING in line for line in lines))
     command.process.send_signal(signal.SIGKILL)
     command.ended()
     gate.unlink()
@@ -277,7 +298,7 @@ def test_a_killed_installation_is_mended_by_the_next(
 def test_interrupted_it_says_what_to_do(clients: Clients, running: Callable[..., Running]) -> None:
     gate = clients.gate("install")
     command = running("install")
-    command.until(lambda lines: "Claude Code: installing swarm@swarm ..." in lines)
+    command.until(lambda lines: any(INSTALLING in line for line in lines))
     command.process.send_signal(signal.SIGINT)
     gate.read_bytes()  # what has begun is finished
     assert command.ended() == 130
