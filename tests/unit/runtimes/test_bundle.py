@@ -123,6 +123,27 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
             assert command.endswith("; exit 0")
 
 
+@pytest.mark.parametrize(
+    "left", [(), (bundle.HOOK,), (bundle.HOOK, bundle.STATE)], ids=lambda names: f"{len(names)} left"
+)
+@pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
+def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, local: bool, left: tuple[str, ...]):
+    """Whatever is missing, no status of a shell or of Python reaches the client as a denial."""
+    whole, root = tmp_path / "whole", tmp_path / "rest"
+    bundle.write(whole, local)
+    for name in left:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(whole / name, root / name)
+    for runtime in RUNTIMES:
+        for event, command in commands(whole, runtime).items():
+            if event.startswith(("PreToolUse", "PostToolUse")):
+                env = {**os.environ, ROOTS.get(runtime, "CLAUDE_PLUGIN_ROOT"): str(root)}
+                done = subprocess.run(
+                    ["/bin/sh", "-c", command], input="{}", capture_output=True, text=True, env=env, timeout=60
+                )
+                assert (done.returncode, done.stdout) == (0, ""), (runtime, event, done)
+
+
 def test_no_links_and_nothing_but_files(bundled: Path):
     for path in bundled.rglob("*"):
         assert not path.is_symlink() and (path.is_file() or path.is_dir()), path
