@@ -9,12 +9,12 @@ from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for, real_paths
 from swarm_hook_core.shell.model import Guess
 from swarm_hook_core.wording import holder, reason
 
-SECONDS = 0.02  # of this thread's processor time for what is certain; what is left then is a guess
+SECONDS = 0.01  # of this thread's processor time for what is certain; what is left then is a guess
 GIT_SECONDS = 0.5  # for all git commands of a call together
 TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
 FIRST_LOCKS = 50  # that are looked at before the others: with many of them mostly one of the first is met
 FEW_GIT_CALLS = 4  # of a command, which are all looked at
-WRITES_AT_ONCE = 200  # between two looks at the clock
+WRITES_AT_ONCE = 100  # between two looks at the clock
 MOST_PLACES = 8  # in which guesses are looked up; those in more count as anywhere
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one

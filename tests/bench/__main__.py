@@ -346,7 +346,7 @@ def _measure_coordinator(bench: Bench, options: argparse.Namespace) -> list[str]
 
 
 def _measure_large(bench: Bench) -> list[str]:
-    calls = LargeCalls(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    calls = LargeCalls(bench.plugin, bench.root, bench.bare_env)
     calls.measure()
     return calls.missed
 
