@@ -60,11 +60,6 @@ class LockFinder:
         """Return every lock that fits, live or not, oldest first."""
         return self._db.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
 
-    def with_id(self, lock_id: str) -> Lock | None:
-        """Return one lock, live or not."""
-        found = self.select("AND c.id = ?", (lock_id,))
-        return found[0] if found else None
-
     def near(self, reach: Reach, asking: Asking | None = None) -> tuple[str, list]:
         """Return the SELECT, and its values, of the rowids of what may meet `reach`: see ``lock_candidates``."""
         return question(reach, asking)
