@@ -111,11 +111,10 @@ class Burst:
                 held.longest, began = 0.0, time.perf_counter()
                 full, made, saved = _pages(path), 0, 0
                 while True:
-                    ahead[0] += max(1.0, store.cleanup.due_in())
-                    if not store.cleanup.some():
+                    if not _passed(store, ahead):
                         continue  # the other one had the store
                     made += 1
-                    if store.cleanup.due_in() > cleanup.BACKLOG_SECONDS + 1:
+                    if _is_done(store):
                         break
                     if made == MOST_PASSES and rows > ROWS[0]:
                         longest = held.longest
@@ -124,9 +123,8 @@ class Burst:
                 told, longest = self._end(other), held.longest
                 needed = made + saved
                 ahead[0] += 2 * DAY  # what the other one did, and what the cleaning said of itself, is old by then
-                while store.cleanup.due_in() < cleanup.PAUSE_SECONDS - 1 or not store.cleanup.some():
-                    ahead[0] += max(1.0, store.cleanup.due_in())
-                    store.cleanup.some()
+                while not (_passed(store, ahead) and _is_done(store)):
+                    pass
                 after = _pages(path)
         finally:
             Database.now = now  # type: ignore[method-assign]
@@ -160,21 +158,21 @@ class Burst:
             store.database.change(f"{numbers.format(SESSIONS)} {_SESSIONS}", (old,))
 
     def _hasten(self, store: Store) -> int:
-        """Remove most of what is left at once; how many passes that saves."""
+        """Remove most of what is left, as quickly as the other one can bear; how many passes that saves."""
         most = 0
         for table, time_of in (
             ("events", "created_at"), ("messages", "created_at"), ("tasks", "updated_at"),
             ("swarm_denials", "denied_at"), ("swarm_alterations", "altered_at"),
         ):  # fmt: skip
-            with store.database.writing():
-                due = store.database.row(
-                    f"SELECT count(*) AS n FROM {table} WHERE {time_of} < ?", (time.time() - 8 * DAY,)
-                )
-                gone = max(0, due.n - 10 * cleanup.AT_ONCE)
-                store.database.change(
-                    f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {time_of} < ? LIMIT ?)",
-                    (time.time() - 8 * DAY, gone),
-                )
+            old = time.time() - 8 * DAY
+            due = store.database.row(f"SELECT count(*) AS n FROM {table} WHERE {time_of} < ?", (old,))
+            gone = max(0, due.n - 10 * cleanup.AT_ONCE) // 1000 * 1000
+            for _ in range(0, gone, 1000):
+                with store.database.writing():
+                    store.database.change(
+                        f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {time_of} < ? LIMIT 1000)",
+                        (old,),
+                    )
             most = max(most, gone // cleanup.AT_ONCE)
         return most
 
@@ -215,6 +213,17 @@ class _Held:
 
     def __exit__(self, *_exception: object) -> None:
         transaction.Transaction.__enter__, transaction.Transaction.__exit__ = self._kept
+
+
+def _passed(store: Store, ahead: list[float]) -> bool:
+    """Make the next pass, as soon as it is time; whether it could be made."""
+    ahead[0] += max(1.0, store.cleanup.due_in())
+    return store.cleanup.some()
+
+
+def _is_done(store: Store) -> bool:
+    """Whether the last pass has left nothing."""
+    return store.cleanup.due_in() > cleanup.BACKLOG_SECONDS + 1
 
 
 def _pages(path: str) -> tuple[int, int]:
