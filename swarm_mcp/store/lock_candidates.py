@@ -59,8 +59,6 @@ def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list]]:
         return
     where, (others, who) = " WHERE c.type = 'lock' AND ", _others(asking)
     same, named = _or_same(reach, others)
-    if not others:
-        named = []
     places = forms(reach)
     names = list(dict.fromkeys([*(name for place in places for name in (place, *above(place))), *_TOPS]))
     marks = ",".join("?" * len(names))

@@ -66,6 +66,7 @@ class LockFinder:
 
     def with_rowids(self, places: list[int]) -> list[Lock]:
         """Return the locks in these rows, oldest first."""
+        places = sorted(places)
         some = [places[start : start + BATCH] for start in range(0, len(places), BATCH)]
         found = [row for ids in some for row in self.select(f"AND c.rowid IN ({','.join('?' * len(ids))})", tuple(ids))]
         return sorted(found, key=lambda row: row.created_at) if len(some) > 1 else found
