@@ -97,7 +97,8 @@ class Pathspec:
             for exclude, own, pattern, _founds in self._items:
                 if exclude:
                     continue
-                inner = own is not None and pattern is None and own.startswith(path + "/")
+                # An empty path is the whole work tree.
+                inner = own is not None and pattern is None and (not path or own.startswith(path + "/"))
                 one = own if inner else path if self._may_meet(path) else None
                 if one is not None:
                     wanted[one] = None
