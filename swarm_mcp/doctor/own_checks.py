@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
@@ -33,6 +34,7 @@ from swarm_mcp.views import seconds_since, short
 from swarm_mcp.visibility import veiled
 
 RECENT_SECONDS = 86400
+MOST_NAMED = 100  # sessions of one scope
 AGAIN = "install swarm-mcp again, from its repository: pipx install --force FOLDER"
 # library -> what is taken of it, in which module
 _NEEDED = {
@@ -117,15 +119,16 @@ def _instances(scope: str) -> list[Finding]:
     try:
         with Store(read_only=True) as store:
             now = store.now()
-            rows = veiled(store.instances.in_scope(scope), onlooker_identity(store))
+            rows = veiled([row for _, row in islice(store.instances.walk(scope), MOST_NAMED)], onlooker_identity(store))
+            more = store.instances.count(scope) - len(rows) if len(rows) == MOST_NAMED else 0
             gone = store.instances.gone()
     except (SwarmError, ImportError) as error:
         return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]
-    names = ", ".join(f"{short(row.id)} {row.label or '-'}" for row in rows)
+    names = ", ".join(f"{short(row.id)} {row.label or '-'}" for row in rows) + (f" and {more} more" if more else "")
     listed = [{"id": row.id, "label": row.label, "pid": row.pid, "state": row.state} for row in rows]
     live = Finding(
-        "live_instances", "info", f"{len(rows)} live{': ' if names else ''}{names}",
-        details={"count": len(rows), "instances": listed},
+        "live_instances", "info", f"{len(rows) + more} live{': ' if names else ''}{names}",
+        details={"count": len(rows) + more, "instances": listed},
     )  # fmt: skip
     quiet = [row for row in rows if row.last_seen is None and seconds_since(row.heartbeat, now) > STALE_SECONDS]
     text = f"{len(quiet)} quiet for more than {STALE_SECONDS} s, {len(gone)} gone and waiting to be removed"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import surrounding_session
+from swarm_mcp.answer_size import printed
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import listing, moment, say, show
+from swarm_mcp.cli.pages import say_rest
 from swarm_mcp.domain.session import Session
+from swarm_mcp.paging import page
 from swarm_mcp.restore import Choice, Restoring, everything
 from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since
@@ -71,11 +74,14 @@ def _session(store: Store, args) -> Session | None:
 
 
 def _list(states: list[tuple[str, Choice]], args, now: int, of_all: bool = False) -> int:
+    rows = ({**choice.described(), **({"file": file} if of_all else {})} for file, choice in states)
+    found = page((("", row) for row in rows), dict, lambda: len(states), measure=printed)
     if args.json:
-        show([{**choice.described(), **({"file": file} if of_all else {})} for file, choice in states])
+        show(found.rows)
+        say_rest(args, found)
         return 0
     cells, plain = [], []
-    for file, choice in states:
+    for file, choice in states[: len(found.rows)]:
         size = f"{choice.version.seen.size} bytes" if choice.version else "no file"
         at = moment(choice.at)
         own = [file] if of_all else []
@@ -83,6 +89,7 @@ def _list(states: list[tuple[str, Choice]], args, now: int, of_all: bool = False
         plain.append("  ".join([choice.name, *own, at, size, choice.by]).rstrip())
     headers = ("id", *(["file"] if of_all else []), "until", "age", "size", "changed by")
     listing(headers, cells, plain, empty="(nothing is kept)")
+    say_rest(args, found)
     return 0
 
 
