@@ -105,11 +105,12 @@ class Pathspec:
         return list(wanted)
 
     def _may_meet(self, path: str) -> bool:
-        return self.matches(path) is not False or (self._has_patterns() and self._is_folder(path))
+        return self.matches(path) is not False or self._may_be_inside(path)
 
     def _may_be_inside(self, folder: str) -> bool:
         """Whether a word may mean something in `folder`, if that is one."""
-        if any(own is not None and own.startswith(folder + "/") for _exclude, own, _pattern, _founds in self._items):
+        inside = folder and folder + "/"  # everything is in the top
+        if any(own is not None and own.startswith(inside) for _exclude, own, _pattern, _founds in self._items):
             return self._is_folder(folder)
         return self._has_patterns() and self._is_folder(folder)
 
