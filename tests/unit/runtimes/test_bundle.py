@@ -124,7 +124,9 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
 
 
 @pytest.mark.parametrize(
-    "left", [(), (bundle.HOOK,), (bundle.HOOK, bundle.STATE)], ids=lambda names: f"{len(names)} left"
+    "left",
+    [(), (bundle.HOOK,), (bundle.HOOK, bundle.STATE), (bundle.HOOK, bundle.STATE, bundle.ENTRY)],
+    ids=lambda names: f"{len(names)} left",
 )
 @pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
 def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, local: bool, left: tuple[str, ...]):
@@ -141,7 +143,7 @@ def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, loca
                 done = subprocess.run(
                     ["/bin/sh", "-c", command], input="{}", capture_output=True, text=True, env=env, timeout=60
                 )
-                assert (done.returncode, done.stdout) == (0, ""), (runtime, event, done)
+                assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), (runtime, event, done)
 
 
 def test_no_links_and_nothing_but_files(bundled: Path):
