@@ -110,8 +110,7 @@ def _certain(session, effects, peers):
             met, unsure, more = _touched_by_git(call, peers, limit, max(0.0, end - time.monotonic()), around)
             if met:
                 return (*met, False), possible
-            several = number or len(effects.git) > FEW_GIT_CALLS
-            if not more or (several and is_late(call.folder, call.by)):
+            if not more or (number and is_late(call.folder, call.by)):
                 break
         possible += unsure
     return None, possible
