@@ -142,6 +142,7 @@ class ModelServer:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True  # headers and body are two packets: the second would wait 40 ms for the first
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:
