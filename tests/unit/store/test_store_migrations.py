@@ -51,9 +51,10 @@ def kept(before: dict, after: dict) -> None:
 
 
 def test_the_shapes_differ_and_none_is_current(ground: Ground):
-    assert len(SHAPES) == 8
+    assert len(SHAPES) == 9
     ground.store().close()
     wanted = {table: set(columns(ground, table)) for table in schema.TABLES}
+    indexed = indexes(ground.database)
     for shape in SHAPES:
         connection = sqlite3.connect(":memory:")
         connection.executescript(text_of(shape))
@@ -62,7 +63,7 @@ def test_the_shapes_differ_and_none_is_current(ground: Ground):
             table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
             for table in tables & set(wanted)
         }
-        assert found != wanted, shape
+        assert found != wanted or indexes_of(connection) != indexed, shape
         assert not schema.is_current(connection), shape
         connection.close()
 
@@ -100,6 +101,28 @@ def columns_by_table(database: str) -> dict[str, set[str]]:
         return {table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} for table in schema.TABLES}
     finally:
         connection.close()
+
+
+def test_every_index_of_ours_is_that_of_a_new_file(ground: Ground, shape: str, tmp_path: Path):
+    new = str(tmp_path / "new.db")
+    Store(new).close()
+    ground.store().close()
+    assert indexes(ground.database) == indexes(new)
+
+
+def indexes(database: str) -> set[str]:
+    """The names of the indexes of a store's file that are ours."""
+    connection = sqlite3.connect(database)
+    try:
+        return indexes_of(connection)
+    finally:
+        connection.close()
+
+
+def indexes_of(connection: sqlite3.Connection) -> set[str]:
+    """As `indexes`, of an open file."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE 'swarm_%'")
+    return {name for (name,) in rows}
 
 
 def test_a_second_opening_changes_nothing(ground: Ground, shape: str):
