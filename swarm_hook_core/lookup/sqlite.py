@@ -24,9 +24,7 @@ DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
-NAMESAKES_SECONDS = 3600
-SEVERAL_NAMES = 8  # that are asked about one by one
-MANY_NAMES = 200
+NAMESAKES_SECONDS = 3600  # between two records that there are more
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
 SPELLED = "c.path_key IS NOT c.file"

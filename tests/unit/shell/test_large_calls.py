@@ -197,11 +197,8 @@ def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_nam
     assert decision.first_collision(scene.session, [(str(repo), "x")] * 20, scene.peers.on) is None
 
 
-@pytest.mark.parametrize("many", (2, 200))
-def test_a_lock_without_a_key_is_found_among_many_names(ground: Ground, repo: Path, monkeypatch, many: int):
+def test_a_lock_without_a_key_is_found_among_many_names(ground: Ground, repo: Path):
     """As another implementation stores it, by a path with a link in it."""
-    monkeypatch.setattr(sqlite, "SEVERAL_NAMES", 2)
-    monkeypatch.setattr(sqlite, "MANY_NAMES", many)
     scene = Scene(ground, repo)
     (repo / "link").symlink_to(repo / "src")
     peer = ground.session("peer")
