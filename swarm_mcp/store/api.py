@@ -428,17 +428,14 @@ class Messages(Protocol):
     def get(self, instance: Session, message_id: int) -> Message | None:
         """Return one message to this session, read or not, left as it is; None where there is none."""
 
-    def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
-        """Return the newest `limit` messages of a scope, oldest first, with all columns but the scope.
-
-        A negative `limit` means all. `to` and `sender` are instance ids. `viewer` is the identity that
-        looks on: mail of sessions that have another one is left out. Marks nothing.
-        """
-
     def walk(
         self, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = ""
     ) -> Iterator[tuple[str, Message]]:
-        """Yield the messages of `recent`, all of them and the newest first, as pages of a listing take them."""
+        """Yield the messages of a scope, newest first, with all columns but the scope.
+
+        `to` and `sender` are instance ids. `viewer` is the identity that looks on: mail of sessions that have another
+        one is left out. Marks nothing.
+        """
 
     def count(self, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:
         """Return how many messages `walk` has."""
@@ -446,7 +443,7 @@ class Messages(Protocol):
     def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
         """Return how many messages of a scope are unread, and how many were sent at `since` (seconds) or later.
 
-        ``{unread, recent}``. `viewer` is the identity that looks on, as in `recent`.
+        ``{unread, recent}``. `viewer` is the identity that looks on, as in `walk`.
         """
 
 
@@ -471,12 +468,6 @@ class Tasks(Protocol):
     def seen(self, viewer: Session, task_id: str) -> Task | None:
         """Return a task of the viewer's scope, or that it asked for or works on; None where an identity hides it."""
 
-    def listed(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> list[Task]:
-        """Return the viewer's scope's tasks that it may see, most urgent first; empty filters do not filter."""
-
-    def in_order(self, viewer: Session, status: str = "") -> list[Task]:
-        """Return the same tasks as `listed`, in order of creation."""
-
     def walk(
         self,
         viewer: Session,
@@ -486,13 +477,16 @@ class Tasks(Protocol):
         after: str = "",
         by_age: bool = False,
     ) -> Iterator[tuple[str, Task]]:
-        """Yield the tasks of `listed` (`by_age`: of `in_order`), as pages of a listing take them."""
+        """Yield the viewer's scope's tasks that it may see, most urgent first; `by_age`: in order of creation.
+
+        Empty filters do not filter.
+        """
 
     def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
         """Return how many tasks `walk` has."""
 
     def beginning(self, viewer: Session, text: str, limit: int) -> list[Task]:
-        """Return a few of the tasks that `in_order` has whose ids begin with `text`, in its order."""
+        """Return a few of those tasks, whose ids begin with `text`, in order of creation."""
 
     def counts(self, viewer: Session) -> dict[str, int]:
         """Return how many tasks of its scope the viewer may see, by status; every status is there."""
@@ -598,11 +592,8 @@ class Runs(Protocol):
     def of_task(self, scope: str, task_id: str) -> list[Run]:
         """Return the runs of a task, newest first."""
 
-    def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
-        """Return the newest runs, of one scope or of all, newest first."""
-
     def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
-        """Yield the runs of a scope, of one state where that is given, newest first, as pages take them."""
+        """Yield the runs of a scope, of one state where that is given, newest first."""
 
     def count(self, scope: str, state: str = "") -> int:
         """Return how many runs `walk` has."""
@@ -653,13 +644,10 @@ class SpawnLocks(Protocol):
 class KeyValues(Protocol):
     """Shared values, owned by the identity that first set them. Writes raise Refused where that is another one."""
 
-    def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
-        """Return ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
-
     def walk(
         self, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
     ) -> Iterator[tuple[str, KeyValue]]:
-        """Yield what `items` has, as pages of a listing take it."""
+        """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
 
     def count(self, scope: str, viewer: str | None = None, prefix: str = "") -> int:
         """Return how many keys of a scope, with this exact prefix, `viewer` may read."""

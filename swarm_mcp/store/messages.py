@@ -173,17 +173,11 @@ class Messages:
         yield from walk(after, (int,), read, lambda row: [row.id])
 
     def unread_count(self, instance: Session) -> int:
-        """Return how many messages wait for this session, without those just being handed to it."""
         condition, values = self._waiting(instance)
         row = self._db.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
         return row.n if row else 0
 
     # --------------------------------------------------------------- look on
-
-    def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
-        condition, values = self._seen_in(scope, viewer, to, sender)
-        sql = f"SELECT {_ALL_COLUMNS} FROM messages WHERE {condition} ORDER BY id DESC LIMIT ?"
-        return self._db.rows(sql, (*values, limit), Message)[::-1]
 
     def walk(
         self, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = ""

@@ -82,10 +82,6 @@ class Runs:
     def of_task(self, scope: str, task_id: str) -> list[Run]:
         return self._rows("WHERE scope = ? AND task_id = ?", (scope, task_id))
 
-    def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
-        where, values = ("WHERE scope = ?", (scope,)) if scope else ("", ())
-        return self._rows(where, values, limit)
-
     def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
         from swarm_mcp.paging import walk
 
@@ -186,12 +182,9 @@ class Runs:
 
     # --------------------------------------------------------------- innards
 
-    def _rows(self, where: str, values: tuple, limit: int = -1) -> list[Run]:
-        rows = self._db.rows(
-            f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC LIMIT ?",
-            (*values, limit),
-            Run,
-        )
+    def _rows(self, where: str, values: tuple) -> list[Run]:
+        sql = f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC"
+        rows = self._db.rows(sql, values, Run)
         return [self._decoded(row) for row in rows]
 
     def _decoded(self, row: Run) -> Run:

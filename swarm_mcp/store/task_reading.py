@@ -150,12 +150,6 @@ class TaskReader:
     def seen(self, viewer: Session, task_id: str) -> Task | None:
         return seen(self._db, viewer, task_id)
 
-    def listed(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> list[Task]:
-        return self._listed(ORDER, viewer, status, assignee, requester)
-
-    def in_order(self, viewer: Session, status: str = "") -> list[Task]:
-        return self._listed(BY_AGE, viewer, status)
-
     def walk(
         self, viewer: Session, status: str = "", assignee: str = "", requester: str = "",
         after: str = "", by_age: bool = False,
@@ -270,13 +264,6 @@ class TaskReader:
                 condition += f" AND {column} = ?"
                 values.append(wanted)
         return condition, values
-
-    def _listed(
-        self, order: str, viewer: Session, status: str = "", assignee: str = "", requester: str = ""
-    ) -> list[Task]:
-        condition, values = self._filtered(viewer, status, assignee, requester)
-        sight = Sight(self._db, viewer)
-        return [task for task in find(self._db, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
 
     def _counted(self, viewer: Session, sight: Sight) -> dict[str, int]:
         """Return the number of tasks of each status, those left out that another identity hides."""

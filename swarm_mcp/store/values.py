@@ -37,15 +37,6 @@ class KeyValues:
     def __init__(self, db: Database):
         self._db = db
 
-    def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
-        rows = self._db.rows(
-            f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} ORDER BY key",
-            (scope, prefix, prefix),
-            KeyValue,
-        )
-        seen = [row for row in rows if _open_to(row, viewer)]
-        return [KeyValue(key=row.key, updated_at=row.updated_at) for row in seen]
-
     def walk(
         self, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
     ) -> Iterator[tuple[str, KeyValue]]:

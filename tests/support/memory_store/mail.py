@@ -59,19 +59,14 @@ class Messages(Part):
         for number in ids:
             self.memory.taken.pop(number, None)
 
-    def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
-        found = [mail for mail in self.memory.messages if to in ("", mail.recipient) and sender in ("", mail.sender)]
-        found = [mail for mail in found if self._is_open(mail, scope, viewer)]
-        return found[-limit:] if limit >= 0 else found
-
     def walk(
         self, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = ""
     ) -> Iterator[tuple[str, Message]]:
-        rows = self.recent(scope, -1, to, sender, viewer)[::-1]
+        rows = self._seen_in(scope, to, sender, viewer)[::-1]
         return self.behind(after, (int,), rows, lambda mail: [mail.id], falling=True)
 
     def count(self, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:
-        return len(self.recent(scope, -1, to, sender, viewer))
+        return len(self._seen_in(scope, to, sender, viewer))
 
     def walk_unread(self, instance: Session, after: str = "") -> Iterator[tuple[str, Message]]:
         return self.behind(after, (int,), self.peek(instance, 10**9), lambda mail: [mail.id])
@@ -92,9 +87,13 @@ class Messages(Part):
         self.acknowledge([self.post(scope, sender_id, recipient_id, content)])
 
     def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
-        found = self.recent(scope, -1, viewer=viewer)
+        found = self._seen_in(scope, viewer=viewer)
         recent = [mail for mail in found if mail.created_at >= since]
         return {"unread": len([mail for mail in found if not mail.read]), "recent": len(recent)}
+
+    def _seen_in(self, scope: str, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
+        found = [mail for mail in self.memory.messages if to in ("", mail.recipient) and sender in ("", mail.sender)]
+        return [mail for mail in found if self._is_open(mail, scope, viewer)]
 
     def _is_open(self, mail: Message, scope: str, viewer: str) -> bool:
         """Whether it is of this scope, and neither end of it a stranger to identity `viewer`."""

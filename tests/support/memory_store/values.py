@@ -17,7 +17,7 @@ PLANNER = "owner/planner"
 
 
 class Values(Part):
-    def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
+    def _items(self, scope: str, prefix: str, viewer: str | None) -> list[KeyValue]:
         rows = [value for (place, key), value in sorted(self.memory.values.items()) if place == scope]
         return [
             KeyValue(key=row.key, updated_at=row.updated_at)
@@ -28,10 +28,10 @@ class Values(Part):
     def walk(
         self, scope: str, prefix: str = "", viewer: str | None = None, after: str = ""
     ) -> Iterator[tuple[str, KeyValue]]:
-        return self.behind(after, (str,), self.items(scope, prefix, viewer), lambda row: [row.key])
+        return self.behind(after, (str,), self._items(scope, prefix, viewer), lambda row: [row.key])
 
     def count(self, scope: str, viewer: str | None = None, prefix: str = "") -> int:
-        return len(self.items(scope, prefix, viewer))
+        return len(self._items(scope, prefix, viewer))
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
         row = self.memory.values.get((scope, key))

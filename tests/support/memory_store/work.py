@@ -38,23 +38,23 @@ class Tasks(Part):
         task = self.memory.tasks.get(task_id)
         return task if task and self._sees(viewer, task) else None
 
-    def listed(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> list[Task]:
+    def _listed(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> list[Task]:
         def fits(task: Task) -> bool:
             pairs = ((status, task.status), (assignee, task.assignee), (requester, task.requester))
             return all(wanted in ("", there) for wanted, there in pairs)
 
-        found = [task for task in self.in_order(viewer) if fits(task)]
+        found = [task for task in self._by_age(viewer) if fits(task)]
         return sorted(found, key=lambda task: (-task.priority, task.created_at, task.id))
 
-    def in_order(self, viewer: Session, status: str = "") -> list[Task]:
+    def _by_age(self, viewer: Session) -> list[Task]:
         own = [task for task in self.memory.tasks.values() if task.scope == viewer["scope"]]
-        return [task for task in own if self._sees(viewer, task) and status in ("", task.status)]
+        return [task for task in own if self._sees(viewer, task)]
 
     def walk(
         self, viewer: Session, status: str = "", assignee: str = "", requester: str = "",
         after: str = "", by_age: bool = False,
     ) -> Iterator[tuple[str, Task]]:  # fmt: skip
-        rows = self.listed(viewer, status, assignee, requester)
+        rows = self._listed(viewer, status, assignee, requester)
         if by_age:
             numbers = {name: self.number_of(name) for name in self.memory.tasks}
             rows.sort(key=lambda task: (task.created_at, numbers[task.id]))
@@ -63,20 +63,20 @@ class Tasks(Part):
         return self.behind(after, (int, int, str), rows, lambda task: [-task.priority, task.created_at, task.id])
 
     def count(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
-        return len(self.listed(viewer, status, assignee, requester))
+        return len(self._listed(viewer, status, assignee, requester))
 
     def beginning(self, viewer: Session, text: str, limit: int) -> list[Task]:
-        return [task for task in self.in_order(viewer) if task.id.startswith(text)][:limit]
+        return [task for task in self._by_age(viewer) if task.id.startswith(text)][:limit]
 
     def counts(self, viewer: Session) -> dict[str, int]:
-        return {status: len(self.listed(viewer, status)) for status in STATUSES}
+        return {status: len(self._listed(viewer, status)) for status in STATUSES}
 
     def claimable(self, instance: Session, limit: int = 10) -> list[Task]:
-        mine = self.listed(instance, CLAIMED, instance["id"])
-        return (mine + [task for task in self.listed(instance, OPEN) if not task.assignee])[:limit]
+        mine = self._listed(instance, CLAIMED, instance["id"])
+        return (mine + [task for task in self._listed(instance, OPEN) if not task.assignee])[:limit]
 
     def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
-        grouped = {status: self.listed(viewer, status) for status in STATUSES}
+        grouped = {status: self._listed(viewer, status) for status in STATUSES}
         ended = {status: len(grouped[status]) for status in TERMINAL}
         for status in () if include_terminal else TERMINAL:
             newest = sorted(grouped.pop(status), key=lambda task: -task.changed_at)[:terminal_limit]
@@ -88,7 +88,7 @@ class Tasks(Part):
         return self.current(viewer)
 
     def unfinished_of(self, session: Session, limit: int = -1) -> list[Task]:
-        found = [task for task in self.listed(session, assignee=session["id"]) if task.status not in TERMINAL]
+        found = [task for task in self._listed(session, assignee=session["id"]) if task.status not in TERMINAL]
         few = {task.id for status in STATUSES for task in [t for t in found if t.status == status][: limit % 10**9]}
         return [task for task in found if task.id in few]
 
@@ -96,7 +96,7 @@ class Tasks(Part):
         return len(self.unfinished_of(session))
 
     def at_work_beside(self, session: Session, limit: int) -> list[Task]:
-        begun = [task for task in self.listed(session) if task.status in (CLAIMED, IN_PROGRESS)]
+        begun = [task for task in self._listed(session) if task.status in (CLAIMED, IN_PROGRESS)]
         return [task for task in begun if task.assignee not in (None, session["id"])][:limit]
 
     def request_batch(self, requester: Session, specs: list[dict]) -> dict:
@@ -302,35 +302,34 @@ class Runs(Part):
         def begins(run: Run) -> bool:
             return run.id.startswith(reference) or (run.task_id or "").startswith(reference)
 
-        exact = [run for run in self.recent() if reference in (run.id, run.task_id)]
-        found = exact[:1] or [run for run in self.recent(scope) if reference and begins(run)]
+        exact = [run for run in self._newest_first() if reference in (run.id, run.task_id)]
+        found = exact[:1] or [run for run in self._newest_first(scope) if reference and begins(run)]
         if not found or len({run.task_id or run.id for run in found}) > 1:
             raise Refused(f"{reference!r} is no run, or several")
         return found[0]
 
     def of_task(self, scope: str, task_id: str) -> list[Run]:
-        return [run for run in self.recent(scope) if run.task_id == task_id]
+        return [run for run in self._newest_first(scope) if run.task_id == task_id]
 
-    def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
-        found = [run for run in self.memory.runs.values() if scope in ("", run.scope)]
-        return found[::-1][: limit if limit >= 0 else None]
+    def _newest_first(self, scope: str = "") -> list[Run]:
+        return [run for run in self.memory.runs.values() if scope in ("", run.scope)][::-1]
 
     def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
         numbers = {name: self.number_of(name) for name in self.memory.runs}
-        rows = [run for run in self.recent(scope, -1) if state in ("", run.state)]
+        rows = [run for run in self._newest_first(scope) if state in ("", run.state)]
         return self.behind(after, (int, int), rows, lambda run: [run.started_at, numbers[run.id]], falling=True)
 
     def count(self, scope: str, state: str = "") -> int:
-        return len([run for run in self.recent(scope, -1) if state in ("", run.state)])
+        return len([run for run in self._newest_first(scope) if state in ("", run.state)])
 
     def live(self, scope: str = "") -> list[Run]:
-        return [run for run in self.recent(scope, -1) if run.state != ENDED]
+        return [run for run in self._newest_first(scope) if run.state != ENDED]
 
     def of_instance(self, instance_id: str) -> Run | None:
         return next((run for run in self.live() if run.instance_id == instance_id), None)
 
     def session_of(self, task_id: str, harness: str) -> dict | None:
-        for run in [run for run in self.recent(limit=-1) if (run.task_id, run.harness) == (task_id, harness)]:
+        for run in [run for run in self._newest_first() if (run.task_id, run.harness) == (task_id, harness)]:
             if run.session_params or (run.result or {}).get("clear_session"):
                 return run.session_params
         return None

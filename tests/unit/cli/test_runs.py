@@ -11,6 +11,7 @@ import time
 
 import pytest
 from support.fixtures import Ground
+from support.listings import rows_of
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.run import ABANDONED
@@ -154,7 +155,7 @@ def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None
             store.runs.update(number, state="ended", **({} if number == "new" else {"ended_at": 1}))
         with store.database.writing():
             store.runs.forget_old(10)
-        assert [row["id"] for row in store.runs.recent()] == ["new"]
+        assert [row["id"] for row in rows_of(store.runs.walk(ground.scope))] == ["new"]
     assert not folder.exists()
     assert other.is_dir()
 

@@ -13,6 +13,7 @@ import time
 import pytest
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
 from support.harness_fixtures import is_alive
+from support.listings import rows_of
 
 from swarm_mcp.cli.output import show, show_with_list
 from swarm_mcp.harness import registry
@@ -141,7 +142,7 @@ def _runs(ground: Ground) -> list[dict]:
     if not os.path.exists(ground.database):
         return []
     with Store(ground.database, read_only=True) as store:
-        return store.runs.recent()
+        return rows_of(store.runs.walk(ground.scope))
 
 
 # -- runs and logs -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Sleeper
+from support.listings import rows_of
 from support.memory_store import MemoryStore
 
 import swarm_mcp
@@ -525,7 +526,7 @@ def test_mail_is_delivered_once(store, pair):
     assert [one.content for one in store.messages.take(bob, about="t")] == ["[task:t] two"]
     store.messages.acknowledge([number])
     assert mail(store, bob) == [], "the other is on its way to this very process"
-    assert [one.content for one in store.messages.recent(ann.scope, 1, to=bob.id)] == ["[task:t] two"]
+    assert [one.content for one in rows_of(store.messages.walk(ann.scope, to=bob.id))[:1]] == ["[task:t] two"]
 
 
 def test_who_may_not_meet_does_not_write(store, join):
@@ -561,7 +562,7 @@ def test_a_message_is_handed_over_once(store, pair):
     store.messages.write_down(ann.scope, ann.id, bob.id, "typed into its terminal")
     assert store.messages.counts(ann.scope, 0) == {"unread": 1, "recent": 3}
     assert mail(store, bob) == ["the task"]
-    assert [one.content for one in store.messages.recent(ann.scope, 1)] == ["typed into its terminal"]
+    assert [one.content for one in rows_of(store.messages.walk(ann.scope))[:1]] == ["typed into its terminal"]
 
 
 # ---------------------------------------------------------------------------------------- tasks
@@ -647,7 +648,7 @@ def test_a_batch_is_made_as_a_whole(store, pair):
     assert [who for who, _text in made["notices"]] == [bob.id] and len(mail(store, bob)) == 1
     with pytest.raises(Refused):
         store.tasks.request_batch(ann, [{"title": "third"}, {"title": "fourth", "depends_on": ["nothing"]}])
-    assert len(store.tasks.in_order(ann)) == 2
+    assert len(rows_of(store.tasks.walk(ann))) == 2
 
 
 def test_who_does_what_at_a_glance(store, pair):
@@ -676,7 +677,7 @@ def test_a_value_belongs_to_the_identity_that_set_it(store, join):
             write()
     assert store.kv.get(ann.scope, "k/1", "identity:a").value == "v"
     assert store.kv.get(ann.scope, "k/1", "identity:b") is None and store.kv.count(ann.scope, "identity:b") == 1
-    assert [row.key for row in store.kv.items(ann.scope, "k/")] == ["k/1", "k/2"]
+    assert [row.key for row in rows_of(store.kv.walk(ann.scope, "k/"))] == ["k/1", "k/2"]
     assert [store.kv.append(bob, "list", text) for text in ("1.50", '"x"')] == [1, 2]
     assert store.kv.get(ann.scope, "list").value == '[1.50,"x"]'
     assert store.kv.delete(ann, "k/1") and not store.kv.delete(ann, "k/1")

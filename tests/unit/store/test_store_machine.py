@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 )
 from support.crashing import Dead, Dying
 from support.fixtures import Ground
+from support.listings import rows_of
 from support.memory_store import MemoryStore
 
 from swarm_hook_core.process import start_time
@@ -67,7 +68,7 @@ class Side:
 
     @property
     def tasks(self) -> dict[str, Any]:
-        return {task.title: task for task in self.store.tasks.in_order(onlooker("", self.scope))}
+        return {task.title: task for task in rows_of(self.store.tasks.walk(onlooker("", self.scope)))}
 
     def task_id(self, title: str | None) -> str:
         return self.tasks[title].id if title in self.tasks else ""
@@ -77,7 +78,7 @@ class Side:
         rows, tasks = self.rows, self.tasks
         names = {row.id: name for name, row in rows.items()}
         titles = {task.id: title for title, task in tasks.items()}
-        mail = [one for one in self.store.messages.recent(self.scope, -1) if not one.read and one.content[0] == "n"]
+        mail = [one for one in rows_of(self.store.messages.walk(self.scope)) if not one.read and one.content[0] == "n"]
         return {
             "sessions": {name: row.last_seen for name, row in rows.items()},
             "locks": {
@@ -87,7 +88,7 @@ class Side:
             },
             "kv": {
                 row.key: json.loads(self.store.kv.get(self.scope, row.key).value)
-                for row in self.store.kv.items(self.scope)
+                for row in rows_of(self.store.kv.walk(self.scope))
             },
             "mail": {name: [one.content for one in mail if one.recipient == row.id] for name, row in rows.items()},
             "tasks": {
@@ -352,7 +353,7 @@ class Machine(RuleBasedStateMachine):
         for row in self.twin.instances.gone():
             if row.label not in there:
                 self.twin.instances.remove(row.id, "reclaimed")
-        mails = {one.content for one in self.store.messages.recent(str(self.folder), -1)}
+        mails = {one.content for one in rows_of(self.store.messages.walk(str(self.folder)))}
         old, titles = self.now - MESSAGE_SECONDS, set(self.real.tasks)
         memory.messages = [one for one in memory.messages if one.created_at >= old or one.content in mails]
         memory.tasks = {

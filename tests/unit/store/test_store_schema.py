@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support import many_processes as crowd
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, without_privileges
+from support.listings import rows_of
 from support.store_files import CONTRACT, FIRST, columns, has_the_contract, make
 
 from swarm_mcp.errors import StoreUnavailable
@@ -411,4 +412,4 @@ def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: P
         os.rename(ground.database, tmp_path / "moved")
         os.symlink(tmp_path / "moved", ground.database)
         with pytest.raises(StoreUnavailable, match="symbolic link"):
-            store.kv.items("/s")
+            rows_of(store.kv.walk("/s"))

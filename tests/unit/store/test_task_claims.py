@@ -9,6 +9,7 @@ import time
 import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
+from support.listings import rows_of
 from support.task_fixtures import begun, events, read_mail, refused, request, status
 
 pytestmark = pytest.mark.slow
@@ -192,7 +193,7 @@ def test_the_task_of_a_session_that_died_unnoticed_can_be_taken_over(ground: Gro
             client.end()
             assert store.tasks.claim_next(third)["task"]["id"] in (task["id"], other["id"])
             assert store.instances.get(worker["id"]) is None
-            assert len(store.tasks.listed(planner, "open")) == 1
+            assert len(rows_of(store.tasks.walk(planner, "open"))) == 1
 
 
 def test_a_task_claimed_by_name_is_taken_from_the_dead_too(ground: Ground) -> None:

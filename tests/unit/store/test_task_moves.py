@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground, Sleeper
+from support.listings import rows_of
 from support.task_fixtures import begun, mail, refused, request, status
 
 
@@ -28,7 +29,7 @@ def test_who_was_started_anew_elsewhere_has_left(ground: Ground, elsewhere: str)
         before.end()  # else it would be a further client of the session, which works on
         moved = ground.session("w", directory=elsewhere, client=after.identity)
         assert (moved["id"], moved["scope"]) == (worker["id"], elsewhere)
-        now = {task["id"]: (task["status"], task["assignee"]) for task in store.tasks.listed(planner)}
+        now = {task["id"]: (task["status"], task["assignee"]) for task in rows_of(store.tasks.walk(planner))}
         assert now == {
             doing["id"]: ("open", None),
             given["id"]: ("open", None),

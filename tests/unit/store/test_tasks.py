@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.listings import rows_of
 from support.task_fixtures import begun, events, mail, refused, request, status
 
 from swarm_mcp.domain.task import COLUMNS, STATUSES, TERMINAL
@@ -64,7 +65,7 @@ def test_lists_that_another_program_spoilt_hide_no_task(ground: Ground, junk: st
     with ground.store() as store:
         task = request(store, planner)
         ground.sql("UPDATE tasks SET files = ?, depends_on = ?", junk, junk)
-        assert store.tasks.listed(planner)[0]["files"] is None
+        assert rows_of(store.tasks.walk(planner))[0]["files"] is None
         assert store.tasks.claim_next(worker)["task"]["id"] == task["id"]
         assert store.tasks.end(worker, task["id"], "done")["task"]["status"] == "done"
 
@@ -467,7 +468,7 @@ def test_the_tasks_of_a_session_that_leaves_are_open_again(ground: Ground) -> No
         store.tasks.end(worker, done["id"], "done")
         ground.sql("UPDATE messages SET read = 1")
         store.instances.remove(worker["id"], "reclaimed")
-        now = {task["title"]: (task["status"], task["assignee"]) for task in store.tasks.listed(planner)}
+        now = {task["title"]: (task["status"], task["assignee"]) for task in rows_of(store.tasks.walk(planner))}
         assert now == {
             "first": ("open", None),
             "doing": ("open", None),
@@ -518,7 +519,7 @@ def test_a_task_is_seen_within_its_requesters_identity(ground: Ground) -> None:
         task = request(store, mine)
         for viewer, sees in ((mine, True), (friend, True), (nobody, True), (stranger, False)):
             assert bool(store.tasks.seen(viewer, task["id"])) is sees
-            assert bool(store.tasks.listed(viewer)) is sees
+            assert bool(rows_of(store.tasks.walk(viewer))) is sees
             assert bool(store.tasks.current(viewer)["open"]) is sees
             assert bool(store.tasks.claimable(viewer)) is sees
         for refusing in (
@@ -554,7 +555,7 @@ def test_the_assignee_speaks_for_a_requester_that_has_left_and_then_nobody(groun
         assert store.tasks.seen(stranger, unclaimed["id"])
         assert store.tasks.claim_next(stranger)["task"]["id"] == unclaimed["id"]
         store.instances.remove(worker["id"])
-        assert [row["id"] for row in store.tasks.listed(stranger, "open")] == [task["id"]]
+        assert [row["id"] for row in rows_of(store.tasks.walk(stranger, "open"))] == [task["id"]]
 
 
 def test_a_listing_is_filtered_and_in_order_of_urgency(ground: Ground) -> None:
@@ -563,8 +564,8 @@ def test_a_listing_is_filtered_and_in_order_of_urgency(ground: Ground) -> None:
         for title, priority in (("low", -1), ("first", 0), ("high", 5), ("second", 0)):
             task = request(store, planner, title, priority=priority)
             ground.sql("UPDATE tasks SET created_at = created_at + ? WHERE id = ?", len(title), task["id"])
-        assert [task["title"] for task in store.tasks.listed(planner)] == ["high", "first", "second", "low"]
+        assert [task["title"] for task in rows_of(store.tasks.walk(planner))] == ["high", "first", "second", "low"]
         held = store.tasks.claim_next(worker)["task"]
-        assert [task["id"] for task in store.tasks.listed(planner, assignee=worker["id"])] == [held["id"]]
-        assert len(store.tasks.listed(planner, "open", requester=planner["id"])) == 3
-        assert store.tasks.listed(planner, "open", requester=worker["id"]) == []
+        assert [task["id"] for task in rows_of(store.tasks.walk(planner, assignee=worker["id"]))] == [held["id"]]
+        assert len(rows_of(store.tasks.walk(planner, "open", requester=planner["id"]))) == 3
+        assert rows_of(store.tasks.walk(planner, "open", requester=worker["id"])) == []
