@@ -174,24 +174,42 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
     """Whether the process (`host`, `pid`, `started`) provably no longer exists, seen from `here`."""
     if not host or not pid or not started:
         return False
-    machine, _, rest = host.partition("/")
-    boot, _, namespace = rest.partition("/")
-    my_machine, _, my_rest = here.partition("/")
-    my_boot, _, my_namespace = my_rest.partition("/")
-    if not machine or machine != my_machine:
+    if host != here:
+        machine, _, rest = host.partition("/")
+        boot, _, namespace = rest.partition("/")
+        my_machine, _, my_rest = here.partition("/")
+        my_boot, _, my_namespace = my_rest.partition("/")
+        if not machine or machine != my_machine:
+            return False
+        if boot != my_boot:
+            return bool(boot and my_boot)  # the machine has been restarted since
+        if namespace != my_namespace:
+            return False  # pids mean something else there
+    if host.startswith("/") or os.name != "posix":
         return False
-    if boot != my_boot:
-        return bool(boot and my_boot)  # the machine has been restarted since
-    if namespace != my_namespace or os.name != "posix":
-        return False  # pids mean something else there
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass  # it exists and belongs to somebody else
-    now = start_time(pid)
+    own = os.getpid()
+    if pid == own or pid == os.getppid():
+        now = _started_above(own, pid)
+    else:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass  # it exists and belongs to somebody else
+        now = start_time(pid)
     return now == "-" or (now != "" and now != started)
+
+
+_above: dict = {}  # pid of this process and of itself or its parent -> the latter's start time, which never changes
+
+
+def _started_above(own: int, pid: int) -> str:
+    """`start_time` of process `pid`, which is this one, `own`, or its parent now: looked at once by each process."""
+    found = _above.get((own, pid))
+    if not found:
+        found = _above[own, pid] = start_time(pid)
+    return found
 
 
 def _namespace(kind: str) -> str:

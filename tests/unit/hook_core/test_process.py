@@ -57,6 +57,29 @@ def test_a_running_process_is_not_gone(sleeper: subprocess.Popen[bytes]) -> None
     assert not gone(HERE, sleeper.pid, start_time(sleeper.pid), HERE), "a stopped one only looks quiet"
 
 
+def test_this_process_and_its_parent_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, above = os.getpid(), os.getppid()
+    started = {pid: start_time(pid) for pid in (mine, above)}
+    for pid in (mine, above):
+        assert not gone(HERE, pid, started[pid], HERE)
+    monkeypatch.setattr(process, "start_time", lambda pid: pytest.fail(f"{pid} was looked at again"))
+    for pid in (mine, above):
+        assert not gone(HERE, pid, started[pid], HERE)
+        assert gone(HERE, pid, started[pid] + "0", HERE), "an earlier process had the number"
+
+
+def test_a_forked_process_looks_for_itself() -> None:
+    assert not gone(HERE, os.getpid(), start_time(os.getpid()), HERE)
+    child = os.fork()
+    if not child:
+        mine, above = os.getpid(), os.getppid()
+        is_right = gone(HERE, mine, start_time(above) + "0", HERE) and not any(
+            gone(HERE, pid, start_time(pid), HERE) for pid in (mine, above)
+        )
+        os._exit(0 if is_right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_an_ended_process_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
     started = start_time(sleeper.pid)
     sleeper.kill()
