@@ -72,10 +72,11 @@ class Database:
         found = cursor.fetchall()
         if any(bytes in map(type, row) for row in found):  # text that another program stored as a blob
             found = [[as_text(value) if type(value) is bytes else value for value in row] for row in found]
-        labels = [place for place, name in enumerate(names) if name in _LABELS]
-        if any(isinstance(row[place], str) and len(row[place]) > LONGEST for place in labels for row in found):
+        if not _LABELS.isdisjoint(names):
             # Another program or an earlier release stored them at any length.
-            found = [[_short(value) if at in labels else value for at, value in enumerate(row)] for row in found]
+            labels = [place for place, name in enumerate(names) if name in _LABELS]
+            if any(isinstance(row[place], str) and len(row[place]) > LONGEST for place in labels for row in found):
+                found = [[_short(value) if at in labels else value for at, value in enumerate(row)] for row in found]
         return [kind(zip(names, row)) for row in found]
 
     if TYPE_CHECKING:

@@ -23,6 +23,9 @@ else:
 # In the very words of its index, or SQLite does not take it.
 _UNKEYED = f"c.path_key IS NULL AND {NAME_OF_FILE.replace('file', 'c.file')}"
 _TOPS = ["/", NO_CASE + "/"]
+# A pattern as a GLOB, and which are plain enough for that: see `_not_beside`.
+_AS_GLOB = "'*' || replace(c.pattern, '**/', '*') || CASE WHEN c.pattern GLOB '*/' THEN '*' ELSE '' END"
+_PLAIN = " AND ".join(f"c.pattern NOT GLOB '{odd}'" for odd in ("*[[\\]*", "*//*", "*/.*", ".*"))
 
 
 class Asking(NamedTuple):
@@ -134,10 +137,8 @@ def _not_beside(reach: Reach) -> tuple[str, list[str]]:
     if ignores_case(reach):
         return "", []
     paths = list(dict.fromkeys(key for key in (reach.key or "", *reach.keys) if not key.startswith(NO_CASE)))
-    glob = "'*' || replace(c.pattern, '**/', '*') || CASE WHEN c.pattern GLOB '*/' THEN '*' ELSE '' END"
-    plain = " AND ".join(f"c.pattern NOT GLOB '{odd}'" for odd in ("*[[\\]*", "*//*", "*/.*", ".*"))
-    beside = " AND ".join([f"? NOT GLOB {glob}"] * len(paths))
-    return f" AND (c.base NOT GLOB '{NO_CASE}*' AND {plain} AND {beside}) IS NOT TRUE", paths
+    beside = " AND ".join([f"? NOT GLOB {_AS_GLOB}"] * len(paths))
+    return f" AND (c.base NOT GLOB '{NO_CASE}*' AND {_PLAIN} AND {beside}) IS NOT TRUE", paths
 
 
 def globs(segments, folder: str) -> tuple[str, list[str], str]:

@@ -233,13 +233,23 @@ class Locks(LockListing):
         mine = [row for row in met if row.instance_id == instance.id and (row.agent or "") == wanted.agent]
         own = next((row for row in mine if self._finder.is_same(row, reach)), None)
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
-        now = self._db.now()
-        lock: dict = {"id": new_id(), "content": wanted.note, "task_id": wanted.task_id, "created_at": now}
-        lock.update(path_key=reach.key, mode=mode, expected_end=wanted.expected_end, ttl=wanted.ttl, warned=None)
-        lock.update(base=reach.base or None, repository=reach.names[0] if reach.names else None)
         leased = wanted.ttl is not None
-        lock.update(renewed=clock.now() if leased else None, booted=clock.boot(self._db.here) if leased else None)
-        lock.update(wall_until=time.time() + wanted.ttl if wanted.ttl is not None else None)
+        lock: dict = {
+            "id": new_id(),
+            "content": wanted.note,
+            "task_id": wanted.task_id,
+            "created_at": self._db.now(),
+            "path_key": reach.key,
+            "mode": mode,
+            "expected_end": wanted.expected_end,
+            "base": reach.base or None,
+            "repository": reach.names[0] if reach.names else None,
+            "ttl": wanted.ttl,
+            "renewed": clock.now() if leased else None,
+            "booted": clock.boot(self._db.here) if leased else None,
+            "wall_until": time.time() + wanted.ttl if wanted.ttl is not None else None,
+            "warned": None,
+        }
         if own:
             # Held all along, it is the same grant, unless it is now one of another kind.
             lock["fence"] = own.fence if own.fence and own.mode == mode else self.next_fence()
@@ -258,7 +268,7 @@ class Locks(LockListing):
 
     def next_fence(self) -> int:
         """Inside a transaction: the number of the next grant."""
-        return self._db.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0].last
+        return self._db.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]
 
     def _insert(self, lock: dict, file: str) -> None:
         """Add the row, under a way to write `file` that no lock of this scope has: the contract has one row each."""
