@@ -153,7 +153,7 @@ def _plugins() -> Finding:
     record = read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    wanted = bundle.contents(local=True, transports=bundle.transports_of(record))
+    wanted = bundle.contents(folder, bundle.transports_of(record))
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:

@@ -42,7 +42,7 @@ def _is_current(target: Path) -> bool:
     from swarm_mcp.runtimes import bundle
     from swarm_mcp.runtimes.owned_folder import RECORD, differing
 
-    return (target / RECORD).is_file() and not differing(target, bundle.contents(local=True))
+    return (target / RECORD).is_file() and not differing(target, bundle.contents(target))
 
 
 OURS = "swarm-mcp"

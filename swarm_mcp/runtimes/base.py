@@ -111,10 +111,10 @@ class Runtime(ABC):
     def look(self, marketplace: Path, steps: Steps) -> Look:
         """Return whether the plugin is there, enabled, current, and its hooks will run. Raises ClientFailed."""
 
-    def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:  # noqa: B027
+    def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:  # noqa: B027
         """Change what is this client's own in the `files` of a bundle (name -> content); most have nothing.
 
-        `interpreter`: the Python that a local bundle names; empty in a portable one.
+        `place`: the folder that a local bundle is to lie in; None for a portable one.
         """
 
     def terminal_of(self, session_id: str) -> Terminal | None:

@@ -31,13 +31,14 @@ _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}"
 
 def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
     """Bring the folder `target` up to date, as `owned_folder.put` does; `transports` as for `contents`."""
-    return put(target, contents(local, transports), compiled=local, force=force)
+    return put(target, contents(target if local else None, transports), compiled=local, force=force)
 
 
-def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str, bytes]:
+def contents(place: Path | None, transports: dict[str, str] | None = None) -> dict[str, bytes]:
     """Return every file of a bundle by its relative name.
 
-    `transports`: runtime -> how its check asks, where that is not by command.
+    `place`: the folder that a local bundle is to lie in; None for a portable one. `transports`:
+    runtime -> how its check asks, where that is not by command.
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
@@ -47,16 +48,12 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     for path in sorted(core.rglob("*.py")):
         files[f"swarm_hook_core/{path.relative_to(core).as_posix()}"] = path.read_bytes()
     record: dict = {"name": "swarm", "version": __version__}
-    if local:
+    if place:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
         record.update(python=interpreter(), coordinator=coordinator_command())
-    for runtime in everyone:
-        runtime.finish_bundle(files, interpreter() if local else "")
-        if runtime.earlier_check:
-            files[runtime.earlier_check] = _forwarding(runtime.name)
     by_tool = [runtime for runtime in everyone if (transports or {}).get(runtime.name) == transport.MCP_TOOL]
     for runtime in by_tool:
         scratch = runtimes.hook_config(runtime.name).scratch_dir_name
@@ -64,6 +61,10 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
         files[hooks] = _json(transport.wired(json.loads(files[hooks]), runtime, scratch))
         files[servers] = _json(transport.serving(json.loads(files[servers])))
         files[transport.STAND_IN] = (source / transport.STAND_IN).read_bytes()
+    for runtime in everyone:
+        runtime.finish_bundle(files, place)
+        if runtime.earlier_check:
+            files[runtime.earlier_check] = _forwarding(runtime.name)
     if by_tool:
         record["transports"] = {runtime.name: transport.MCP_TOOL for runtime in by_tool}
     record["files"] = sorted(files)

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp import __version__
-from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal
-from swarm_mcp.runtimes.codex_plugin import files_of, folder_beside
+from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.installed import HookCommand, Installed
-from swarm_mcp.runtimes.owned_folder import differing, put, read_record, remove
+from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
 from swarm_mcp.runtimes.steps import Steps
 
@@ -100,13 +100,13 @@ class Codex(Runtime):
     call_mark = "x-codex-turn-metadata"
     earlier_check = "integrations/codex/hooks/pre_tool_use.py"
 
+    def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
+        """Have Codex install a plugin without code from a local bundle; from a published one, all of it."""
+        if place:
+            add(files, place)
+
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        folder = folder_beside(marketplace)
-        try:
-            put(folder, files_of(marketplace))
-        except (SwarmError, OSError) as error:
-            raise ClientFailed(str(error)) from error
-        self._point_to(folder, self._marketplace(steps), steps)
+        self._point_to(marketplace, self._marketplace(steps), steps)
         # A copy that is the same stays untouched: replacing it would silence hooks in running sessions.
         if not self._is_current(marketplace):
             upgrade = self._copy() is not None
@@ -117,6 +117,7 @@ class Codex(Runtime):
         steps.begin("asking which of its hooks it trusts")
         with AppServer(self.program()) as server:
             hooks = self._trusted(server, steps)
+        remove(earlier_folder(marketplace))
         copy = self._copy()
         if copy is None:
             raise ClientFailed("Codex has no copy of the plugin after installing it")
@@ -140,7 +141,7 @@ class Codex(Runtime):
                     server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
                     if not server.trusted():
                         server.edit(("hooks.state", None, "replace"))
-        remove(folder_beside(marketplace_folder()))
+        remove(earlier_folder(marketplace_folder()))
         shutil.rmtree(Path(home()) / "plugins/cache" / MARKETPLACE, ignore_errors=True)
         shutil.rmtree(Path(home()) / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
 

@@ -1,8 +1,8 @@
-"""The folder that `install` hands to Codex: of the marketplace folder what Codex itself reads, and no code.
+"""The folder of a local bundle that Codex installs as the plugin: what Codex itself reads, and no code.
 
 Before every hook that it starts, Codex reads all files of its copy of the plugin, to see whether they are still what
 the user trusts. The whole plugin costs each call several milliseconds that way. So the copy is small, and its hooks
-name the marketplace folder, where the code runs in place as it does for Claude Code.
+name the bundle's own folder, where the code runs in place as it does for Claude Code.
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ import json
 import re
 from pathlib import Path
 
-from swarm_mcp.runtimes.owned_folder import RECORD, read_files, read_record
+from swarm_mcp.runtimes.owned_folder import read_files
 
-_READ_BY_CODEX = (
-    ".agents/",
-    ".codex-plugin/",
-    "integrations/codex/hooks.json",
-    "integrations/codex/mcp.json",
-    "skills/",
-)
+_FOLDER = "codex/"
+_MARKETPLACE = ".agents/plugins/marketplace.json"
 _HOOKS = "integrations/codex/hooks.json"
+_READ_BY_CODEX = (".codex-plugin/", _HOOKS, "integrations/codex/mcp.json", "skills/")
 _ROOT = "${CLAUDE_PLUGIN_ROOT}"
 
 
-def folder_beside(marketplace: Path) -> Path:
-    """Return the folder that Codex has for a marketplace of its own."""
-    return marketplace.with_name("codex-plugin")
+def add(files: dict[str, bytes], place: Path) -> None:
+    """Add the folder to the `files` of a bundle that is to lie in `place`, and have Codex's marketplace name it."""
+    small = {name: content for name, content in files.items() if name.startswith(_READ_BY_CODEX)}
+    # Inside double quotes of a shell command line, which is inside a JSON string.
+    root = json.dumps(re.sub(r'([\\"$`])', r"\\\1", str(place)))[1:-1]
+    small[_HOOKS] = small[_HOOKS].replace(_ROOT.encode(), root.encode())
+    files.update({_FOLDER + name: content for name, content in small.items()})
+    marketplace = json.loads(files[_MARKETPLACE])
+    for plugin in marketplace["plugins"]:
+        plugin["source"]["path"] = f"./{_FOLDER}"
+    files[_MARKETPLACE] = (json.dumps(marketplace, indent=2) + "\n").encode()
 
 
 def files_of(marketplace: Path) -> dict[str, bytes]:
-    """Return what belongs into that folder, by relative names; empty where the marketplace folder is not whole."""
+    """Return what Codex gets of a marketplace folder, by names in its copy; empty where that folder is not whole."""
     whole = read_files(marketplace)
-    if not whole:
-        return {}
-    files = {name: content for name, content in whole.items() if name.startswith(_READ_BY_CODEX)}
-    # Inside double quotes of a shell command line, which is inside a JSON string.
-    place = json.dumps(re.sub(r'([\\"$`])', r"\\\1", str(marketplace)))[1:-1]
-    files[_HOOKS] = files[_HOOKS].replace(_ROOT.encode(), place.encode())
-    told = read_record(marketplace)
-    record = {"name": told["name"], "version": told.get("version"), "files": sorted(files)}
-    return {**files, RECORD: (json.dumps(record, indent=2) + "\n").encode()}
+    return {name.removeprefix(_FOLDER): content for name, content in whole.items() if name.startswith(_FOLDER)}
+
+
+def earlier_folder(marketplace: Path) -> Path:
+    """Return where an earlier release wrote what is now in the marketplace folder itself."""
+    return marketplace.with_name("codex-plugin")

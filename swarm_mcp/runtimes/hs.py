@@ -41,11 +41,11 @@ class Hs(Runtime):
                 return path
         return ""
 
-    def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:
+    def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Name the interpreter, and keep the folder's earlier name: workers that run now have links into it."""
         python = f"{self.folder}/lib/python.sh"
-        if interpreter:
-            files[python] = files[python].replace(b"=python3", f"={shlex.quote(interpreter)}".encode())
+        if place:
+            files[python] = files[python].replace(b"=python3", f"={shlex.quote(interpreter())}".encode())
         ours = [name for name in files if name.startswith(f"{self.folder}/")]
         files.update({f"{_EARLIER_FOLDER}{name.removeprefix(self.folder)}": files[name] for name in ours})
 

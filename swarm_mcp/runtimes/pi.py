@@ -28,7 +28,7 @@ class Pi(Runtime):
     session_variables = ("PI_SESSION_ID",)
     earlier_check = "integrations/pi/hooks/pre_tool_use.py"
 
-    def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:
+    def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Make the folder a package of pi's: its manifest lies at the root, and counts paths from there."""
         tree = json.loads(files.pop(f"{FOLDER}/package.json"))
         for kind, paths in tree["pi"].items():

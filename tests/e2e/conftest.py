@@ -49,11 +49,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ways = WAYS
     if ways == WAYS and metafunc.definition.get_closest_marker("from_clone"):
         ways += ("clone",)
+    only = metafunc.definition.get_closest_marker("only")
+    names = only.args if only else tuple(CLIENTS)
     if "newcomer" in metafunc.fixturenames:
-        metafunc.parametrize("newcomer", tuple(CLIENTS), indirect=True)
+        metafunc.parametrize("newcomer", names, indirect=True)
     elif "client" in metafunc.fixturenames:
-        only = metafunc.definition.get_closest_marker("only")
-        names = only.args if only else tuple(CLIENTS)
         cases = [(way, name) for way in ways for name in names]
         metafunc.parametrize("client", cases, indirect=True, ids=[f"{name}-{way}" for way, name in cases])
     elif "both" in metafunc.fixturenames:

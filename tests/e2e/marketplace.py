@@ -11,7 +11,7 @@ from .appserver import trust_hooks
 from .githttp import GitServer
 from .ground import Ground
 
-Kind = Literal["install", "git", "clone", "mcp_tool", "git-mcp_tool", "none"]
+Kind = Literal["install", "local", "git", "clone", "mcp_tool", "git-mcp_tool", "none"]
 PLUGIN = "swarm@swarm"
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -34,10 +34,11 @@ class Marketplace:
         if self.kind in ("install", "mcp_tool"):
             self._do("swarm-mcp", "install", "--client", client, *self._transport())
         else:
-            self._source = self._source or (self._cloned() if self.kind == "clone" else self._served())
+            make = {"clone": self._cloned, "local": self._local}.get(self.kind, self._served)
+            self._source = self._source or make()
             executable, verb = {"claude-code": ("claude", "install"), "codex": ("codex", "add")}[client]
             self._do(executable, "plugin", "marketplace", "add", self._source)
-            if client == "codex" and self.kind != "clone":
+            if client == "codex" and self.kind not in ("clone", "local"):
                 # Or the first session does it in the background, which copies the plugin anew and
                 # leaves its hooks untrusted from then on.
                 self._do("codex", "plugin", "marketplace", "upgrade")
@@ -61,6 +62,12 @@ class Marketplace:
         self.ground.git(served, "clone", "-q", "--bare", str(bundle), "swarm.git")
         self._git = GitServer(served)
         return self._git.url("swarm.git")
+
+    def _local(self) -> str:
+        """The folder that `swarm-mcp bundle --local` writes, for a person to hand to a client."""
+        bundle = self.ground.root / "bundle"
+        self._do("swarm-mcp", "bundle", str(bundle), "--local")
+        return str(bundle)
 
     def _cloned(self) -> str:
         """A clone of this repository as it would be were the working tree committed now."""

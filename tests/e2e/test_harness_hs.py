@@ -64,7 +64,7 @@ class Place:
 
     def install(self) -> None:
         """As `swarm-mcp install --client hs`, which wants hs to be there."""
-        put(self.home / ".harness" / "plugins" / "swarm", plugin_files(bundle.contents(local=True)))
+        put(self.home / ".harness" / "plugins" / "swarm", plugin_files(bundle.contents(self.home / "bundle")))
 
     def whole_answers(self, provider: str) -> dict[str, str]:
         """Have the harness ask for answers in one piece, which it does of a provider that cannot stream."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from .appserver import AppServer, hooks
+from .appserver import AppServer, hooks, trust_hooks
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import Codex
 from .coordinator import PATIENCE
-from .ground import FILES, wait_for
+from .ground import FILES, Ground, wait_for
 from .marketplace import Marketplace
 
 CHANGE = ("notes.md", "line one", "line two")
@@ -55,8 +57,7 @@ def test_doctor_is_content_after_an_installation_and_not_without_trust(newcomer:
     report = ground.coordinator.json("doctor", allowed=(0, 1))
     assert report["ok"] is True, [check for check in report["checks"] if check["status"] == "fail"]
     if newcomer.name == "codex":  # one file more in the plugin's folder, and none of its hooks is trusted
-        (installed,) = (ground.home / ".codex/plugins/cache/swarm/swarm").iterdir()
-        (installed / "stray").touch()
+        (codex_copy(ground) / "stray").touch()
     else:
         ground.run(["claude", "plugin", "disable", "swarm@swarm"])
     report = ground.coordinator.json("doctor", allowed=(1,))
@@ -110,6 +111,55 @@ def test_an_upgrade(client: Client) -> None:
         (ground.checkout / "notes.md").write_text(FILES["notes.md"])
     client.run("later", client.replace(*CHANGE))
     assert_denied(client, "later", "notes.md")
+
+
+def codex_copy(ground: Ground) -> Path:
+    (copy,) = (ground.home / ".codex/plugins/cache/swarm/swarm").iterdir()
+    return copy
+
+
+def test_a_local_bundle_that_a_client_is_given_by_hand(newcomer: Client) -> None:
+    ground = newcomer.ground
+    Marketplace(ground, "local").install(newcomer.name)
+    if newcomer.name == "codex":
+        assert len(contents(codex_copy(ground))) < 20, "it copies no code"
+    ground.coordinator.peer_lock("notes.md")
+    newcomer.run("work", newcomer.replace(*CHANGE))
+    assert_denied(newcomer, "work", "notes.md")
+
+
+@pytest.mark.only("codex")
+@pytest.mark.parametrize("earlier", ["a folder beside", "the whole folder"])
+def test_an_upgrade_from_where_codex_had_the_plugin_from_before(newcomer: Client, earlier: str) -> None:
+    ground = newcomer.ground
+    ground.run(["swarm-mcp", "install", "--client", "codex"])
+    ours = ground.home / ".local/share/swarm-mcp/marketplace"
+    beside = ours.with_name("codex-plugin")
+    given = ours
+    if earlier == "a folder beside":
+        given = beside
+        shutil.copytree(ours / "codex", given)
+        shutil.copytree(ours / ".agents", given / ".agents")
+        names = sorted(contents(given))
+        (given / "install.json").write_text(json.dumps({"name": "swarm", "version": "0", "files": names}))
+    manifest = given / ".agents/plugins/marketplace.json"
+    manifest.write_text(manifest.read_text().replace("./codex/", "./"))
+    for words in ("marketplace remove swarm", f"marketplace add {given}", "add swarm@swarm"):
+        done = ground.run(["codex", "plugin", *words.split()])
+        assert done.returncode == 0, done.stderr
+    assert (codex_copy(ground) / "swarm_hook_core").exists() is (given == ours)
+    trust_hooks(ground)
+    Marketplace(ground, "install").install("codex")
+    report = ground.coordinator.json("doctor", allowed=(0, 1))
+    found = {check["name"]: check["status"] for check in report["checks"]}
+    assert (found["codex plugin"], found["codex hooks"]) == ("ok", "ok"), report["checks"]
+    assert not beside.exists() and not (codex_copy(ground) / "swarm_hook_core").exists()
+    assert str(ours) in (ground.home / ".codex/config.toml").read_text()
+    ground.coordinator.peer_lock("notes.md")
+    newcomer.run("work", newcomer.replace(*CHANGE))
+    assert_denied(newcomer, "work", "notes.md")
+    assert ground.run(["swarm-mcp", "uninstall"]).returncode == 0
+    assert not ours.exists() and not beside.exists()
 
 
 @pytest.mark.each_way

@@ -82,7 +82,7 @@ def wired_command(runtime: str, event: str) -> str:
 @cache
 def hooks_by_tool(runtime: str) -> list[dict[str, Any]]:
     """The hooks of PreToolUse where this runtime's check is asked of the session's MCP server."""
-    files = bundle.contents(local=False, transports={runtime: MCP_TOOL})
+    files = bundle.contents(None, {runtime: MCP_TOOL})
     (group,) = json.loads(files[f"integrations/{runtime}/hooks.json"])["hooks"]["PreToolUse"]
     return list(group["hooks"])
 

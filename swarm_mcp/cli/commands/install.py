@@ -41,9 +41,10 @@ CLIENT = Option(
         CLIENT,
         Option(
             "--transport HOW",
-            f"how the check before a write is asked in these clients: by a command of its own ({COMMAND}, as advised),"
-            f" or by a tool of the session's MCP server ({MCP_TOOL}), with the command standing in where that is not"
-            f" running. What was chosen stays so until another is named; to begin with, {COMMAND}",
+            f"how the check before a write is asked in these clients: by a command of its own ({COMMAND}), or by a tool"
+            f" of the session's MCP server ({MCP_TOOL}: some 10 ms less a write, 5 s more where that server hangs),"
+            f" with the command standing in where that is not running. What was chosen stays so until another is named;"
+            f" to begin with, {COMMAND}",
             source=(COMMAND, MCP_TOOL),
         ),
         Option("--dry-run", "say what would be done"),

@@ -83,8 +83,11 @@ def test_a_bundle_is_whole(bundled: Path):
     whole |= {f"swarm_hook_core/{name}" for name in tree(Path(swarm_hook_core.__file__).parent) if name.endswith(".py")}
     earlier = {f"integrations/{runtime}/hooks/pre_tool_use.py" for runtime in RUNTIMES}
     earlier |= {name.replace(HS, "integrations/harness") for name in whole if name.startswith(f"{HS}/")}
-    launcher = {"bin/swarm-mcp"} if "python" in record else set()
-    assert files == whole | earlier | launcher | {"LICENSE", "install.json", "package.json"}
+    local = "python" in record
+    launcher = {"bin/swarm-mcp"} if local else set()
+    small = {name for name in files if name.startswith("codex/")}
+    assert {name.removeprefix("codex/") for name in small} <= whole and bool(small) is local
+    assert files == whole | earlier | launcher | small | {"LICENSE", "install.json", "package.json"}
     assert any(name.endswith("/SKILL.md") for name in files)
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
     assert sorted([*record["files"], "install.json"]) == sorted(files)
@@ -105,6 +108,9 @@ def test_manifests_point_at_what_is_there(bundled: Path):
     for marketplace in (".claude-plugin/marketplace.json", ".agents/plugins/marketplace.json"):
         told = json.loads((bundled / marketplace).read_text())
         assert told["name"] == "swarm" and [plugin["name"] for plugin in told["plugins"]] == ["swarm"]
+    (plugin,) = told["plugins"]
+    assert plugin["source"]["path"] == ("./codex/" if read_record(bundled).get("python") else "./")
+    assert (bundled / plugin["source"]["path"] / ".codex-plugin/plugin.json").is_file()
 
 
 def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: Path):
@@ -195,11 +201,13 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
 
 
 def test_two_bundles_are_the_same_bytes(tmp_path: Path):
+    """But for the place of a local one, which the hooks that Codex copies name."""
     for local in (False, True):
         left, right = tmp_path / f"l{local}", tmp_path / f"r{local}"
         bundle.write(left, local)
         bundle.write(right, local)
-        assert tree(left) == tree(right)
+        names = {name: content.replace(bytes(right), bytes(left)) for name, content in tree(right).items()}
+        assert tree(left) == names
 
 
 # -- it works alone ---------------------------------------------------------------------------------
@@ -444,7 +452,7 @@ def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
     assert told.count(str(site)) == 2, told
     done = installed("bundle", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    assert tree(tmp_path / "out") == bundle.contents(local=False)
+    assert tree(tmp_path / "out") == bundle.contents(None)
     assert installed("bundle", str(tmp_path / "out"), "--local").returncode == 0
     record = read_record(tmp_path / "out")
     told = subprocess.run(

@@ -11,8 +11,7 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.codex_plugin import files_of, folder_beside
-from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
+from swarm_mcp.runtimes.codex_plugin import files_of
 from swarm_mcp.runtimes.transport import MCP_TOOL
 
 
@@ -34,7 +33,6 @@ def test_it_is_small_and_whole(marketplace: Path) -> None:
     manifest = json.loads(files[".codex-plugin/plugin.json"])
     named = [value for value in manifest.values() if str(value).startswith("./")]
     assert named and all(any(name.startswith(value[2:]) for name in files) for value in named)
-    assert sorted(files) == sorted([*json.loads(files[RECORD])["files"], RECORD])
     assert all("CLAUDE_PLUGIN_ROOT" not in command for command in commands(files).values())
 
 
@@ -62,13 +60,11 @@ def test_a_marketplace_folder_that_is_gone_denies_nothing(marketplace: Path, gon
 
 
 def test_new_code_leaves_it_as_it_is_and_another_transport_does_not(marketplace: Path) -> None:
-    folder = folder_beside(marketplace)
-    assert put(folder, files_of(marketplace)) is True
+    before = files_of(marketplace)
     (marketplace / "swarm_hook_core" / "core.py").write_text("# newer\n")
-    assert put(folder, files_of(marketplace)) is False
+    assert files_of(marketplace) == before
     bundle.write(marketplace, local=True, transports={"codex": MCP_TOOL})
-    assert put(folder, files_of(marketplace)) is True
-    assert read_record(folder) and remove(folder) and not folder.exists()
+    assert files_of(marketplace) != before and set(files_of(marketplace)) == set(before)
 
 
 def test_of_a_folder_that_is_not_whole_there_is_nothing(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 PLUGIN = ROOT / "integrations" / "hs"
 CORE_TOOL = '#!/bin/sh\necho "pid $$"\necho "flags $*"\ncat\n'
-CONTENTS = plugin_files(bundle.contents(local=True))
+CONTENTS = plugin_files(bundle.contents(Path("/anywhere")))
 CONTEXT = '{"tool_calls": [], "text": "ä \\" \\\\n", "number": 1.50}\n\n'
 
 

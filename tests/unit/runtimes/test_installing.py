@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from support.fixtures import SWARM, Ground
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import base, bundle, runtime
+from swarm_mcp.runtimes.codex_plugin import files_of
+from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
 from swarm_mcp.runtimes.steps import Steps
 
@@ -110,7 +113,8 @@ elif words[1:3] == ["marketplace", "remove"]:
     keep()
 elif words[1] == "add":
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(state["place"], copy)
+    (plugin,) = json.load(open(os.path.join(state["place"], ".agents/plugins/marketplace.json")))["plugins"]
+    shutil.copytree(os.path.join(state["place"], plugin["source"]["path"]), copy)
 elif words[1] == "remove":
     shutil.rmtree(copy)
 """
@@ -204,6 +208,44 @@ def test_a_client_that_keeps_the_plugin_of_a_removed_marketplace_is_asked_again(
     assert result["steps"] == ["uninstalled swarm@swarm", "removed the marketplace"]
     assert clients.calls("claude") == ["marketplace remove", "uninstall swarm@swarm"]
     assert not runtime("claude-code").traces()
+
+
+@pytest.mark.parametrize("earlier", ["the folder beside", "the whole folder"])
+def test_codex_is_brought_over_from_where_an_earlier_release_put_its_plugin(
+    ground: Ground, clients: Clients, earlier: str
+) -> None:
+    """One release gave it a marketplace of its own, those before gave it all of the marketplace folder."""
+    marketplace = marketplace_folder()
+    assert ground.swarm("install", "--client", "codex").code == 0
+    beside = marketplace.with_name("codex-plugin")
+    home = Path(os.environ["CODEX_HOME"])
+    state, copy = home / "state", home / "plugins/cache/swarm/swarm/1"
+    if earlier == "the folder beside":
+        files = {**files_of(marketplace), ".agents/plugins/marketplace.json": b"{}"}
+        put(beside, {**files, RECORD: json.dumps({"name": "swarm", "files": sorted(files)}).encode()})
+        state.write_text(json.dumps({**json.loads(state.read_text()), "place": str(beside)}))
+        shutil.rmtree(copy)
+        shutil.copytree(beside, copy)
+    else:
+        shutil.rmtree(copy)
+        shutil.copytree(marketplace, copy)
+    (result,) = ground.swarm("install", "--client", "codex", "--json").json["results"]
+    assert result["ok"], result
+    assert json.loads(state.read_text())["place"] == str(marketplace) and not beside.exists()
+    assert not list(copy.rglob("*.py"))
+    # Its own copy is the same where it came from the folder beside: running sessions keep their hooks.
+    assert ("installed swarm@swarm" in result["steps"]) is (earlier == "the whole folder")
+    statuses = {check["name"]: check["status"] for check in ground.swarm("doctor", "--json").json["checks"]}
+    assert statuses["codex plugin"] == statuses["codex hooks"] == "ok"
+
+
+def test_uninstalling_takes_the_earlier_folder_along(ground: Ground, clients: Clients) -> None:
+    assert ground.swarm("install", "--client", "codex").code == 0
+    marketplace = marketplace_folder()
+    beside = marketplace.with_name("codex-plugin")
+    put(beside, {"a": b"", RECORD: json.dumps({"name": "swarm", "files": ["a"]}).encode()})
+    assert ground.swarm("uninstall").code == 0
+    assert not beside.exists() and not marketplace.exists()
 
 
 @pytest.mark.parametrize("broken", ["claude", "codex"])
