@@ -7,14 +7,15 @@ shows the newest.
 import os
 import time
 
-from swarm_hook_core.state import FAULT_LOG, append_line, state_dir
+from swarm_hook_core.state import append_line, state_dir
 
 LIMIT_BYTES = 128 * 1024
+HOUR = 3600
 
 
 def fault_log() -> str:
     """Path of the record; the one before it has ``.1`` appended."""
-    return os.path.join(state_dir(), FAULT_LOG)
+    return os.path.join(state_dir(), "faults.jsonl")
 
 
 def record(runtime: str, hook: str, fault: str) -> None:
@@ -26,6 +27,16 @@ def record(runtime: str, hook: str, fault: str) -> None:
         append_line(fault_log(), line, LIMIT_BYTES)
     except Exception:
         return
+
+
+def record_hourly(runtime: str, hook: str, fault: str) -> None:
+    """As `record`, for what every check would record: only where nothing has been for an hour."""
+    try:
+        if time.time() - os.stat(fault_log()).st_mtime < HOUR:
+            return
+    except OSError:
+        pass  # no fault yet
+    record(runtime, hook, fault)
 
 
 def describe(error: BaseException) -> str:

@@ -8,7 +8,6 @@ import os
 import sys
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
-FAULT_LOG = "faults.jsonl"
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 

@@ -7,7 +7,6 @@ checkpoints, so the write-ahead-log defect of releases before 3.51.3 cannot bite
 import _thread
 import os
 import sys
-import time
 
 from swarm_hook_core.lookup import BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
 
@@ -24,7 +23,6 @@ DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
-NAMESAKES_SECONDS = 3600  # between two records that there are more
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
 SPELLED = "c.path_key IS NOT c.file"
@@ -208,7 +206,13 @@ class StoreReader(LockReader):
         for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
             rows += self.connection.execute(sql, (name, ALIAS_LIMIT - len(rows))).fetchall()
             if len(rows) == ALIAS_LIMIT:
-                _tell_of_namesakes()  # each costs a look at the disk
+                from swarm_hook_core import faults
+
+                # Each costs a look at the disk. `swarm-mcp` gives such rows a key whenever it writes; until then every
+                # check meets them.
+                faults.record_hourly(
+                    "store", "pre_tool_use", f"more than {ALIAS_LIMIT} locks without a key share one name"
+                )
                 break
         if not rows:
             return []
@@ -367,23 +371,6 @@ class StoreReader(LockReader):
                 raise
         self._evidence = EARLIER_EVIDENCE  # an earlier release's file, until the coordinator next writes to it
         return self._select(condition, values, limit, more)
-
-
-def _tell_of_namesakes() -> None:
-    """Record that not all locks of one name were looked at, unless a fault has been recorded within the hour.
-
-    `swarm-mcp` gives such rows a key whenever it writes; until then every check meets them.
-    """
-    from swarm_hook_core.state import FAULT_LOG, state_dir
-
-    try:
-        if time.time() - os.stat(os.path.join(state_dir(), FAULT_LOG)).st_mtime < NAMESAKES_SECONDS:
-            return
-    except OSError:
-        pass  # no fault yet
-    from swarm_hook_core import faults
-
-    faults.record("store", "pre_tool_use", f"more than {ALIAS_LIMIT} locks without a key share one name")
 
 
 def _held(row, *names, repository=None) -> Held:

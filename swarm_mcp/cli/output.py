@@ -60,21 +60,12 @@ def show_list(items: Iterable) -> None:
 
     Where they cannot all be had (an error while they are read) the list stays open, so that nobody takes it for all.
     """
-    first = True
-    for item in items:
-        _write(("[" if first else ",") + "\n  " + dumps(item, 2, 1))
-        first = False
-    _write("[]\n" if first else "\n]\n")
+    _show_items("[", items, "]\n")
 
 
 def show_with_list(head: dict, name: str, items: Iterable) -> None:
-    """As `show` of `head` with `items` under `name` as its last: one after the other, however many there are."""
-    _write(dumps({**head, name: []}, indent=2).removesuffix("]\n}"))
-    first = True
-    for item in items:
-        _write(("" if first else ",") + "\n    " + dumps(item, 2, 2))
-        first = False
-    _write("]\n}\n" if first else "\n  ]\n}\n")
+    """As `show` of `head` with `items` under `name` as its last, which are shown as by `show_list`."""
+    _show_items(dumps({**head, name: []}, indent=2).removesuffix("]\n}"), items, "]\n}\n", depth=1)
 
 
 def complain(text: str) -> None:
@@ -186,6 +177,15 @@ def presence(row: Session, now: int) -> str:
 
 
 # ------------------------------------------------------------------------------------------ the stream
+
+
+def _show_items(opening: str, items: Iterable, ending: str, depth: int = 0) -> None:
+    """Write a JSON list that is `depth` levels deep, between what opens and what ends it."""
+    margin, written = "\n" + "  " * depth, opening
+    for item in items:
+        _write(f"{written}{margin}  {dumps(item, 2, depth + 1)}")
+        written = ","
+    _write((opening if written == opening else margin) + ending)
 
 
 def _write(text: str) -> None:

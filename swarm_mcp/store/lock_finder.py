@@ -30,6 +30,7 @@ _COMPARED = "c.rowid, c.file, c.path_key, c.pattern, c.base, c.repository"
 OWN = tuple(name for name in Lock.__annotations__ if name not in OF_THE_HOLDER)  # columns of ``context``
 # A note that another program or an earlier release stored may be of any length.
 _COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
+ON_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 _SELECT = (
     f"SELECT {_COLUMNS}, i.label AS owner_label, i.id AS owner_id, {EVIDENCE}"
     " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"

@@ -8,7 +8,7 @@ from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.folders import file_of
-from swarm_mcp.store.lock_finder import OWN
+from swarm_mcp.store.lock_finder import ON_FILES, OWN
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.views import seconds_since
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 NAMES = 300  # in one question, which has each of them three times; old releases of SQLite take 999 values
 _MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository")
-_OF_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 
 
 class LockListing:
@@ -100,7 +99,7 @@ class LockListing:
 
         def read(place: list | None, number: int) -> list[Lock]:
             sql = (
-                f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {_OF_FILES} AND instance_id = ?"
+                f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {ON_FILES} AND instance_id = ?"
                 f" AND rowid > ? ORDER BY rowid LIMIT {number}"
             )
             return self._db.rows(sql, (instance_id, *(place or (-1,))), Lock)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import BATCH
 from swarm_hook_core.lookup.process_holders import PREFIX
-from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.store.lock_finder import ON_FILES
 from swarm_mcp.store.lock_holders import LockHolders
 
 TYPE_CHECKING = False
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 FEW, MANY = 1000, 100_000  # places looked up at once: few for the first rows, then more, each time through the index
 
-_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 _LEASE = "ttl, renewed, booted, wall_until"
 # What a listing shows of a lock, and what tells whether it still holds.
 _SHOWN = (
@@ -135,7 +135,7 @@ class LockPages:
 
 def _in_scope(scope: str | None) -> tuple[str, list]:
     """Return the condition that a lock is on a file and of this scope (None: of any), and its values."""
-    return (_FILES, []) if scope is None else (f"{_FILES} AND scope = ?", [scope])
+    return (ON_FILES, []) if scope is None else (f"{ON_FILES} AND scope = ?", [scope])
 
 
 def _marks(values: list) -> str:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_hook_core.faults import LIMIT_BYTES, describe, fault_log, record
+from swarm_hook_core.faults import HOUR, LIMIT_BYTES, describe, fault_log, record, record_hourly
 
 
 def lines(path: str) -> list[dict[str, object]]:
@@ -38,6 +38,16 @@ def test_a_fault_is_one_line() -> None:
 def test_any_text_is_recorded(fault: str) -> None:
     record("codex", "turn", fault)
     assert lines(fault_log())[-1]["fault"] == fault[:500]
+
+
+def test_what_every_check_meets_is_recorded_once_an_hour() -> None:
+    for _ in range(2):
+        record_hourly("store", "pre_tool_use", "many")
+    assert [line["fault"] for line in lines(fault_log())] == ["many"]
+    then = time.time() - HOUR - 1
+    os.utime(fault_log(), (then, then))
+    record_hourly("store", "pre_tool_use", "many")
+    assert len(lines(fault_log())) == 2
 
 
 def test_the_record_is_bounded() -> None:
