@@ -12,7 +12,8 @@ from swarm_hook_core.spawn import run
 class CommandRegistrar:
     """Registers and ends the sessions of the runtime `config`; `coordinator`: the command's argv, where it is known.
 
-    What does the same without a command (``swarm_mcp.session_hooks``) has the same methods.
+    What does the same without a command (``swarm_mcp.session_hooks``) has the same methods; `leave_running` is a matter
+    of commands alone.
     """
 
     def __init__(self, config, coordinator: "list[str] | None" = None):
