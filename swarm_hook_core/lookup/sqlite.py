@@ -190,12 +190,15 @@ class StoreReader(LockReader):
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         found: list[Held] = []
+        unkeyed = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
+        has_unkeyed = bool(self.connection.execute(unkeyed).fetchall())
         for some in _batches(_storable(keys)):
             marks = _marks(some)
             rows = self._locks(f"c.path_key IN ({marks})", some)
             rows += self._locks(f"{SPELLED} AND c.file IN ({marks})", some)
             found += [_held(row, row["file"], row["path_key"]) for row in rows]
-            found += self._aliased(some)
+            if has_unkeyed:
+                found += self._aliased(some)
         return found
 
     def _aliased(self, keys: list[str]) -> list[Held]:

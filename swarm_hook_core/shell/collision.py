@@ -102,7 +102,7 @@ def _certain(session, effects, peers):
                 return (*met, tree.by, False), possible
             possible += unsure
     end = time.monotonic() + GIT_SECONDS
-    around: dict = {}  # (work tree, how many at most) -> locks there: git is mostly called more than once
+    around: dict = {}  # (folders, how many at most) -> locks there: git is mostly called more than once
     for number, call in enumerate(effects.git):
         if number >= FEW_GIT_CALLS and is_late(call.folder, call.by):
             break
@@ -239,14 +239,17 @@ def _touched_by_git(call, peers, limit: int, seconds: float, around: dict):
 
     `more`: whether there may be other locks, and it is worth asking about them.
     """
-    from swarm_hook_core.shell.programs.git import command_line, touched_files
+    from swarm_hook_core.shell.programs.git import command_line, named_places, touched_files
 
     top = command_line.tree_of(call)
     if not top:
         return None, [], False
-    if (top, limit) not in around:
-        around[top, limit] = peers.first_around(keys_for(top, "/"), limit)
-    found, more = around[top, limit]
+    # The first locks are looked up once for all commands; of many more only those that this one can mean.
+    roots = (() if limit == FIRST_LOCKS else tuple(named_places.places(call, top))) or (top,)
+    if (roots, limit) not in around:
+        keys = dict.fromkeys(key for root in roots for key in keys_for(root, "/"))
+        around[roots, limit] = peers.first_around(list(keys), limit)
+    found, more = around[roots, limit]
     patterns = [held for held in found if held.pattern]
     # Git knows files by their resolved names: the key, where it has not lost its letter case.
     plain = [held for held in found if not held.pattern]

@@ -18,6 +18,7 @@ from swarm_hook_core.paths import real_paths
 from swarm_hook_core.shell import collision, effects_of, walk, word_reader
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.shell.parser import script_of
+from swarm_hook_core.shell.programs.git import named_places
 from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records
@@ -166,6 +167,49 @@ def test_git_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: P
     denial = Scene(ground, repo, *FILES).judged(GitCall(str(repo), words, "git")).denial
     assert denial.path in {str(repo / file) for file in FILES}
     assert "c.py" in denial.path or words[-1] != "src/c.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    (
+        (["checkout", "--", "src/c.py"], ["src/c.py"]),
+        (["checkout", "HEAD", "--", "src", "docs/d.md"], ["src", "docs/d.md"]),
+        (["add", "-f", "./src/../src/c.py", "/outside"], ["src/c.py"]),
+        (["restore", "-s", "HEAD", "src"], ["src"]),
+        (["rm", "--", "src/a.py"], ["src/a.py"]),
+        (["add", "."], [""]),
+        (["branch", "new"], []),
+        (["add", "src/*.py"], None),
+        (["add", ":(exclude)docs"], None),
+        (["add", "src/c.py", "\0"], None),
+        (["add", "-A"], None),
+        (["add", "--pathspec-from-file=x", "y"], None),
+        (["checkout", "src/c.py"], None),  # it may be a branch
+        (["checkout", "-p", "--", "src/c.py"], None),
+        (["commit", "src/c.py"], None),
+        (["stash"], None),
+        (["an-alias", "src/c.py"], None),
+        (["add", *map(str, range(named_places.MOST_NAMED + 1))], None),
+        ([], None),
+    ),
+)
+def test_the_places_that_a_git_call_is_confined_to(ground: Ground, repo: Path, words: list[str], named):
+    top = str(repo)
+    expected = [] if named is None else [f"{top}/{name}".rstrip("/") for name in (*named, ".git")]
+    assert named_places.places(GitCall(top, words, "git"), top) == expected
+
+
+@pytest.mark.parametrize("locked", ("src/c.py", "src", "src/*.py", ".git"))
+def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_over_and_below_it(
+    ground: Ground, repo: Path, monkeypatch, locked: str
+):
+    monkeypatch.setattr(collision, "FIRST_LOCKS", 1)
+    scene = Scene(ground, repo, "a/first", locked)
+    for words in (["checkout", "--", "src/c.py"], ["add", "src"], ["rm", "src/c.py"]):
+        assert scene.judged(GitCall(str(repo), words, "git")).denial is not None, words
+    for words in (["branch", "x"], ["checkout", "--", "docs/d.md"]):
+        denial = scene.judged(GitCall(str(repo), words, "git")).denial
+        assert (denial is not None) == (locked == ".git"), words
 
 
 def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Path, monkeypatch):

@@ -88,6 +88,11 @@ class Pathspec:
         own = [path for exclude, path, pattern, _founds in self._items if path and pattern is None and not exclude]
         return [path for path in own if not self._is_folder(path) and self.matches(path)]
 
+    def plain_paths(self) -> list:
+        """The files and folders that the words say letter by letter; none where a word says anything else."""
+        plain = not self.is_unsure and all(not item[0] and item[1] is not None and not item[2] for item in self._items)
+        return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items)) if plain else []
+
     def narrowed(self, paths):
         """What of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
         if self.is_empty:

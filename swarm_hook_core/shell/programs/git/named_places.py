@@ -1,0 +1,36 @@
+"""The few paths that a git call is confined to by its own words, told without asking git or looking at locks."""
+
+import os
+
+from swarm_hook_core.shell.programs.git.command_line import cut
+from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, options_of
+
+MOST_NAMED = 8
+_BY_PATHSPEC = frozenset("add stage restore rm".split())
+
+
+def places(call, top: str) -> list:
+    """Absolute paths that hold all which GitCall `call` may touch in the work tree `top`; empty where it may be more.
+
+    They are the files and folders that its words say letter by letter, and the repository.
+    """
+    words = call.words
+    if not words:
+        return []
+    if is_subcommand(words[0]) and not asks(words):
+        return [os.path.join(top, ".git")]
+    _before, after = cut(words[1:])
+    options = options_of(words)
+    if options.has("--pathspec-from-file"):
+        return []
+    if words[0] == "checkout":
+        named = [] if options.has("-p", "--patch", "-b", "-B", "--orphan") else after or []
+    else:
+        named = options.operands if words[0] in _BY_PATHSPEC else []
+    if not 0 < len(named) <= MOST_NAMED:
+        return []
+    prefix = os.path.relpath(os.path.realpath(call.folder), top)
+    specs = Pathspec(named, "" if prefix == "." or prefix.startswith("..") else prefix, top, call.found)
+    paths = specs.plain_paths()
+    return paths and [os.path.join(top, path) if path else top for path in (*paths, ".git")]
