@@ -180,9 +180,9 @@ class Peers:
 
         return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
-    def around(self, roots, limit: int = NEAR) -> list:
+    def around(self, roots) -> list:
         """Return `under`, `over` and `patterns`, each lock once."""
-        return self.first_around(roots, limit)[0]
+        return self.first_around(roots, NEAR)[0]
 
     def first_around(self, roots, limit: int) -> tuple:
         """Return what `around` does, and whether that may not be all there is under these folders."""
