@@ -206,7 +206,6 @@ class Model:
         """All of these, or `No`; the grants."""
         if self.is_lost(holder[0]):
             raise No(*self.seen)
-        self.queue = self.waiting()  # who has gone loses its place
         by = [grant.holder for grant in self.keeping(holder, names, mode)]
         by += [wait.holder for wait in self.ahead(holder, names, mode, place)]
         if by:

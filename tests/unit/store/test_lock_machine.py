@@ -314,7 +314,7 @@ class Machine(RuleBasedStateMachine):
     # ------------------------------------------------------------ what must hold
 
     def settle(self) -> None:
-        """What may be noticed sooner or later: that a session has gone, and a sign of life in what was refused."""
+        """What may be noticed sooner or later: who has gone, with its place in line, and life in what was refused."""
         rows = self.store.database.rows("SELECT session_id, last_seen FROM swarm_sessions")
         there = {row["session_id"]: row["last_seen"] - self.began for row in rows}
         for name in [name for name in self.model.seen if name not in there]:
@@ -324,6 +324,11 @@ class Machine(RuleBasedStateMachine):
         for name, seen in there.items():
             assert seen in (self.model.seen[name], self.model.now)
             self.model.seen[name] = seen
+        tickets = {row["ticket"] for row in self.store.database.rows("SELECT ticket FROM swarm_waiters")}
+        for wait in [wait for wait, place in self.places if place.wanted.ticket not in tickets]:
+            if wait in self.model.queue:
+                assert self.model.has_gone(wait.holder[0]), "somebody who waits has lost its place"
+                self.model.queue.remove(wait)
         rows = self.store.database.rows("SELECT fence, renewed FROM context WHERE ttl IS NOT NULL")
         renewed = {row["fence"]: row["renewed"] for row in rows}
         for grant in self.model.grants:
