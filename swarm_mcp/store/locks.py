@@ -97,7 +97,8 @@ class Locks(LockListing):
             if look is None or keys or version != self._version():
                 look = self._look(instance, wanted)
             around, found = look
-            self._sessions.renew(instance.id, around, bool(around.leased))
+            if self._sessions.renew(instance.id, around, bool(around.leased)) and any(found):
+                found = self._look(instance, wanted)[1]  # what it holds was looked at as a silent session's
             if around.keyless and keys is None and self._are_keys_due(wanted):
                 return None
             if around.waiters and self._swept != self._db.now():

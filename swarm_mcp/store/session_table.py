@@ -163,10 +163,10 @@ class SessionTable:
         found = self._evidence("WHERE i.id = ?", (instance_id,))
         self.renew(instance_id, found[0] if found else Session())
 
-    def renew(self, instance_id: str, row: Session, has_leases: bool = True) -> None:
+    def renew(self, instance_id: str, row: Session, has_leases: bool = True) -> bool:
         """Do as `require`, knowing the `row` that has just been read of the session with its ``EVIDENCE``.
 
-        `has_leases`: whether it holds locks that lapse, where that is known.
+        Tell whether its sign of life was written down. `has_leases`: whether it holds locks that lapse, where that is known.
         """
         now = self._db.now()
         if not row:
@@ -181,12 +181,13 @@ class SessionTable:
             self._signals.session_alive(instance_id)
         known_for = min(SIGN_SECONDS, (row.lease_seconds or 0) / 1000)
         if row.last_seen is not None and 0 <= now - row.last_seen <= known_for:
-            return  # said already; a session that works fast would pay for it each time
+            return False  # said already; a session that works fast would pay for it each time
         self._db.change("UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (now, instance_id))
         if row.last_seen is not None and row.lease_seconds:
             lease_until = now + row.lease_seconds
             values = (now, lease_until, instance_id)
             self._db.change("UPDATE instances SET heartbeat = ?, lease_until = ? WHERE id = ?", values)
+        return True
 
     def show_life(self, instance_id: str) -> None:
         with self._db.writing():

@@ -129,10 +129,10 @@ class Model:
         """The locks that hold now."""
         return [grant for grant in self.grants if not self.has_gone(grant.holder[0])]
 
-    def held(self, session: str, agent: str, name: str) -> list[Grant]:
+    def held(self, session: str, agent: str, name: str, fence: int | None = None) -> list[Grant]:
         """What a session (of it only that agent, where one is named) holds under that very name."""
         mine = [grant for grant in self.live() if grant.name == name and grant.holder[0] == session]
-        return [grant for grant in mine if agent in ("", grant.holder[1])]
+        return [grant for grant in mine if agent in ("", grant.holder[1]) and fence in (None, grant.fence)]
 
     def may_write(self, session: str, agent: str, path: str) -> bool:
         """Whether no lock of anybody else is on that path, shared or not."""
@@ -229,9 +229,12 @@ class Model:
         self.grants.append(Grant(holder, name, mode, self.fence, ttl, self.now))
         return self.grants[-1]
 
-    def release(self, session: str, agent: str, name: str) -> int:
-        """Give up what a session (of it only that agent, where one is named) holds under that very name; how many."""
-        mine = self.held(session, agent, name)
+    def release(self, session: str, agent: str, name: str, fence: int | None = None) -> int:
+        """Give up what a session (of it only that agent, where one is named) holds under that very name; how many.
+
+        With `fence` only the grant of that number.
+        """
+        mine = self.held(session, agent, name, fence)
         self.grants = [grant for grant in self.grants if grant not in mine]
         return len(mine)
 

@@ -192,14 +192,14 @@ class Machine(RuleBasedStateMachine):
         fence = None if off is None else grant.fence - off
 
         def modelled():
-            if fence is not None and [held.fence for held in self.model.held(session, agent, grant.name)] != [fence]:
+            if fence is not None and not there:
                 raise No
-            return self.model.release(session, agent, grant.name)
+            return self.model.release(session, agent, grant.name, fence)
 
         def deed():
             assert self.store.locks.release(self.rows[session], grant.name, agent, fence) == len(there)
 
-        there = self.model.held(session, agent, grant.name)
+        there = self.model.held(session, agent, grant.name, fence)
         self.do("released", deed, modelled)
 
     @precondition(lambda self: self.model.grants)
