@@ -166,7 +166,7 @@ class SessionTable:
     def renew(self, instance_id: str, row: Session, has_leases: bool = True) -> bool:
         """Do as `require`, knowing the `row` that has just been read of the session with its ``EVIDENCE``.
 
-        Tell whether its sign of life was written down. `has_leases`: whether it holds locks that lapse, where that is known.
+        Tell whether its sign of life was written down. `has_leases`: whether it holds locks that lapse, where known.
         """
         now = self._db.now()
         if not row:
