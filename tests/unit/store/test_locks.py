@@ -69,6 +69,16 @@ def test_a_relock_renews_id_note_time_and_task_in_one_row(ground: Ground):
     assert (row["content"], row["task_id"], row["created_at"]) == ("b", "task-1", second["created_at"])
 
 
+def test_a_session_that_was_silent_for_long_keeps_what_it_asks_for_again(ground: Ground):
+    """Its sign of life counts before its locks are judged: nobody has taken its place."""
+    one = ground.session("1", "one", lease_seconds=600)
+    lock = ground.lock(one, "a.py", "first")
+    ground.backdate(one, 700)
+    again = ground.lock(one, "a.py", "second")
+    assert again["fence"] == lock["fence"] and holders(ground, f"{ground.scope}/a.py") == [one["id"]]
+    assert [row["id"] for row in ground.sql("SELECT id FROM instances")] == [one["id"]]
+
+
 def test_a_relock_never_lets_a_peer_in(ground: Ground):
     """The holder locks again and again for as long as any of its peers still tries."""
     holder, peers = ground.session("h"), [ground.session(str(number)) for number in range(3)]
