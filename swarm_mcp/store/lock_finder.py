@@ -231,10 +231,7 @@ class LockFinder:
     def without_key(self, limit: int) -> list[Lock]:
         """Return some locks that another implementation stored without a key."""
         return self._db.rows(
-            "SELECT id, file FROM context WHERE type = 'lock' AND path_key IS NULL"
-            f" AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}' LIMIT ?",
-            (limit,),
-            Lock,
+            f"SELECT id, file FROM context WHERE path_key IS NULL AND {ON_FILES} LIMIT ?", (limit,), Lock
         )
 
     def foreign_keys(self, limit: int) -> list[tuple[str, str | None, str]]:

@@ -7,8 +7,8 @@ granted at once; whatever there is, is then asked about one by one.
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import EVIDENCE
-from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.session import Session
+from swarm_mcp.store.lock_finder import ON_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LOCK = "EXISTS (SELECT 1 FROM context WHERE type = 'lock' AND"
 _SOME_OF_ALL = (
     "EXISTS (SELECT 1 FROM swarm_waiters) AS waiters, EXISTS (SELECT 1 FROM swarm_lapses) AS lapses,"
     f" {_LOCK} repository IS NOT NULL) AS logical,"
-    f" {_LOCK} path_key IS NULL AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}') AS keyless"
+    f" EXISTS (SELECT 1 FROM context WHERE path_key IS NULL AND {ON_FILES}) AS keyless"
 )
 _SOME_OF_ITS_OWN = (
     f"{_LOCK} ttl IS NOT NULL AND instance_id = i.id) AS leased,"
