@@ -52,7 +52,9 @@ def over(ground: Ground, answer: dict, seconds: float = 15) -> dict:
 
     def ended() -> dict | None:
         row = run_of(ground, answer)
-        return row if not alive(row["supervisor_pid"], row["supervisor_start"]) else None
+        if alive(row["supervisor_pid"], row["supervisor_start"]):
+            return None
+        return run_of(ground, answer)  # the one before may be from before its last words
 
     return wait_for(ended, seconds)
 
