@@ -2,7 +2,9 @@
 
 import os
 
-MOST = 2000  # writes, trees or guesses that are kept; a command that has more is a guess
+from swarm_hook_core.change import EDIT
+
+MOST = 2000  # writes, trees, reads or guesses that are kept; a command that has more writes is a guess
 
 MOST_LINES = 24  # of names that were found, which are read one by one
 MOST_TEXT = 256 * 1024  # characters of a stream
@@ -18,16 +20,18 @@ class Effects:
     trees    Tree: a folder under which anything may be, or what `admits` says
     git      GitCall: a git command that changes files or the repository; git itself is asked what it would touch
     guesses  Guess: may write something that the command does not name
+    reads    Read: a file whose content it certainly shows, or part of it
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
     """
 
-    __slots__ = ("writes", "trees", "git", "guesses", "runs")
+    __slots__ = ("writes", "trees", "git", "guesses", "reads", "runs")
 
     def __init__(self):
         self.writes: list = []
         self.trees: list = []
         self.git: list = []
         self.guesses: list = []
+        self.reads: list = []
         self.runs = False
 
     @property
@@ -40,34 +44,46 @@ class Effects:
         kind = getattr(self, _LISTS[type(item)])
         if len(kind) < MOST:
             kind.append(item)
-        elif len(self.guesses) <= MOST:
+        elif kind is not self.reads and len(self.guesses) <= MOST:
             self.guesses.append(Guess("more effects than can be kept", ""))
 
 
 class Write:
-    """`path` as spelled in absolute `folder`; `by`: the words that write it, for people."""
+    """`path` as spelled in absolute `folder`; `by`: the words that write it, for people; `how`: see `change`."""
 
-    __slots__ = ("folder", "path", "by")
+    __slots__ = ("folder", "path", "by", "how")
 
-    def __init__(self, folder, path, by):
+    def __init__(self, folder, path, by, how=EDIT):
         self.folder = folder
         self.path = path
         self.by = by
+        self.how = how
+
+
+class Read:
+    """`path` as spelled in absolute `folder`: a file that is shown to the model, or part of it."""
+
+    __slots__ = ("folder", "path")
+
+    def __init__(self, folder, path):
+        self.folder = folder
+        self.path = path
 
 
 class Tree:
-    """Files at and under absolute `root`, which need not exist.
+    """Files at and under absolute `root`, which need not exist; `how`: what happens to each of them, see `change`.
 
     `admits(path)`: whether the file at absolute `path`, at or under `root`, is written: True, False, or None where
     that cannot be told. Asked of locked files only, so it may look at the disk.
     """
 
-    __slots__ = ("root", "by", "admits")
+    __slots__ = ("root", "by", "admits", "how")
 
-    def __init__(self, root, by, admits=None):
+    def __init__(self, root, by, admits=None, how=EDIT):
         self.root = root
         self.by = by
         self.admits = admits or _everything
+        self.how = how
 
 
 class GitCall:
@@ -152,7 +168,7 @@ def _everything(_path: str) -> bool:
     return True
 
 
-_LISTS = {Write: "writes", Tree: "trees", GitCall: "git", Guess: "guesses"}
+_LISTS = {Write: "writes", Tree: "trees", GitCall: "git", Guess: "guesses", Read: "reads"}
 
 
 def joined(streams: list):
