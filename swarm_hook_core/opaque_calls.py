@@ -19,7 +19,9 @@ def judge(config, session, call, peers, now: float):
     from swarm_hook_core.settings import strict
     from swarm_hook_core.shell import collision
 
-    found = collision.judge(session, call.tool, effects, call.folder, peers, now, strict(config.env_prefix))
+    found = collision.judge(
+        session, call.tool, effects, call.folder, peers, now, strict(config.env_prefix, call.folder)
+    )
     if found.watched:
         from swarm_hook_core.watching import watch
 

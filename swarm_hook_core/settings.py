@@ -1,35 +1,57 @@
 """What a person has set for hooks: ``config.json`` in this user's configuration folder, and what overrides it.
 
-    {"strict": true,
+    {"auto": "keep", "fail": "open", "strict": true,
+     "checkouts": {"/home/me/project": {"auto": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
 
-What is wrong in the file is left out, and recorded once as a fault.
+What is wrong in the file, or no word for a variable, is left out, and recorded once as a fault.
 """
 
 import os
 
 from swarm_hook_core.environment import ON, first_set
-from swarm_hook_core.state import config_dir, state_dir
+from swarm_hook_core.state import config_path, state_dir
 
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
+OPEN, CLOSED = "open", "closed"
+# The settings that are one of some words. The levels are as `traces.levels` has them, which asks here.
+WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED)}
+DEFAULTS = {"auto": "keep", "fail": OPEN, "strict": False}
 
 
 class Config:
     """The settings in the file at `path`, as far as they can be read; `faults` says what cannot, a line each.
 
-    `there`: whether there is such a file. `writers`: see Writer.
+    `there`: whether there is such a file. `writers`: see Writer. `user`: which of DEFAULTS the user has set, and to
+    what; `checkouts`: the same for what is in a folder, by the folder's real path.
     """
 
-    __slots__ = ("path", "there", "strict", "writers", "faults")
+    __slots__ = ("path", "there", "user", "checkouts", "writers", "faults")
 
     def __init__(self, path):
         self.path = path
         self.there = False
-        self.strict = False
+        self.user: dict = {}
+        self.checkouts: dict = {}
         self.writers: list = []
         self.faults: list = []
+
+
+class Setting:
+    """What is in force somewhere: its `value`, and whose word that is.
+
+    source  the name of the variable; ``checkout``, ``user`` (both in the file) or ``default``
+    folder  the folder that the file names, where it is a ``checkout``'s
+    """
+
+    __slots__ = ("value", "source", "folder")
+
+    def __init__(self, value, source, folder=""):
+        self.value = value
+        self.source = source
+        self.folder = folder
 
 
 class Writer:
@@ -50,15 +72,62 @@ class Writer:
         self.unless = unless or {}
 
 
-def config_path() -> str:
-    """The file itself."""
-    return os.path.join(config_dir(), "config.json")
+def auto(prefix: str, folder: str) -> Setting:
+    """The level at which sessions in `folder` meet what others have changed: see ``traces.levels``."""
+    return _word("auto", prefix, folder)
 
 
-def strict(prefix: str) -> bool:
+def fail(prefix: str, folder: str) -> Setting:
+    """Whether a write in `folder` that could not be checked goes ahead (OPEN) or is denied (CLOSED)."""
+    return _word("fail", prefix, folder)
+
+
+def strict(prefix: str, folder: str = "") -> bool:
     """Whether what is only possible is denied: ``SWARM_<PFX>_STRICT``, ``SWARM_STRICT``, then the file."""
     value = first_set(f"SWARM_{prefix}_STRICT", "SWARM_STRICT")
-    return value.lower() in ON if value else current().strict
+    return value.lower() in ON if value else in_file("strict", folder).value
+
+
+def _word(name: str, prefix: str, folder: str) -> Setting:
+    for variable in variables(name, prefix):
+        given = first_set(variable)
+        if given.lower() in WORDS[name]:
+            return Setting(given.lower(), variable)
+        if given:
+            _record_once(
+                f"{variable} is {given[:60]!r}, not one of {', '.join(WORDS[name])}", given, f"{variable}-fault"
+            )
+    return in_file(name, folder)
+
+
+def variables(name: str, prefix: str) -> list:
+    """The variables that say what setting `name` is, the first that is set before the others and before the file."""
+    return [f"SWARM_{prefix}_{name.upper()}"] * bool(prefix) + [f"SWARM_{name.upper()}"]
+
+
+def in_file(name: str, folder: str) -> Setting:
+    """What the file says of setting `name` in `folder`, whatever variables say."""
+    config = current()
+    checkout = _checkout_over(config.checkouts, folder) if config.checkouts and folder else ""
+    if checkout and name in config.checkouts[checkout]:
+        return Setting(config.checkouts[checkout][name], "checkout", checkout)
+    if name in config.user:
+        return Setting(config.user[name], "user")
+    return Setting(DEFAULTS[name], "default")
+
+
+def _checkout_over(checkouts: dict, folder: str) -> str:
+    """The nearest folder at or above `folder` that is one of `checkouts`, up to its git root; empty for none."""
+    try:
+        probe = os.path.realpath(folder)
+    except ValueError:
+        return ""  # no folder of that name can be
+    while probe not in checkouts:
+        parent = os.path.dirname(probe)
+        if parent == probe or os.path.lexists(os.path.join(probe, ".git")):
+            return ""
+        probe = parent
+    return probe
 
 
 def read(path: str) -> Config:
@@ -96,20 +165,26 @@ def current() -> Config:
         mark = (path,)
     if _last[0] != mark:
         _last = (mark, read(path))
-        if _last[1].faults:
-            _record_once(_last[1], mark)
+        faults = _last[1].faults
+        if faults:
+            _record_once(f"{path}: {'; '.join(faults)}", " ".join(map(str, mark)), "config-fault")
     return _last[1]
 
 
 def _take(found: Config, settings: dict) -> None:
-    for name in settings:
-        if name not in ("strict", "writers"):
-            found.faults.append(f"{name[:60]!r} is no setting (strict, writers)")
-    value = settings.get("strict", False)
-    if isinstance(value, bool):
-        found.strict = value
-    else:
-        found.faults.append("strict is neither true nor false")
+    found.user = _choices(settings, "", ("checkouts", "writers"), found.faults)
+    checkouts = settings.get("checkouts", {})
+    if not isinstance(checkouts, dict):
+        found.faults.append("checkouts is no object")
+        checkouts = {}
+    for folder, given in checkouts.items():
+        where = f"checkout {folder[:200]!r}: "
+        if not os.path.isabs(folder):
+            found.faults.append(where + "not the whole path of a folder")
+        elif not isinstance(given, dict):
+            found.faults.append(where + "not an object")
+        else:
+            found.checkouts[os.path.normpath(folder)] = _choices(given, where, (), found.faults)
     entries = settings.get("writers", [])
     if not isinstance(entries, list):
         found.faults.append("writers is no list")
@@ -121,6 +196,25 @@ def _take(found: Config, settings: dict) -> None:
             found.writers.append(_writer(entry))
         except ValueError as error:
             found.faults.append(f"writer {number}: {error}")
+
+
+def _choices(given: dict, where: str, others: tuple, faults: list) -> dict:
+    """Those of DEFAULTS that are in `given` and can be taken; `others`: what else may be in it."""
+    taken = {}
+    for name, value in given.items():
+        if name in WORDS:
+            if value in WORDS[name]:
+                taken[name] = value
+            else:
+                faults.append(f"{where}{name} is none of {', '.join(WORDS[name])}")
+        elif name == "strict":
+            if isinstance(value, bool):
+                taken[name] = value
+            else:
+                faults.append(f"{where}strict is neither true nor false")
+        elif name not in others:
+            faults.append(f"{where}{name[:60]!r} is no setting ({', '.join((*DEFAULTS, *others))})")
+    return taken
 
 
 def _writer(entry) -> Writer:
@@ -145,21 +239,20 @@ def _writer(entry) -> Writer:
     return Writer(texts["tool"], paths or [], texts["command"], texts["folder"], unless)
 
 
-def _record_once(config: Config, mark: tuple) -> None:
-    """Hooks are short-lived and many: that this state of the file was recorded is kept in the state folder."""
+def _record_once(fault: str, state: str, name: str) -> None:
+    """Hooks are short-lived and many: that this `state` was recorded is kept in the state folder's file `name`."""
     from swarm_hook_core import faults
     from swarm_hook_core.state import write_private
 
-    told = os.path.join(state_dir(), "config-fault")
-    text = " ".join(map(str, mark))
+    told = os.path.join(state_dir(), name)
     try:
         with open(told, encoding="utf-8", errors="surrogateescape") as file:
-            if file.read(8192) == text:
+            if file.read(8192) == state[:8192]:
                 return
     except OSError:
         pass
     try:
-        write_private(told, text)
+        write_private(told, state[:8192])
     except OSError:
         return  # nowhere to remember it: better silent than at each call
-    faults.record("settings", "config", f"{config.path}: {'; '.join(config.faults)}")
+    faults.record("settings", "config", fault)

@@ -21,6 +21,11 @@ def config_dir() -> str:
     return user_folder("SWARM_CONFIG_DIR", "XDG_CONFIG_HOME", "~/.config")
 
 
+def config_path() -> str:
+    """The file of a person's settings (``settings``). It need not exist."""
+    return os.path.join(config_dir(), "config.json")
+
+
 def user_folder(override: str, base_variable: str, base: str) -> str:
     """Our folder of one kind: as the variable `override` (empty for none) says, else in the platform's place for it.
 

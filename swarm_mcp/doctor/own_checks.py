@@ -17,8 +17,8 @@ from itertools import islice
 
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
-from swarm_hook_core.settings import config_path, read
-from swarm_hook_core.state import store_path
+from swarm_hook_core.settings import read
+from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import __version__
 from swarm_mcp.acting_session import onlooker_identity
 from swarm_mcp.domain.session import STALE_SECONDS
@@ -210,13 +210,14 @@ def _journal() -> Finding:
 
 def _settings() -> Finding:
     config = read(config_path())
-    details = {"path": config.path, "strict": config.strict, "writers": len(config.writers), "faults": config.faults}
+    is_strict = bool(config.user.get("strict"))
+    details = {"path": config.path, "strict": is_strict, "writers": len(config.writers), "faults": config.faults}
     if config.faults:
         text = f"{config.path}: {'; '.join(config.faults)}; the rest of it is in force"
         return Finding("settings", "warn", text, f"edit {config.path}", details)
     if not config.there:
         return Finding("settings", "ok", f"none; {config.path} would have them", details=details)
-    what = f"{'strict, ' if config.strict else ''}{len(config.writers)} writers of one's own"
+    what = f"{'strict, ' if is_strict else ''}{len(config.writers)} writers of one's own"
     return Finding("settings", "ok", f"{config.path}: {what}", details=details)
 
 

@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from swarm_hook_core.settings import config_path
-from swarm_hook_core.state import store_path
+from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import state_folder
 from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
