@@ -82,6 +82,10 @@ class LockReader:
         """Return the Session that a client's hooks have registered under this id, or None."""
         return None
 
+    def holder(self, runtime: str, session_id: str):
+        """Return ``(instance id, label, evidence)`` of a client's session, as a `Held` has them; None for none."""
+        return None
+
     def others_hold(self, own_id: str) -> bool:
         """Tell whether anybody but this session, or one of its agents, has a lock at all. Cheap."""
         return False

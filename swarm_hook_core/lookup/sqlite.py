@@ -144,6 +144,17 @@ class StoreReader(LockReader):
         self.is_ours = self.is_ours and found is not None
         return Session(*found[0]) if found else None
 
+    def holder(self, runtime: str, session_id: str):
+        for evidence in (EVIDENCE, EARLIER_EVIDENCE):
+            found = self._rows_if_known(
+                f"SELECT i.id, i.label, {evidence} FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
+                " WHERE s.runtime = ? AND s.session_id = ?",
+                (runtime, session_id),
+            )
+            if found is not None:
+                return (*found[0][:2], found[0]) if found else None
+        return None
+
     def has_news(self) -> bool:
         return bool(self._rows_if_known("SELECT 1 FROM swarm_notices LIMIT 1"))
 

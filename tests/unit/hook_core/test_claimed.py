@@ -1,0 +1,78 @@
+"""Claims as a check meets them: locks of sessions that are there."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.sessions import new_session
+
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lookup import Peers
+from swarm_hook_core.traces import claims
+from swarm_hook_core.traces.claimed import Claimed
+from swarm_mcp.store import Store
+from swarm_mcp.store.sessions import Registration
+
+KEY = "/r/a.py"
+
+
+def joined(store: Store, folder: Path, runtime: str = "codex") -> tuple[str, str]:
+    """A session's own id and that of its instance."""
+    session_id = new_session()
+    row = store.instances.register(Registration(str(folder), runtime=runtime, session_id=session_id))
+    return session_id, row.id
+
+
+def claimed(store: Store, session_id: str, agent: str = "") -> Claimed:
+    call = ToolCall("Edit", {}, session_id, agent=agent)
+    return Claimed("codex", call, store.as_hooks_read_it(), time.time_ns())
+
+
+def test_a_claim_of_another_session_is_met_as_a_lock_of_its_instance(tmp_path: Path) -> None:
+    with Store() as store:
+        (me, _), (peer, holder) = joined(store, tmp_path), joined(store, tmp_path)
+        theirs, mine = claimed(store, peer), claimed(store, me)
+        theirs.claim([(KEY, KEY)])
+        mine.claim([(KEY, KEY), ("/r/b", "/r/b")])
+        assert [one.key for one in mine.own] == ["/r/b"]
+        (held,) = Peers(mine.reader, "x", time.time())._live(mine.on([KEY, "/r/b"]))
+        assert (held.file, held.instance_id, held.mode, held.note) == (KEY, holder, "auto", "editing it in this turn")
+        assert [held.file for held in theirs.under(["/r"])] == ["/r/b"]
+        mine.take_back()
+        assert theirs.under(["/r"]) == [] and theirs.on([KEY]) == []
+
+
+def test_what_one_agent_has_claimed_is_another_one_s_of_its_session(tmp_path: Path) -> None:
+    with Store() as store:
+        me, own_id = joined(store, tmp_path)
+        one, other = claimed(store, me, "a"), claimed(store, me, "b")
+        one.claim([(KEY, KEY)])
+        (held,) = Peers(other.reader, own_id, time.time(), "b")._live(other.on([KEY]))
+        assert (held.instance_id, held.agent) == (own_id, "a")
+
+
+@pytest.mark.parametrize("how", ["never registered", "left"])
+def test_a_claim_of_a_session_that_is_not_there_is_void(how: str, tmp_path: Path) -> None:
+    with Store() as store:
+        (me, _), (peer, instance_id) = joined(store, tmp_path), joined(store, tmp_path)
+        claimed(store, peer if how == "left" else new_session()).claim([(KEY, KEY)])
+        if how == "left":
+            store.instances.remove(instance_id)
+        mine = claimed(store, me)
+        assert mine.on([KEY]) == []
+        mine.claim([(KEY, KEY)])
+        assert len(mine.own) == 1 and [one.session_id for one in claims.standing()] == [me]
+
+
+def test_a_claim_is_void_ten_minutes_after_its_last_write(tmp_path: Path) -> None:
+    with Store() as store:
+        (me, _), (peer, _) = joined(store, tmp_path), joined(store, tmp_path)
+        theirs = claimed(store, peer)
+        theirs.now_ns -= 601 * 10**9
+        theirs.claim([(KEY, KEY)])
+        assert claimed(store, me).on([KEY]) == []
+        os.utime(theirs.own[0].path)
+        assert len(claimed(store, me).on([KEY])) == 1
