@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from support import checkouts
 from support.fixtures import Ground
 from support.sessions import RUNTIMES
 
@@ -80,6 +81,18 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     made.copies = not request.path.name.startswith(("test_store_", "test_crashes", "test_load"))
     monkeypatch.setenv("SWARM_DB_PATH", made.database)
     return made
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, checkouts.Checkout]:
+    """Repositories to ask about, not to be changed: see ``checkouts.made_in``."""
+    return checkouts.made_in(tmp_path_factory.mktemp("templates"))
+
+
+@pytest.fixture
+def checkout(templates: dict[str, checkouts.Checkout], tmp_path: Path):
+    """A copy of one of them, by its name."""
+    return lambda name: checkouts.copied(templates[name], tmp_path / "copy")
 
 
 @pytest.fixture(params=RUNTIMES)

@@ -11,10 +11,10 @@ def merge(question) -> None:
     options = question.options
     if _goes_on(question, "", ""):
         return
+    _autostash(question, "merge")
     if options.value("-s", "--strategy") != "ours":
         for head in options.operands or [UPSTREAM]:
             _merge(question, head)
-    _autostash(question, "merge")
 
 
 def _merge(question, head: str) -> None:
@@ -31,6 +31,7 @@ def rebase(question) -> None:
         question.cannot_tell()
     elif not _goes_on(question, "rebase-merge/orig-head", "rebase-merge/git-rebase-todo"):
         root = options.has("--root")
+        _autostash(question, "rebase")
         _rebase(question, ["", *options.operands] if root else options.operands, root)
 
 
@@ -57,7 +58,6 @@ def _rebase(question, operands, root: bool) -> None:
             question.moves_to(tip)
         if options.has("-i", "--interactive"):
             question.maybe(own)  # commits that are picked as they are stay as they are
-    _autostash(question, "rebase")
 
 
 def pick(question) -> None:
@@ -72,18 +72,19 @@ def pull(question) -> None:
     """``pull``: what was fetched before is known; what the fetch will bring is not."""
     options = question.options
     question.cannot_tell()
+    rebases = options.given.get("-r", []) + options.given.get("--rebase", [])
+    how = (rebases[-1] or "true") if rebases else question.repository.setting("pull.rebase")
+    will_rebase = how not in ("", "false") and not options.has("--no-rebase")
+    _autostash(question, "rebase" if will_rebase else "merge")
     remote, *refs = options.operands or [""]
     name = refs[0].partition(":")[0].lstrip("+") if refs else ""
     try:
         known = name if remote == "." else f"refs/remotes/{remote}/{name}"
         theirs = question.known(known if name else UPSTREAM)
-        rebases = options.given.get("-r", []) + options.given.get("--rebase", [])
-        how = (rebases[-1] or "true") if rebases else question.repository.setting("pull.rebase")
-        if how and how != "false" and not options.has("--no-rebase"):
+        if will_rebase:
             _rebase(question, [theirs], False)
         else:
             _merge(question, theirs)
-            _autostash(question, "merge")
     except Refused:
         return
 
@@ -93,7 +94,7 @@ def am(question) -> None:
     options = question.options
     _goes_on(question, "rebase-apply/orig-head", "")
     if options.has("-r", "--resolved"):
-        question.takes_staged()
+        question.takes(question.staged())
     if options.has("--continue", "-r", "--resolved", "--skip"):
         question.cannot_tell()
 
@@ -139,7 +140,13 @@ def _goes_on(question, original: str, todo: str) -> bool:
     options = question.options
     if not options.has("--abort", "--continue", "--skip"):
         return options.has("--quit")
-    question.takes_staged()
+    gives_up = options.has("--abort", "--skip")
+    if gives_up and question.words[0] == "rebase":  # the others keep what is not staged
+        question.becomes("HEAD")
+    elif gives_up:
+        question.loses(question.staged())
+    else:
+        question.takes(question.staged())
     if options.has("--abort"):
         head = question.repository.note(original) if original else ""
         if head:
@@ -162,4 +169,4 @@ def _autostash(question, command: str) -> None:
     if question.options.has("--autostash") or (
         question.repository.setting(f"{command}.autoStash").lower() in ("true", "yes", "on", "1")
     ):
-        question.hit(question.repository.against("HEAD", question.locked))
+        question.loses(question.repository.against("HEAD", question.locked))

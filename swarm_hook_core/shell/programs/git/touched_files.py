@@ -17,15 +17,19 @@ class Touch:
     """What a git call would do to locked files.
 
     certain             those of the locked paths that it would write, remove, stage or commit
+    lost, taken         those of them whose changes, were they uncommitted, it would throw away or put aside; or take
+                        along into the index or a commit. Of the others git keeps such changes, or refuses
     covered             ``(absolute path, Cover)`` of what it would so touch of locked patterns
     unsure              whether it may touch more of them than git could tell
     changes_repository  whether it changes the repository: index, HEAD, refs, stash
     """
 
-    __slots__ = ("certain", "covered", "unsure", "changes_repository")
+    __slots__ = ("certain", "lost", "taken", "covered", "unsure", "changes_repository")
 
     def __init__(self):
         self.certain: list = []
+        self.lost: list = []
+        self.taken: list = []
         self.covered: list = []
         self.unsure = False
         self.changes_repository = False
@@ -160,16 +164,28 @@ class Question:
 
     # ------------------------------------------------------------- answers
 
-    def hit(self, paths) -> None:
-        """It touches these files or folders (relative): note the locks on, under and above them."""
-        certain = dict.fromkeys(self.touch.certain)
+    def hit(self, paths) -> list:
+        """It touches these files or folders (relative): note, and return, what is locked on, under and above them.
+
+        Alone it says that git refuses where that would overwrite what nobody has committed; else see the next two.
+        """
+        met: dict = {}
         for path in paths:
             whole = path.rstrip("/")
             for name in self._met_by(whole):
-                certain.update(dict.fromkeys(self._held[name]))
+                met.update(dict.fromkeys(self._held[name]))
             if self.covers:
                 self.touch.covered += self._covered(whole)
-        self.touch.certain = list(certain)
+        self.touch.certain = list(dict.fromkeys([*self.touch.certain, *met]))
+        return list(met)
+
+    def loses(self, paths) -> None:
+        """It touches these, and what nobody has committed of them is gone, or put aside."""
+        self.touch.lost = list(dict.fromkeys([*self.touch.lost, *self.hit(paths)]))
+
+    def takes(self, paths) -> None:
+        """It touches these, and what nobody has committed of them goes along: staged, committed, moved."""
+        self.touch.taken = list(dict.fromkeys([*self.touch.taken, *self.hit(paths)]))
 
     def maybe(self, paths) -> None:
         """It may touch these."""
@@ -189,11 +205,13 @@ class Question:
 
     def becomes(self, revision: str) -> None:
         """All files become as commit `revision` has them, whatever they are now."""
-        self.hit(self.repository.against(self.known(revision), self.locked))
+        if not is_known(revision):  # whichever it is, what nobody has committed is not in it
+            self.loses(self.repository.against("HEAD", self.locked))
+        self.loses(self.repository.against(self.known(revision), self.locked))
 
-    def takes_staged(self, tree: str = "HEAD") -> None:
-        """It touches the files whose entry in the index is not that of `tree`."""
-        self.hit(self.repository.staged(self.locked, tree))
+    def staged(self, tree: str = "HEAD") -> list:
+        """The locked files whose entry in the index is not that of `tree`."""
+        return self.repository.staged(self.locked, tree)
 
     # ----------------------------------------------------------- questions
 

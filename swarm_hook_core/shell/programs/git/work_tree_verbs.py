@@ -1,7 +1,8 @@
 """What subcommands touch of the work tree and the index: checkout to clean, add to mv.
 
 Each is a function of a `Question`, which it answers by the paths that it can change: those that pathspecs mean, those
-of the index, those in which two states differ, or any.
+of the index, those in which two states differ, or any. And by what becomes of changes there that nobody has
+committed: it `loses` them, it `takes` them along, or (`hit`) git keeps them or refuses.
 """
 
 import os
@@ -100,13 +101,15 @@ def _switch_to_remote(question, name: str, force: bool) -> bool:
 def _files(question, tree, words, removes: bool = False) -> None:
     """Files out of `tree` (None: the index). Those that are named are written even where nothing changes."""
     specs = question.specs(words)
-    question.hit(question.named(specs))
+    question.loses(question.named(specs))
     if tree is None:
-        question.hit(question.chosen(specs, question.repository.modified))
+        question.loses(question.chosen(specs, question.repository.modified))
         if question.call.after:  # the index may be another by then
             question.maybe(question.chosen(specs, list))
     else:
-        question.hit(question.differing_from(question.known(tree), specs, removes))
+        if not is_known(tree):  # as with a commit that is computed (`becomes`)
+            question.loses(question.differing_from("HEAD", specs))
+        question.loses(question.differing_from(question.known(tree), specs, removes))
 
 
 def restore(question) -> None:
@@ -131,7 +134,7 @@ def reset(question) -> None:
     elif options.has("--merge", "--keep"):
         question.moves_to(target)
         if options.has("--merge"):
-            question.takes_staged()
+            question.loses(question.staged())
 
 
 def read_tree(question) -> None:
@@ -141,7 +144,7 @@ def read_tree(question) -> None:
         if options.has("--reset"):
             question.becomes(options.operands[-1])
         else:
-            question.takes_staged(question.known(options.operands[-1]))
+            question.loses(question.staged(question.known(options.operands[-1])))
 
 
 def checkout_index(question) -> None:
@@ -156,9 +159,9 @@ def checkout_index(question) -> None:
     if specs.is_empty and not everything:
         return
     if force and not specs.is_empty:
-        question.hit(question.named(specs))
+        question.loses(question.named(specs))
     changed = question.chosen(specs, question.repository.modified)
-    question.hit(path for path in changed if force or not question.is_there(path))
+    question.loses(path for path in changed if force or not question.is_there(path))
 
 
 def stash(question) -> None:
@@ -179,12 +182,16 @@ def _put_aside(question, verb: str) -> None:
     if options.has("-p", "--patch"):
         question.maybe(question.differing_from("HEAD", specs))
     elif options.has("-S", "--staged"):
-        question.takes_staged()
+        question.loses(question.staged())
     else:
-        question.hit(question.differing_from("HEAD", specs))
+        changed = question.differing_from("HEAD", specs)
+        if options.has("-k", "--keep-index"):  # what is staged comes back at once
+            question.hit(changed)
+            changed = question.chosen(specs, question.repository.modified)
+        question.loses(changed)
         ignored = options.has("-a", "--all")
         if ignored or options.has("-u", "--include-untracked"):
-            question.hit(question.chosen(specs, lambda paths: question.repository.untracked(paths, ignored)))
+            question.loses(question.chosen(specs, lambda paths: question.repository.untracked(paths, ignored)))
 
 
 def _bring_back(question, which: str, on_its_commit: bool) -> None:
@@ -230,7 +237,7 @@ def clean(question) -> None:
     if options.has("-i", "--interactive"):
         question.maybe(gone)
     else:
-        question.hit(gone)
+        question.loses(gone)
 
 
 def add(question) -> None:
@@ -246,10 +253,10 @@ def add(question) -> None:
     if one_by_one:
         question.maybe(changed)
         return
-    question.hit(changed)
+    question.takes(changed)
     if not only_tracked:
         forced = options.has("-f", "--force")
-        question.hit(question.chosen(specs, lambda paths: question.repository.untracked(paths, forced)))
+        question.takes(question.chosen(specs, lambda paths: question.repository.untracked(paths, forced)))
     if options.has("--chmod"):
         question.hit(question.named(specs))
 
@@ -260,20 +267,23 @@ def commit(question) -> None:
     if options.has("-p", "--patch", "--interactive"):
         question.maybe(question.repository.modified(question.locked))
     if options.operands or options.has("--pathspec-from-file"):
-        question.hit(question.differing_from("HEAD", question.specs(options.operands)))
+        question.takes(question.differing_from("HEAD", question.specs(options.operands)))
         if not options.has("-i", "--include"):
             return
-    question.takes_staged()
+    question.takes(question.staged())
     if options.has("-a", "--all"):
-        question.hit(question.repository.modified(question.locked))
+        question.takes(question.repository.modified(question.locked))
 
 
 def remove(question) -> None:
     """``rm``: tracked files; with --cached it takes a peer's file out of the index."""
-    specs = question.specs(question.options.operands)
+    options = question.options
+    specs = question.specs(options.operands)
+    forced = options.has("-f", "--force") and not options.has("--cached")
+    say = question.loses if forced else question.hit
     if not specs.is_empty:
-        question.hit(question.named(specs))
-        question.hit(question.chosen(specs, question.repository.tracked))
+        say(question.named(specs))
+        say(question.chosen(specs, question.repository.tracked))
 
 
 def move(question) -> None:
@@ -281,13 +291,14 @@ def move(question) -> None:
     *sources, target = question.options.operands or [""]
     if sources and not all(map(is_known, [*sources, target])):
         question.cannot_tell()
+    say = _moving(question)
     into = is_known(target) and os.path.isdir(os.path.join(question.call.folder, target))
     for source in sources:
         if source in question.call.found:
             specs = question.specs([source])
-            question.hit(path for path in question.locked if specs.matches(path))
+            say(path for path in question.locked if specs.matches(path))
             if question.covers:
-                question.hit(question.chosen(specs, question.repository.tracked))
+                say(question.chosen(specs, question.repository.tracked))
         elif is_known(source):
             old = _seen_from_top(question, source)
             new = os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target
@@ -297,19 +308,25 @@ def move(question) -> None:
 
 def _rename(question, old, new) -> None:
     """The file or folder `old` becomes `new`: all that is in it goes, and arrives."""
-    question.hit(path for path in (old, new) if path is not None and path in question.locked)
+    say = _moving(question)
+    say(path for path in (old, new) if path is not None and path in question.locked)
     if question.covers:
         moved = question.repository.tracked([old])
-        question.hit(moved)
-        question.hit(new + path[len(old) :] for path in moved if new is not None)
+        say(moved)
+        say(new + path[len(old) :] for path in moved if new is not None)
     for path in question.locked:
         for folder in (old, new):
             if folder is None:
                 continue
             if path.startswith(folder + "/") and question.is_there(old + path[len(folder) :]):
-                question.hit([path])
+                say([path])
             elif folder.startswith(path + "/"):
-                question.hit([folder])
+                say([folder])
+
+
+def _moving(question):
+    """What is moved goes along; with -f it also lands on what is there."""
+    return question.loses if question.options.has("-f", "--force") else question.takes
 
 
 def _seen_from_top(question, word: str):
@@ -325,4 +342,4 @@ def update_index(question) -> None:
     before, after = cut(question.words[1:])
     words = [word for word in before if not word.startswith("-")] + (after or [])
     if words:
-        question.hit(question.named(question.specs(words)))
+        question.takes(question.named(question.specs(words)))
