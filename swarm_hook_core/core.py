@@ -4,7 +4,7 @@ import os
 import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
-from swarm_hook_core.hooks import answer, run, session_event, tool_call
+from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
 
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
@@ -47,7 +47,7 @@ class HookCore:
 
     def run_pre_tool_use_hook(self, stdin) -> int:
         """Deny a write to a file that another live session has locked."""
-        return run(self.config, "pre_tool_use", stdin, tool_call, self._pre_tool_use)
+        return run(self.config, "pre_tool_use", stdin, tool_call, self._pre_tool_use, self._unread)
 
     def run_post_tool_use_hook(self, stdin) -> int:
         """Tell who needs to know where a call that was watched has changed a file that a peer has locked."""
@@ -62,7 +62,8 @@ class HookCore:
     def check(self, call):
         """The Verdict on a ToolCall, None where it cannot write; what it may write unseen is watched.
 
-        Raises whatever goes wrong, but for a fault while others hold locks in reach: then the Verdict says so.
+        Raises whatever goes wrong, but for a fault while others hold locks in reach, which the Verdict says, and where
+        such a call is to be denied (``fail_closed``).
         """
         return self._checked(call)[0]
 
@@ -87,25 +88,39 @@ class HookCore:
         verdict, peers = self._checked(call)
         if verdict is None:
             return 0
-        denial, dialect = verdict.denial, self.config.dialect
+        denial = verdict.denial
         if denial is None:
             self._tell("PreToolUse", self.words_beside(verdict, call))
             return 0
-        answer(dialect.denial("PreToolUse", denial.reason))
+        status = self._deny(denial)
         try:
             self._note_refusal(call, denial, peers)
         except Exception as error:  # the answer is out
             self._record_fault("pre_tool_use", error)
-        return dialect.denial_status
+        return status
+
+    def _unread(self, error) -> int:
+        """The payload cannot be read: whatever the call is, it may write."""
+        from swarm_hook_core import fail_closed
+
+        verdict = fail_closed.verdict(self.config, ToolCall("", None), error)
+        return self._deny(verdict.denial) if verdict is not None else 0
+
+    def _deny(self, denial) -> int:
+        answer(self.config.dialect.denial("PreToolUse", denial.reason))
+        return self.config.dialect.denial_status
 
     def _checked(self, call):
-        """``(Verdict, Peers)`` of a call, both None where it cannot write."""
+        """``(Verdict, Peers)`` of a call, both None where it cannot write; no Peers where it is denied unchecked."""
         try:
             return self._decided(call)
         except Exception as error:
-            from swarm_hook_core.unchecked_calls import beside_locks
+            from swarm_hook_core import fail_closed, unchecked_calls
 
-            told = beside_locks(self.config, call, error, self.driver)
+            refused = fail_closed.verdict(self.config, call, error)
+            if refused is not None:
+                return refused, None
+            told = unchecked_calls.beside_locks(self.config, call, error, self.driver)
             if told is None:
                 raise
             return told
@@ -113,6 +128,8 @@ class HookCore:
     def _decided(self, call):
         says_files = call.tool in self.config.write_tools
         if not says_files and not _may_write_unseen(call.tool):
+            if not call.tool:
+                raise ValueError("the payload names no tool")
             return None, None
         session, reader = self._session_of(call, only_beside_locks=not says_files)
         if session is None:
@@ -152,8 +169,14 @@ class HookCore:
         from swarm_hook_core import sessions
 
         if store is None and only_beside_locks and not sessions.is_elsewhere(self.config, call.session_id):
-            return None, None
-        return sessions.join(self.config, call, store, self.coordinator, self.driver)
+            session, reader = None, None
+        else:
+            session, reader = sessions.join(self.config, call, store, self.coordinator, self.driver)
+        if session is None:
+            from swarm_hook_core import fail_closed
+
+            fail_closed.demand(self.config, call, "the store cannot be reached, or does not know this session")
+        return session, reader
 
     def _mark_own(self, call, session) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""

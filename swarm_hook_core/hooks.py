@@ -1,7 +1,8 @@
 """The edge of a hook process: what a client tells is read and parsed once; what it is told is printed.
 
-Everything below works on the values made here. Whatever goes wrong, the call passes: faults are recorded for
-`swarm-mcp doctor`, never shown. Standard output stays empty but for the one object that clients honour.
+Everything below works on the values made here. Whatever goes wrong, the call passes, unless somebody has asked for the
+opposite (``fail_closed``): faults are recorded for `swarm-mcp doctor`, never shown. Standard output stays empty but for
+the one object that clients honour.
 """
 
 import os
@@ -78,18 +79,30 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def run(config, hook: str, stdin, parsed, body) -> int:
+def run(config, hook: str, stdin, parsed, body, unread=None) -> int:
     """Call `body` with what `parsed` makes of the payload on `stdin`; the exit status, which is 0 where that fails.
 
-    `body` returns the status of its answer, or None for 0.
+    `body` returns the status of its answer, or None for 0; `unread`, called with the error where the payload cannot
+    be read, does likewise.
     """
     try:
-        return body(parsed(config.dialect.read(loads_object(read(stdin))))) or 0
+        event = parsed(config.dialect.read(loads_object(read(stdin))))
     except Exception as error:
-        from swarm_hook_core import faults
-
-        faults.record(config.runtime_name, hook, faults.describe(error))
+        _record(config, hook, error)
+        if unread is None:
+            return 0
+        event, body = error, unread
+    try:
+        return body(event) or 0
+    except Exception as error:
+        _record(config, hook, error)
     return 0
+
+
+def _record(config, hook: str, error: BaseException) -> None:
+    from swarm_hook_core import faults
+
+    faults.record(config.runtime_name, hook, faults.describe(error))
 
 
 def read(stdin) -> str:

@@ -13,7 +13,7 @@ def judge(config, session, call, peers, now: float):
     command = shell_text(call.tool, call.input)
     if command and not _concerns(command, session, call.folder, peers):
         return Verdict()
-    effects = _effects(call, command)
+    effects = effects_of_call(call, command)
     if effects is None:
         return Verdict()
     from swarm_hook_core.settings import strict
@@ -29,7 +29,8 @@ def judge(config, session, call, peers, now: float):
     return found
 
 
-def _effects(call, command: str):
+def effects_of_call(call, command: str):
+    """The Effects of such a call, of which `command` is the shell text, if any; None where it writes nothing."""
     if command:
         from swarm_hook_core.shell import effects_of
 

@@ -1,0 +1,90 @@
+"""A write that could not be checked is denied where a person has asked for that: ``SWARM_FAIL=closed``.
+
+Loaded only when a check has failed. Where nobody has ever used swarm there is nothing to check against, and nothing is
+denied. ``integrations/closed.sh`` does the same where no hook can run.
+"""
+
+import os
+
+from swarm_hook_core.state import config_path, store_path
+
+
+class NotChecked(Exception):
+    """A check could not be made; the message says why."""
+
+
+def verdict(config, call, error: BaseException):
+    """The Verdict that denies `call`, whose check ended in `error`, and recorded so; None where it may go ahead."""
+    found = _closed(config, call)
+    if found is None or not _may_write(config, call):
+        return None
+    from swarm_hook_core import faults
+    from swarm_hook_core.decision import Denial, Verdict
+
+    why = str(error) if isinstance(error, NotChecked) else faults.describe(error)
+    faults.record(config.runtime_name, "pre_tool_use", f"denied, as it could not be checked: {why}")
+    return Verdict(Denial("", None, _words(call.tool, why, found)), failed=True)
+
+
+def demand(config, call, why: str) -> None:
+    """Raise NotChecked, which becomes a denial, where `call` cannot be checked and a person wants it denied then."""
+    if _closed(config, call) is not None:
+        raise NotChecked(why)
+
+
+def _closed(config, call):
+    """The Setting that a call must not go ahead unchecked, None where there is no such or nothing to check against."""
+    if not has_store():
+        return None
+    from swarm_hook_core.settings import CLOSED, fail
+
+    found = fail(config.env_prefix, call.folder)
+    return found if found.value == CLOSED else None
+
+
+def has_store() -> bool:
+    """Whether there is anything to check against: the store, broken or out of reach too, or a chosen coordinator's."""
+    from swarm_hook_core.coordinator import chosen_command
+
+    try:
+        os.lstat(store_path())
+    except FileNotFoundError:
+        return bool(chosen_command())
+    except (OSError, ValueError):
+        return True  # nobody can tell
+    return True
+
+
+def _may_write(config, call) -> bool:
+    """Whether `call` may write something. A shell command that is read and writes nothing goes ahead."""
+    if not call.tool or call.tool in config.write_tools:
+        return True
+    try:
+        from swarm_hook_core.opaque_calls import effects_of_call
+        from swarm_hook_core.targets import shell_text, write_targets
+
+        if write_targets(config, call.tool, call.input, call.folder):
+            return True
+        effects = effects_of_call(call, shell_text(call.tool, call.input))
+    except Exception:
+        return True  # it cannot be read: perhaps that is why there was no check
+    return effects is not None and (effects.size > 0 or effects.runs)
+
+
+def _words(tool: str, why: str, found) -> str:
+    from swarm_hook_core.untrusted_text import cut_text
+
+    if found.source == "checkout":
+        whose = f'"fail" is "closed" for {found.folder} in {config_path()}'
+        way = 'set that to "open"'
+    elif found.source == "user":
+        whose = f'"fail" is "closed" in {config_path()}'
+        way = 'set that to "open"'
+    else:
+        whose = f"{found.source} is {found.value}"
+        way = f"start the client without {found.source}, or with {found.source}=open"
+    return (
+        f"swarm: this {tool or 'tool'} call was denied because it could not be checked against other sessions' locks"
+        f" ({cut_text(why[:300])}), and {whose}. Nothing was written. Try once more; if it is denied again, tell the"
+        f" user: `swarm-mcp doctor` says what is broken and how to mend it, and to let writes pass unchecked, {way}."
+    )
