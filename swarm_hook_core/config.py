@@ -112,28 +112,39 @@ class RuntimeConfig(Frozen):
     write_tools       names of the tools whose calls write files
     extract_paths     ``(tool_input) -> iterable of paths as spelled`` for a call of such a tool;
                       may raise ``ValueError`` where the input cannot be read
+    replaces          those of the write tools that put other content in the place of the whole file; all others
+                      change what is there
+    extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), where one tool does all; else None
+    guards            those of the write tools with which the client itself refuses a call, or tells the model, where
+                      the file has changed since this session read it
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
     dialect           how the client spells payloads and answers, where it does so in another way
     """
 
     __slots__ = (
-        "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "client_marks", "dialect",
+        "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "replaces",
+        "extract_changes", "guards", "client_marks", "dialect",
     )  # fmt: skip
     runtime_name: str
     env_prefix: str
     scratch_dir_name: str
     write_tools: "frozenset[str]"
     extract_paths: "Callable[[object], Iterable[str]]"
+    replaces: "frozenset[str]"
+    extract_changes: "Callable[[object], Iterable[tuple[str, str]]] | None"
+    guards: "frozenset[str]"
     client_marks: "tuple[str, ...]"
     dialect: Dialect
 
     def __init__(
-        self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=(), dialect=PLAIN
-    ):
+        self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=(), dialect=PLAIN,
+        replaces=(), extract_changes=None, guards=(),
+    ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
-            write_tools=frozenset(write_tools), extract_paths=extract_paths, client_marks=tuple(client_marks),
+            write_tools=frozenset(write_tools), extract_paths=extract_paths, replaces=frozenset(replaces),
+            extract_changes=extract_changes, guards=frozenset(guards), client_marks=tuple(client_marks),
             dialect=dialect,
         )  # fmt: skip
 
@@ -157,12 +168,31 @@ def paths_in_patch(tool_input):
     """An ``extract_paths`` for tools that take an apply_patch envelope."""
     from os.path import join
 
-    from swarm_hook_core.patch import PatchUnreadable, patch_paths, patches_in
+    from swarm_hook_core.patch import patch_paths
+
+    paths: dict = {}
+    for folder, text in _patches(tool_input):
+        paths.update((join(folder, path) if folder else path, None) for path in patch_paths(text))
+    return list(paths)
+
+
+def changes_in_patch(tool_input):
+    """An ``extract_changes`` for the same tools."""
+    from os.path import join
+
+    from swarm_hook_core.patch import patch_changes
+
+    changes: dict = {}
+    for folder, text in _patches(tool_input):
+        changes.update((join(folder, path) if folder else path, how) for path, how in patch_changes(text))
+    return list(changes.items())
+
+
+def _patches(tool_input):
+    """``(folder or None, text)`` of each envelope in `tool_input`; raises ValueError where there is none."""
+    from swarm_hook_core.patch import PatchUnreadable, patches_in
 
     patches = patches_in(tool_input)
     if not patches:
         raise PatchUnreadable("no patch envelope in tool input")
-    paths: dict = {}
-    for folder, text in patches:
-        paths.update((join(folder, path) if folder else path, None) for path in patch_paths(text))
-    return list(paths)
+    return patches

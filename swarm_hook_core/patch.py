@@ -10,8 +10,10 @@ rather than walked by lines.
 
 _BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
+_ADD = "*** Add File: "
 _UPDATE = "*** Update File: "
-_HEADERS = ("*** Add File: ", "*** Delete File: ", _UPDATE)
+_DELETE = "*** Delete File: "
+_HEADERS = (_ADD, _DELETE, _UPDATE)
 _MOVE_TO = "*** Move to: "
 _MOVE_FILE = "*** Move File: "  # not in Codex 0.169; older agents still write it
 
@@ -43,7 +45,40 @@ def patch_paths(text: str) -> list[str]:
     characters. An empty envelope gives []. Raises PatchUnreadable where there is no envelope, or one
     that is cut short or odd before it names a file.
     """
-    found: dict = {}
+    paths = dict.fromkeys(path.replace("\t", "").replace("\r", "") for _header, path in _named(text))
+    return [path for path in paths if path and "\0" not in path]
+
+
+def patch_changes(text: str) -> "list[tuple[str, str]]":
+    """`(path, how)` of the same files, as `patch_paths` spells them; `how`: what becomes of each, see ``change``.
+
+    Adding a file puts it in the place of one that is there. Of a file that is named more than once what is done last
+    counts, but for an update of what the envelope itself has added.
+    """
+    from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+
+    hows = {_ADD: REPLACE, _UPDATE: EDIT, _DELETE: REMOVE, _MOVE_TO: REPLACE, _MOVE_FILE: REMOVE}
+    changes: dict = {}
+    updated = ""
+    for header, spelled in _named(text):
+        path = spelled.replace("\t", "").replace("\r", "")
+        if header == _UPDATE:
+            updated = path
+        elif header == _MOVE_TO:
+            if path == updated:
+                continue
+            changes[updated] = REMOVE
+        if header != _UPDATE or path not in changes:
+            changes[path] = hows[header]
+    return [(path, changes[path]) for path in patch_paths(text)]
+
+
+def _named(text: str) -> "list[tuple[str, str]]":
+    """`(header, path)` of each file that a header of the envelopes in `text` names, in order.
+
+    The header of a file that is moved is that of what becomes of it. Raises PatchUnreadable, as `patch_paths`.
+    """
+    found: list = []
     mode, begun = _OUTSIDE, False
     line_end = 0
     at = text.find("*** ")
@@ -62,21 +97,21 @@ def patch_paths(text: str) -> list[str]:
                 mode = _OUTSIDE
             elif line.startswith(_HEADERS):
                 mode = _UPDATING if line.startswith(_UPDATE) else _BETWEEN
-                found[line[line.index(": ") + 2 :]] = None
+                header = line[: line.index(": ") + 2]
+                found.append((header, line[len(header) :]))
             elif line.startswith(_MOVE_TO):
                 if mode == _UPDATING:
-                    found[line[len(_MOVE_TO) :]] = None
+                    found.append((_MOVE_TO, line[len(_MOVE_TO) :]))
             elif line.startswith(_MOVE_FILE):
                 mode = _BETWEEN
-                for end in line[len(_MOVE_FILE) :].split(" -> ", 1):
-                    found[end.strip(_BLANKS)] = None
+                ends = line[len(_MOVE_FILE) :].split(" -> ", 1)
+                found += zip((_MOVE_FILE, _ADD), [end.strip(_BLANKS) for end in ends])
         at = text.find("*** ", line_end)
     if not begun:
         raise PatchUnreadable("no '*** Begin Patch' line")
     if not found and text.replace(_BEGIN, "", 1).replace(_END, "", 1).strip(_BLANKS):
         raise PatchUnreadable("the envelope names no file")
-    paths = dict.fromkeys(path.replace("\t", "").replace("\r", "") for path in found)
-    return [path for path in paths if path and "\0" not in path]
+    return found
 
 
 def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:

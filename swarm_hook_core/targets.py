@@ -29,7 +29,33 @@ def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, st
     if tool in config.write_tools:
         return [(cwd, path) for path in config.extract_paths(tool_input)]
     command = shell_text(tool, tool_input)
-    return _patched_by_codex(command, cwd) if PATCH_MARKER in command else []
+    if PATCH_MARKER not in command:
+        return []
+    from swarm_hook_core.patch import patch_paths
+
+    folder, text = _patch_of_codex(command, cwd)
+    return [(folder, path) for path in patch_paths(text)] if text else []
+
+
+def changes(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str, str]]:
+    """``(folder, path as spelled, how)`` of the same files, in order; `how`: see ``change``.
+
+    Raises ValueError as `write_targets` does.
+    """
+    if tool in config.write_tools:
+        if config.extract_changes is not None:
+            return [(cwd, path, how) for path, how in config.extract_changes(tool_input)]
+        from swarm_hook_core.change import EDIT, REPLACE
+
+        how = REPLACE if tool in config.replaces else EDIT
+        return [(cwd, path, how) for path in config.extract_paths(tool_input)]
+    command = shell_text(tool, tool_input)
+    if PATCH_MARKER not in command:
+        return []
+    from swarm_hook_core.patch import patch_changes
+
+    folder, text = _patch_of_codex(command, cwd)
+    return [(folder, path, how) for path, how in patch_changes(text)] if text else []
 
 
 def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
@@ -48,14 +74,13 @@ def _command_in(tool_input):
     return tool_input
 
 
-def _patched_by_codex(command: str, cwd: str) -> list[tuple[str, str]]:
-    """What Codex's shell tool does itself, without a shell. All else that a command writes, ``shell`` finds."""
-    from swarm_hook_core.patch import codex_patch, patch_paths
+def _patch_of_codex(command: str, cwd: str) -> tuple[str, str]:
+    """``(folder, text)`` of the patch that Codex's shell tool applies itself, without a shell; empty where it is none.
 
-    patch = codex_patch(command)
-    if patch is None:
-        return []
-    folder, text = patch
+    All else that a command writes, ``shell`` finds.
+    """
+    from swarm_hook_core.patch import codex_patch
+
+    folder, text = codex_patch(command) or (None, "")
     # Codex takes the folder as it stands: `~` and `$` are not expanded here either.
-    base = os.path.join(cwd, folder) if folder else cwd
-    return [(base, path) for path in patch_paths(text)]
+    return (os.path.join(cwd, folder) if folder else cwd), text

@@ -7,5 +7,7 @@ RUNTIME = RuntimeConfig(
     env_prefix="CC",
     scratch_dir_name="swarm-cc",
     write_tools={"Write", "Edit", "MultiEdit", "NotebookEdit"},
+    replaces={"Write"},
+    guards={"Write", "Edit", "MultiEdit", "NotebookEdit"},
     extract_paths=paths_under_keys("file_path", "notebook_path", "path", "file", "filepath"),
 )

@@ -1,6 +1,6 @@
 """Codex: the tool that writes files, and the patch it names them in."""
 
-from swarm_hook_core.config import RuntimeConfig, paths_in_patch
+from swarm_hook_core.config import RuntimeConfig, changes_in_patch, paths_in_patch
 
 RUNTIME = RuntimeConfig(
     runtime_name="codex",
@@ -8,4 +8,5 @@ RUNTIME = RuntimeConfig(
     scratch_dir_name="swarm-codex",
     write_tools={"apply_patch"},
     extract_paths=paths_in_patch,
+    extract_changes=changes_in_patch,
 )

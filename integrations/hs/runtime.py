@@ -7,6 +7,7 @@ RUNTIME = RuntimeConfig(
     env_prefix="HS",
     scratch_dir_name="swarm-hs",
     write_tools={"write_file", "str_replace", "edit_file"},
+    replaces={"write_file"},
     extract_paths=paths_under_keys("path"),
     # The harness is a script: what ends with the session is the process that runs one of its commands.
     client_marks=("/commands/",),

@@ -24,6 +24,7 @@ RUNTIME = RuntimeConfig(
     env_prefix="PI",
     scratch_dir_name="swarm-pi",
     write_tools={"write", "edit"},
+    replaces={"write"},
     extract_paths=extract_paths,
     dialect=Dialect(tools={"bash": "Bash"}),
 )

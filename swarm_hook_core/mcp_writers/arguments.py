@@ -2,6 +2,8 @@
 
 import os
 
+from swarm_hook_core.change import EDIT
+
 MOST_PATHS = 1000  # of one call
 
 # The arguments in which paths are found, wherever a server's tool says no better.
@@ -26,6 +28,7 @@ ROOTS = ("projectPath", "project_path", "project_root", "projectRoot")
 FOLDERS = ("cwd", "workdir", "working_directory", "workingDirectory", "workingDir", "working_dir", "directory",
            *ROOTS)  # fmt: skip
 DRY = ("dryRun", "dry_run", "preview", "previewOnly", "preview_only")
+WHOLES = ("create", "write")  # those that give a file other content in place of all that is in it
 LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # commands of text editors
 
 
@@ -111,13 +114,13 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def patched(text: str) -> list[str]:
-    """The files that a patch names: Codex's envelope, or a unified diff."""
+def patched(text: str) -> list[tuple[str, str]]:
+    """``(path, how)`` of the files that a patch names, Codex's envelope or a unified diff; `how`: see ``change``."""
     if "*** Begin Patch" in text:
-        from swarm_hook_core.patch import patch_paths
+        from swarm_hook_core.patch import patch_changes
 
         try:
-            return patch_paths(text)
+            return patch_changes(text)
         except ValueError:
             return []
     found: dict = {}
@@ -131,4 +134,4 @@ def patched(text: str) -> list[str]:
         elif line.startswith(("rename from ", "rename to ", "copy to ")):
             found.setdefault(line.partition(" ")[2].partition(" ")[2].strip())
         before = line
-    return list(found)
+    return [(path, EDIT) for path in found]

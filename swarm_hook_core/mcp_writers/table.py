@@ -5,17 +5,19 @@ Python kin, Desktop Commander, Serena, the JetBrains IDEs, text-editor and noteb
 git and terminal servers. The server's own name is a user's choice, so only the tool's counts.
 """
 
-# Kind -> tools, as `plain` spells them. What each kind writes says `ToolEffects.as_<kind>`.
+# Kind -> tools, as `plain` spells them. What each kind writes says `ToolEffects.as_<kind>`: `whole` gives a file other
+# content in place of all that is in it, `file` changes some of it.
 _KINDS = {
-    "file": "write_file write_files write_text_file write_multiple_files write edit_file edit_files edit_text_file edit"
-    " multi_edit edit_block edit_lines create_file create_files create_text_file create_new_file touch_file"
-    " create_new_file_with_text update_file append_file append_to_file append_text_file_contents modify_file"
-    " overwrite_file save_file put_file patch_text_file_contents edit_text_file_contents delete_text_file_contents"
-    " insert_text_file_contents replace_content replace_regex replace_lines replace_in_file replace_text_in_file"
-    " replace_file_text_by_path replace_specific_text search_and_replace search_replace find_and_replace str_replace"
-    " delete_lines insert_lines insert_line insert_at_line insert_into_file insert_content replace_symbol_body"
-    " insert_after_symbol insert_before_symbol truncate_file reformat_file format_file fast_apply"
-    " file_write file_edit file_create file_append",
+    "whole": "write_file write_files write_text_file write_multiple_files write create_file create_files"
+    " create_text_file create_new_file create_new_file_with_text overwrite_file save_file put_file truncate_file"
+    " replace_file_text_by_path file_write file_create",
+    "file": "edit_file edit_files edit_text_file edit multi_edit edit_block edit_lines touch_file update_file"
+    " append_file append_to_file append_text_file_contents modify_file patch_text_file_contents"
+    " edit_text_file_contents delete_text_file_contents insert_text_file_contents replace_content replace_regex"
+    " replace_lines replace_in_file replace_text_in_file replace_specific_text search_and_replace search_replace"
+    " find_and_replace str_replace delete_lines insert_lines insert_line insert_at_line insert_into_file insert_content"
+    " replace_symbol_body insert_after_symbol insert_before_symbol reformat_file format_file fast_apply file_edit"
+    " file_append",
     "output": "write_pdf write_docx zip_files zip_directory create_zip create_archive",
     "remove": "delete_file delete_files remove_file remove_files delete_directory remove_directory delete_path delete"
     " remove file_delete",

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers.arguments import (
     CELLS,
     COMMANDS,
@@ -13,6 +14,7 @@ from swarm_hook_core.mcp_writers.arguments import (
     ROOTS,
     SOURCES,
     TARGETS,
+    WHOLES,
     first,
     local,
     patched,
@@ -48,10 +50,17 @@ class ToolEffects:
         folders = (writer.folder,) if writer.folder else FOLDERS
         return self._shell(text, first(self.given, folders)) if text else self.effects
 
+    def as_whole(self):
+        appends = str(self.given.get("mode") or "").lower() in ("append", "a") or self.given.get("append") is True
+        return self._file(EDIT if appends else REPLACE)
+
     def as_file(self):
+        return self._file(EDIT)
+
+    def _file(self, how: str):
         found = values(self.given, PATHS)
         for path in found:
-            self._write(path)
+            self._write(path, how)
         if not found:
             if "file" not in self.by.lower():
                 return None  # an `edit` of something else than files
@@ -59,7 +68,7 @@ class ToolEffects:
         return self.effects
 
     def as_output(self):
-        self._write(first(self.given, OUTPUTS) or first(self.given, PATHS))
+        self._write(first(self.given, OUTPUTS) or first(self.given, PATHS), REPLACE)
         return self.effects
 
     def as_remove(self):
@@ -67,7 +76,7 @@ class ToolEffects:
         if not found:
             return None  # a `delete` of something else than files
         for path in found:
-            self._tree(path)
+            self._remove(path)
         return self.effects
 
     def as_move(self):
@@ -90,9 +99,10 @@ class ToolEffects:
         return self.effects
 
     def as_editor(self):
-        if str(self.given.get("command") or self.given.get("action") or "").lower() in LOOKS:
+        command = str(self.given.get("command") or self.given.get("action") or "").lower()
+        if command in LOOKS:
             return self.effects
-        return self.as_file()
+        return self._file(REPLACE if command in WHOLES else EDIT)
 
     def as_notebook(self):
         found = values(self.given, PATHS)
@@ -120,8 +130,8 @@ class ToolEffects:
 
     def as_patch(self):
         text = first(self.given, ("input", "patch", "diff", "patch_text", "patchText", "content"))
-        for path in patched(text) if text else ():
-            self._write(path)
+        for path, how in patched(text) if text else ():
+            self._write(path, how)
         for path in values(self.given, PATHS):
             self._write(path)
         if not self.effects.writes:
@@ -161,7 +171,7 @@ class ToolEffects:
             return self.effects if self.effects.writes else None
         for path in sources:
             if moves:
-                self._tree(path)
+                self._remove(path)
             for target in targets:
                 self._arrive(path, target)
         return self.effects
@@ -173,18 +183,18 @@ class ToolEffects:
         for place in self._places(target):
             if os.path.isdir(place):
                 place = os.path.join(place, os.path.basename(local(source).rstrip("/")))
-            self._write(place)
+            self._write(place, REPLACE)
             for origin in self._places(source):
                 if os.path.isdir(origin):
-                    self.effects.add(Tree(place, self.by, Counterpart(origin, place)))
+                    self.effects.add(Tree(place, self.by, Counterpart(origin, place), REPLACE))
 
-    def _write(self, path: str) -> None:
+    def _write(self, path: str, how: str = EDIT) -> None:
         for place in self._places(path):
-            self.effects.add(Write(self.folder, place, self.by))
+            self.effects.add(Write(self.folder, place, self.by, how))
 
-    def _tree(self, path: str) -> None:
+    def _remove(self, path: str) -> None:
         for place in self._places(path):
-            self.effects.add(Tree(place, self.by))
+            self.effects.add(Tree(place, self.by, how=REMOVE))
 
     def _guess(self, why: str, folder: str = "") -> None:
         self.effects.add(Guess(why, folder, self.by))
@@ -194,7 +204,7 @@ class ToolEffects:
 
         place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
         found = effects_of(text, place)
-        for name in ("writes", "trees", "git", "guesses"):
+        for name in ("writes", "trees", "git", "guesses", "reads"):
             for item in getattr(found, name):
                 self.effects.add(item)
         self.effects.runs = self.effects.runs or found.runs

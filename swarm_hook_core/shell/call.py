@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import EDIT
 from swarm_hook_core.shell.model import Guess, Stream, Tree, absolute, is_known
 
 LONGEST_BY = 80  # characters of a command that a denial quotes
@@ -48,29 +49,32 @@ class Call:
         text = " ".join(" ".join(words).split())
         return text if len(text) <= LONGEST_BY else text[: LONGEST_BY - 1] + "…"
 
-    def write(self, path: str, keeps_text: bool = False) -> None:
+    def write(self, path: str, how: str = EDIT, keeps_text: bool = False) -> None:
         """It writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are nothing.
 
-        `keeps_text`: what the file holds stays as it is.
+        `how`: what becomes of the text that is there, see `change`. `keeps_text`: it stays as it is.
         """
         self._stay_in_time()
-        self.walk.files.write(path, self.folder, self.by, keeps_text)
+        self.walk.files.write(path, self.folder, self.by, how, keeps_text)
 
-    def tree(self, path: str, admits=None) -> None:
-        """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``)."""
+    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
+        """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``).
+
+        `how`: as in `write`, of each of the files.
+        """
         if not path:
             return
         self._stay_in_time()
         root = absolute(self.folder, path)
         if root is not None:
-            self.walk.effects.add(Tree(root, self.by, admits))
+            self.walk.effects.add(Tree(root, self.by, admits, how))
             return
         found = self.found(path)
         if found is None:
             self.guess("a computed path")
             return
         for one in found:  # a folder that was found goes with all that is in it
-            self.walk.effects.add(Tree(one.root, self.by, _with_inside(one)))
+            self.walk.effects.add(Tree(one.root, self.by, _with_inside(one), how))
 
     def _stay_in_time(self) -> None:
         # Only of a command that names very many files: loading a family takes its time as well.

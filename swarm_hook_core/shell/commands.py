@@ -2,10 +2,13 @@
 
 import os
 
+from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.model import Input, Stream, absolute, is_known, joined
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
+
+_GOES_ON = (">>", "&>>", "<>")  # what is in the file stays
 
 
 def command(walk, scope, node):
@@ -104,7 +107,8 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
             if one.fd in ("", "0"):
                 scope.stdin = Input(walk.files.text_of(target, scope.folder))
             continue
-        walk.files.write(target, scope.folder, _by(walk, by, kind, target))
+        how = EDIT if kind in _GOES_ON else REPLACE
+        walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
         if kind != "<>" and one.fd in ("", "1"):
             caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
     heard, scope.heard = scope.heard, scope.heard or bool(caught)

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import EDIT
 from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_known
 
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
@@ -22,8 +23,8 @@ class Files:
         self.contents: dict = {}
         self.links: dict = {}
 
-    def write(self, path: str, folder, by: str, keeps_text: bool = False) -> None:
-        """`path`, a word, is written, made or removed by what runs in `folder`."""
+    def write(self, path: str, folder, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
+        """`path`, a word, is written, made or removed by what runs in `folder`; `how`: see `change`."""
         if not path:
             return
         if not is_known(path):
@@ -37,7 +38,7 @@ class Files:
                     self.effects.add(Guess("a computed path", where or "", by))
                 return
             for one in found:
-                self.effects.add(Tree(one.root, by, one.admits))
+                self.effects.add(Tree(one.root, by, one.admits, how))
             return
         whole = absolute(folder, path)
         if whole is None:
@@ -45,12 +46,12 @@ class Files:
         elif not whole.startswith("/dev/"):
             if not keeps_text:
                 self.contents[whole] = None
-            self.effects.add(Write(folder or "/", path, by))
+            self.effects.add(Write(folder or "/", path, by, how))
             if whole.startswith("/proc/") and not {"cwd", "root"}.isdisjoint(whole.split("/")):
                 self.effects.add(Guess("a path through a process", "", by))
             behind = self._behind(whole, by)
             if behind:
-                self.effects.add(Write("/", behind, by))
+                self.effects.add(Write("/", behind, by, how))
 
     def _behind(self, whole: str, by: str):
         """The file that absolute `whole` leads to by a link that this script made, or None."""

@@ -147,10 +147,10 @@ class Walk(Unknowns):
             work(self, *given)
         finally:
             self.doubts -= 1
-            found = [(absolute(one.folder, one.path), one.by) for one in effects.writes[writes:]]
+            found = [(absolute(one.folder, one.path), one) for one in effects.writes[writes:]]
             known = {absolute(one.folder, one.path) for one in effects.writes[:writes]} if found else ()
-            doubted = [Tree(one.root, one.by, _at_most_possible(one.admits)) for one in effects.trees[trees:]]
-            doubted += [Tree(path, by, _possible_at(path)) for path, by in found if path not in known]
+            doubted = [Tree(one.root, one.by, _at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
+            doubted += [Tree(path, one.by, _possible_at(path), one.how) for path, one in found if path not in known]
             del effects.writes[writes:], effects.trees[trees:]
             for one in doubted:
                 effects.add(one)

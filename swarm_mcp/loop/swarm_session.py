@@ -26,6 +26,7 @@ CONFIG = RuntimeConfig(
     env_prefix="LOOP",
     scratch_dir_name="swarm-loop",
     write_tools=WRITERS,
+    replaces={"write_file"},
     extract_paths=paths_under_keys("path", "file_path", "file", "filepath"),
 )
 # Under these names the core knows what a tool does.

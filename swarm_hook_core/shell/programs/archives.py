@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.model import Stream, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
@@ -30,12 +31,12 @@ def tar(call) -> None:
         file = None  # a tape of another machine
     if has("-c", "-r", "-u", "-A", "--create", "--append", "--update", "--concatenate", "--catenate", "--delete"):
         if file and file != "-":
-            call.write(file)
+            call.write(file, REPLACE if has("-c", "--create") else EDIT)
         elif has("-c", "--create"):
             call.output = Stream(packed=_packed(call, folder, options))
         if has("--remove-files"):
             for word in options.operands:
-                call.tree(_in(folder, word))
+                call.tree(_in(folder, word), how=REMOVE)
         return
     if not has("-x", "--extract", "--get") or has("-O", "--to-stdout", "--to-command"):
         return
@@ -48,14 +49,17 @@ def tar(call) -> None:
     plain = not (has("--transform", "--xform", "-s", "--exclude", "-X", "--exclude-from", "-T", "--files-from", "-P"))
     piped = call.stdin if file in (None, "-") else None
     root = seen(call, folder or ".")
+    how = EDIT if keeps else REPLACE
     if piped and piped.packed and plain and strip == "0" and not options.operands and root:
-        call.tree(
-            folder or ".", lambda path: False if keeps and os.path.isfile(path) else piped.packed(below(path, root))
-        )
+
+        def arrives(path: str):
+            return False if keeps and os.path.isfile(path) else piped.packed(below(path, root))
+
+        call.tree(folder or ".", arrives, how)
         return
     source = piped.file if piped else seen(call, file) if file and file != "-" else None
     members = Members(source if plain and strip.isdigit() else None, tar_names, options.operands)
-    call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps))
+    call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps), how)
 
 
 def _packed(call, folder, options):
@@ -223,7 +227,9 @@ def unzip(call) -> None:
     source = seen(call, operands[0])
     if source and not os.path.exists(source):
         source += ".zip"
+    keeps = "n" in letters
+    how = EDIT if keeps else REPLACE
     if excluded or "j" in letters:
-        call.tree(folder, cannot_tell)
+        call.tree(folder, cannot_tell, how)
     else:
-        call.tree(folder, Members(source, zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
+        call.tree(folder, Members(source, zip_names, operands[1:]).landing(seen(call, folder), 0, keeps), how)

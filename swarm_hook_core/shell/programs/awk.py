@@ -1,9 +1,11 @@
 """awk: ``-i inplace``, and what its programs print into files and hand to the shell."""
 
+from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.sed import LONGEST, read
 
+_HOW = {">": REPLACE, ">>": EDIT}
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "r": "\r"}
 _LONG = "--include --file --assign --field-separator --source --load --exec".split()
 _DUMPS = (
@@ -25,11 +27,11 @@ def awk(call) -> None:
     texts += [read(call, name) for name in files]
     for short, long, default in _DUMPS:
         if options.has(short, long):
-            call.write(options.value(short, long) or default)
+            call.write(options.value(short, long) or default, REPLACE)
     values = dict(pair.split("=", 1) for pair in options.values("-v", "--assign") if "=" in pair)
     for kind, what in actions("\n".join(texts), values):
-        if kind == "w":
-            call.write(what)
+        if kind in _HOW:
+            call.write(what, _HOW[kind])
         else:
             call.script(what)
     if "inplace" not in [name.removesuffix(".awk") for name in options.values("-i", "--include")]:
@@ -42,7 +44,7 @@ def awk(call) -> None:
             continue
         call.write(word)
         if suffix:
-            call.write(word + suffix)
+            call.write(word + suffix, REPLACE)
 
 
 def _is_assignment(word: str) -> bool:
@@ -51,9 +53,9 @@ def _is_assignment(word: str) -> bool:
 
 
 def actions(program: str, values=()) -> list[tuple[str, str]]:
-    """What an awk program does besides printing: ``("w", file)`` and ``("sh", shell text)``, `UNKNOWN` where computed.
+    """What an awk program does besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
 
-    `values`: variables given on the command line.
+    Either is `UNKNOWN` where it is computed. `values`: variables given on the command line.
     """
     if not any(part in program for part in (">", "|", "system")):
         return []
@@ -73,7 +75,7 @@ def actions(program: str, values=()) -> list[tuple[str, str]]:
         elif text in ")]" and kind == "op":
             depth -= 1
         elif text in (">", ">>") and kind == "op" and printing and depth == 0:
-            found.append(("w", _value(tokens, at + 1, values)))
+            found.append((text, _value(tokens, at + 1, values)))
             printing = False
         elif text in ("|", "|&") and kind == "op":
             if printing and depth == 0:
@@ -84,7 +86,7 @@ def actions(program: str, values=()) -> list[tuple[str, str]]:
                 while before and tokens[before - 1][0] in ("string", "name") and tokens[before - 1][1] != "while":
                     before -= 1
                 found.append(("sh", _value(tokens, before, values)))
-    return [one for one in dict.fromkeys(found) if one not in (("w", "-"), ("sh", ""))]
+    return [one for one in dict.fromkeys(found) if one not in ((">", "-"), (">>", "-"), ("sh", ""))]
 
 
 def _constants(tokens) -> dict:

@@ -3,6 +3,7 @@
 import os
 import sys
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import (
@@ -53,9 +54,9 @@ class _Transfer:
         """Whether what exists stays as it is."""
         return self.options.has("-n", "--no-clobber") or self.options.value("--update") in ("none", "none-fail")
 
-    def put(self, source: str, spared=False) -> list[str]:
+    def put(self, source: str, spared=False, how: str = REPLACE) -> list[str]:
         """Write `source`, a file, to where it goes; the targets that were named."""
-        named = put(self.call, source, self.dest, self.inside, spared)
+        named = put(self.call, source, self.dest, self.inside, spared, how)
         _back_up(self.call, self.options, named)
         return named
 
@@ -66,7 +67,7 @@ def _back_up(call, options, named) -> None:
         return
     suffix = options.value("-S", "--suffix") or "~"
     for word in named:
-        call.write(word + suffix)
+        call.write(word + suffix, REPLACE)
         if kind in ("numbered", "t", "existing", "nil"):
             call.write(word + ".~1~")
 
@@ -79,7 +80,7 @@ def cp(call) -> None:
         folder = is_folder(call, source)
         if options.has("--parents"):
             under = os.path.join(dest, source.lstrip("/"))
-            call.write(under)
+            call.write(under, EDIT if given.spares else REPLACE)
             if deep:
                 lay_over(call, source, under, False, given.spares)
             continue
@@ -93,7 +94,7 @@ def cp(call) -> None:
         if options.has("-l", "--link", "-s", "--symbolic-link"):
             _linked(call, source, named, options.has("-s", "--symbolic-link"))
         if deep and not is_known(source):
-            call.tree(dest, cannot_tell)
+            call.tree(dest, cannot_tell, EDIT if given.spares else REPLACE)
 
 
 def mv(call) -> None:
@@ -103,12 +104,12 @@ def mv(call) -> None:
         if given.spares and all(exists(call, word) for word in goes_to):
             continue
         if is_folder(call, source):
-            call.tree(source)
+            call.tree(source, how=REMOVE)
             lay_over(call, source, given.dest, given.inside, given.spares)
             for word in goes_to:
-                call.write(word)
+                call.write(word, EDIT if given.spares else REPLACE)
         else:
-            call.write(source)
+            call.write(source, REMOVE)
             given.put(source, given.spares)
 
 
@@ -119,8 +120,9 @@ def ln(call) -> None:
     elif given.inside is None and given.options.has("-n", "-h", "--no-dereference"):
         path = seen(call, given.dest)
         given.inside = False if path and os.path.islink(path.rstrip("/")) else None
+    how = REPLACE if given.options.has("-f", "--force") else EDIT  # without it a file that is there stays
     for source in given.sources:
-        _linked(call, source, given.put(source), given.options.has("-s", "--symbolic"))
+        _linked(call, source, given.put(source, how=how), given.options.has("-s", "--symbolic"))
 
 
 def _linked(call, source: str, named, symbolic: bool) -> None:
@@ -166,7 +168,7 @@ def rsync(call) -> None:
     if gone:
         for source in sources:
             if not is_remote(source):
-                call.tree(source)
+                call.tree(source, how=REMOVE)
     if is_remote(dest):
         return
     if options.value("--backup-dir"):
@@ -179,17 +181,18 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
     deletes = any(name.startswith("--del") for name in options.given)
     allowed = _let_through(options)
     spared = options.has("--ignore-existing")
+    how = EDIT if spared else REPLACE
     deep = options.has("-r", "-a", "-d", "--recursive", "--archive", "--dirs", "--delete")
     contents = source.endswith("/") or os.path.basename(source) in (".", "..")
     if options.has("-R", "--relative"):
         marked = source.find("/./")
-        call.tree(os.path.join(dest, source[marked + 3 :] if marked >= 0 else source.lstrip("/")), cannot_tell)
+        call.tree(os.path.join(dest, source[marked + 3 :] if marked >= 0 else source.lstrip("/")), cannot_tell, how)
         return
     if is_remote(source) or options.has("--files-from") or not is_known(source):
-        call.tree(dest, cannot_tell)
+        call.tree(dest, cannot_tell, how)
         if not is_remote(source) or contents or is_folder(call, dest):
             return
-        put(call, source[source.index(":") + 1 :], dest, True if several else None)
+        put(call, source[source.index(":") + 1 :], dest, True if several else None, how=how)
         return
     if is_folder(call, source) or not exists(call, source):
         inside = False if contents else True if several or is_folder(call, dest) else None
@@ -197,13 +200,13 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
             return
         if deletes:
             for word in targets(call, source, dest, inside):
-                call.tree(word, _or_removed(seen(call, word), allowed))
+                call.tree(word, _or_removed(seen(call, word), allowed), REPLACE)
             return
         if is_folder(call, source):
             lay_over(call, source, dest, inside, spared, allowed)
             return
         if contents:
-            call.tree(dest, cannot_tell)
+            call.tree(dest, cannot_tell, how)
             return
     _back_up(call, options, put(call, source, dest, True if several else None, spared))
 

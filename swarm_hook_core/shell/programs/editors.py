@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
@@ -36,7 +37,7 @@ def vim(call: Call) -> None:
         return
     for name in options.values("-w", "-W", "--startuptime", "--log"):
         if not name.isdigit():
-            call.write(name)
+            call.write(name, REPLACE)
     given += options.values("-c", "--cmd")
     no_script = ("NONE", "NORC", "DEFAULTS", "/dev/null")
     scripts = [one for one in options.values("-S", "-l", "-s", "-u") if one not in no_script]
@@ -136,7 +137,7 @@ class _Editor:
         elif name in _WRITES:
             self.written(rest)
         elif name in _WRITES_NAMED:
-            self.call.write(rest.lstrip("> ").strip() or UNKNOWN)
+            self.call.write(rest.lstrip("> ").strip() or UNKNOWN, EDIT if ">>" in rest else REPLACE)
         elif name in ("e", "E", "edit", "f", "n", "next", "b", "buffer") and rest and rest[0] != "!":
             self.current = rest
             self.files.append(rest)
@@ -155,7 +156,9 @@ class _Editor:
         elif rest.startswith("++"):
             self.written(rest.partition(" ")[2].strip())
         elif rest or self.current:
-            self.call.write(rest.removeprefix(">>").strip().replace("%", self.current or "%") or self.current)
+            file = rest.removeprefix(">>").strip().replace("%", self.current or "%") or self.current
+            own = rest.startswith(">>") or file == self.current
+            self.call.write(file, EDIT if own else REPLACE)
 
     def all_may_be_written(self) -> None:
         for file in self.files:

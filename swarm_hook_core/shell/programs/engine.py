@@ -5,6 +5,7 @@ The language of the rows is described at the top of the table.
 
 import os
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Input, Stream, absolute, is_known
 from swarm_hook_core.shell.options import Options, split, split_one_dash
@@ -26,6 +27,7 @@ from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
 from swarm_hook_core.shell.programs.targets import words_of
 
+_HOW = {"replace": REPLACE, "remove": REMOVE, "remove-all": REMOVE}
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
@@ -223,13 +225,15 @@ class Reading:
     def name_declared(self) -> None:
         """What is named by options that the row declares."""
         for name, kind in self.declared.items():
-            if kind not in ("=FILE", "=DIR", "=INSTEAD", "?=FILE"):
+            if kind not in ("=FILE", "=DIR", "=INSTEAD", "?=FILE", "=CHANGED"):
                 continue
             for value in self.options.values(name):
                 if kind == "=DIR":
                     self.one("maybe", value)
+                elif kind == "=CHANGED":
+                    self.one("write", value)
                 else:
-                    self.one("write", self.placed(value) if kind == "=INSTEAD" else value)
+                    self.one("replace", self.placed(value) if kind == "=INSTEAD" else value, 1)
                 self.replaced = self.replaced or kind == "=INSTEAD"
 
     @property
@@ -304,27 +308,42 @@ class Reading:
             for word in words:
                 if mark:
                     endings = with_endings(("." + ending,))
-                    self.call.tree(self.placed(word), endings if verb == "tree" else _possible(endings))
+                    admits = endings if verb != "maybe" else _possible(endings)
+                    self.call.tree(self.placed(word), admits, _HOW.get(verb, EDIT))
                 else:
-                    self.one(verb, self.placed(word))
+                    self.one(verb, self.placed(word), 2 if target[:1] == "{" and target[1:2] != "-" else 1)
 
-    def one(self, verb: str, word: str) -> None:
-        """`verb` for one file or folder."""
+    def one(self, verb: str, word: str, times: int = 1) -> None:
+        """`verb` for one file or folder.
+
+        What takes the place of a file that the same command reads is made of it, and so changes it: a file that is to
+        be replaced is one of them where it stands among the operands so many `times`.
+        """
         call = self.call
         if not word or word == "-" or "://" in word or word.endswith(":-"):
             return
+        how = _HOW.get(verb, EDIT)
+        if how == REPLACE and self._reads(word, times):
+            how = EDIT
         if _counts(word):
-            call.tree(os.path.dirname(word) or ".", cannot_tell)
-        elif verb == "write":
-            call.write(word)
+            call.tree(os.path.dirname(word) or ".", cannot_tell, how)
+        elif verb in ("write", "replace", "remove"):
+            call.write(word, how)
         elif verb == "mark":
             call.write(word, keeps_text=True)
-        elif verb == "tree":
-            call.tree(word)
+        elif verb in ("tree", "remove-all"):
+            call.tree(word, how=how)
         elif verb == "maybe":
             call.tree(word, cannot_tell)
         elif not is_known(word) or exists(call, word) or seen(call, word) in call.walk.files.contents:
             call.write(word)
+
+    def _reads(self, word: str, times: int) -> bool:
+        operands = self.options.operands
+        if operands.count(word) >= times:
+            return True
+        path = seen(self.call, word)
+        return len(operands) >= times and sum(seen(self.call, one) == path for one in operands) >= times
 
     def over(self, operands: "list[str]", endings: "tuple[str, ...]", flat: bool) -> None:
         """Go over `operands`: files as they are, in folders names with `endings`, patterns as the tool expands them."""

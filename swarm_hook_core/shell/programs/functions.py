@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import Options
@@ -33,6 +34,13 @@ def temporary_file(call: Call, reading: Reading) -> None:
         if not options.has("-u", "--dry-run"):
             call.write(path)
         call.says(path + "\n")
+
+
+def dd(call: Call, reading: Reading) -> None:
+    """Of what ``of=`` names the rest goes, unless ``conv=notrunc`` keeps it."""
+    keeps = any("notrunc" in value for value in reading.options.values("conv"))
+    for word in reading.options.values("of"):
+        call.write(word, EDIT if keeps else REPLACE)
 
 
 def pieces(call: Call, reading: Reading) -> None:
@@ -69,7 +77,7 @@ def pieces(call: Call, reading: Reading) -> None:
         counter = name[len(start) : len(name) - len(ending or "")]
         return None if counter.isalnum() or ending is None else False
 
-    call.tree(folder or ".", directly_in(seen(call, folder or "."), admits))
+    call.tree(folder or ".", directly_in(seen(call, folder or "."), admits), REPLACE)
 
 
 def _counters(options: Options, count: int, size: int) -> list[str]:
@@ -115,8 +123,9 @@ def compress(call: Call, reading: Reading, *endings: str) -> None:
     removes = has("--rm") if keeps_both else has("-j", "--rm") if is_brotli else not has("-k", "--keep")
     ending = options.value("-S", "--suffix") or endings[0]
     operands, has_place = options.operands, "-o" in reading.declared and has("-o", "--output")
+    how = REPLACE if has("-f", "--force") else EDIT  # without it what is there stays
     if endings[0] == ".lz4" and len(operands) == 2 and not has("-m"):
-        call.write(operands.pop())
+        call.write(operands.pop(), how)
         has_place = True
     flat = options.value("--output-dir-flat")
     for word in operands:
@@ -128,10 +137,10 @@ def compress(call: Call, reading: Reading, *endings: str) -> None:
         if unpacks and not is_brotli and not word.endswith(endings) and is_known(word) and not exists(call, word):
             word += ending  # gunzip f  looks for f.gz
         if removes:
-            call.write(word)
+            call.write(word, REMOVE)
         if not has_place:
             made = _unpacked(word, (ending, *endings)) if unpacks else word + ending
-            call.write(os.path.join(flat, os.path.basename(made)) if flat else made)
+            call.write(os.path.join(flat, os.path.basename(made)) if flat else made, how)
 
 
 def _unpacked(word: str, endings: tuple[str, ...]) -> str:
@@ -149,12 +158,14 @@ def unpack(call: Call, reading: Reading, *targets: str) -> None:
     is_zip = archive.endswith((".zip", ".jar", ".war", ".whl"))
     folder = reading.folder or "."
     members = Members(seen(call, archive) if is_zip else None, zip_names, chosen)
-    call.tree(folder, members.landing(seen(call, folder), 0, "-aos" in call.words))
+    keeps = "-aos" in call.words
+    call.tree(folder, members.landing(seen(call, folder), 0, keeps), EDIT if keeps else REPLACE)
 
 
 def fetch(call: Call, reading: Reading) -> None:
     """wget: what is there is kept, and the new one goes beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
+    how = REPLACE if reading.options.has("-N", "--timestamping") else EDIT
     for address in reading.options.operands:
         last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # what is asked of it is part of the name
         name = reading.placed(last if name_of(address) else "index.html")
@@ -164,14 +175,14 @@ def fetch(call: Call, reading: Reading) -> None:
             number = next((one for one in range(1, 200) if not exists(call, f"{name}.{one}")), 200)
             call.write(f"{name}.{number}")
         else:
-            call.write(name)
+            call.write(name, how)
 
 
 def upload(call: Call, reading: Reading) -> None:
     """curl puts a file at an address, which may be one of this machine."""
     for address in reading.options.operands + reading.options.values("--url"):
         if address.startswith("file://"):
-            call.write(address[7:])
+            call.write(address[7:], REPLACE)
 
 
 def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
@@ -257,7 +268,7 @@ def copied_out(call: Call, reading: Reading, *targets: str) -> None:
     for word in [word for target in targets for word in words_of(reading, target)]:
         dest = word.rpartition("dest=")[2].partition(",")[0] if "=" in word else word
         if dest != "-" and ":" not in dest and "=" not in dest:
-            call.tree(dest)
+            call.tree(dest, how=REPLACE)
 
 
 _LISP_WRITES = ("write-", "append-to-file", "delete-", "copy-", "rename-", "make-", "find-file", "insert-file")
@@ -291,7 +302,7 @@ def psql(call: Call, reading: Reading) -> None:
     """Outputs of its own, and commands that write files."""
     for name in reading.options.values("-o", "--output", "-L", "--log-file"):
         if not name.startswith("|"):
-            call.write(name)
+            call.write(name, EDIT if name in reading.options.values("-L", "--log-file") else REPLACE)
     for text in reading.options.values("-c", "--command"):
         text = text.lstrip()
         if text.startswith(("\\o", "\\w")) or (text.startswith("\\copy") and " to " in text.lower()):
@@ -326,7 +337,7 @@ def sqlite(call: Call, reading: Reading) -> None:
         if first in (".output", ".once", ".backup", ".save", ".clone", ".excel", ".log"):
             names = [word.strip("\"'") for word in statement.split()[1:] if not word.startswith("-")]
             if names and names[-1] not in ("stdout", "off") and not names[-1].startswith("|"):
-                call.write(names[-1])
+                call.write(names[-1], EDIT if first == ".log" else REPLACE)
         elif first in (".shell", ".system"):
             call.script(statement[len(first) :].strip())
         elif first == ".read":

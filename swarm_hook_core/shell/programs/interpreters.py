@@ -5,6 +5,7 @@
 
 import time
 
+from swarm_hook_core.change import REPLACE
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
 
@@ -94,7 +95,7 @@ def _edited_in_place(call, operands) -> None:
     for word in operands if edits else ():
         call.write(word)
         if edits.startswith("-i."):
-            call.write(word + edits[2:])
+            call.write(word + edits[2:], REPLACE)
 
 
 def _script_or_input(call, rest, language: str) -> None:
@@ -186,7 +187,7 @@ def perl(call) -> None:
         for word in operands:
             call.write(word)
             if suffix:
-                call.write(backup(word, suffix))
+                call.write(backup(word, suffix), REPLACE)
 
 
 def _perl_arguments(words):

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.model import absolute, is_known, text_of
 from swarm_hook_core.shell.options import split
 
@@ -26,7 +27,7 @@ def patch(call) -> None:
     written = options.value("-o", "--output") or (operands[0] if operands else None)
     if written is not None:
         if written != "-":
-            _write(call, folder, written)
+            _write(call, folder, written, EDIT if written in operands else REPLACE)
         if operands and not options.value("-o", "--output"):
             _back_up(call, folder, options, written)
         return
@@ -45,21 +46,21 @@ def patch(call) -> None:
         _back_up(call, folder, options, name)
 
 
-def _write(call, folder, name: str) -> None:
-    call.write(name if folder == call.folder or folder is None else os.path.join(folder, name))
+def _write(call, folder, name: str, how: str = EDIT) -> None:
+    call.write(name if folder == call.folder or folder is None else os.path.join(folder, name), how)
 
 
 def _back_up(call, folder, options, name: str) -> None:
     suffix, prefix = options.value("-z", "--suffix"), options.value("-B", "--prefix")
     if prefix:
-        _write(call, folder, prefix + name)
+        _write(call, folder, prefix + name, REPLACE)
     elif suffix or options.has("-b", "--backup"):
-        _write(call, folder, name + (suffix or ".orig"))
+        _write(call, folder, name + (suffix or ".orig"), REPLACE)
 
 
 def apply_patch(call) -> None:
     """Codex's apply_patch: the patch is its argument or, without one, its standard input."""
-    from swarm_hook_core.patch import PatchUnreadable, patch_paths
+    from swarm_hook_core.patch import PatchUnreadable, patch_changes
 
     texts = [word for word in call.words if ENVELOPE in word]
     if not texts:
@@ -70,12 +71,12 @@ def apply_patch(call) -> None:
         # `echo` and `printf` of some shells make line ends of these.
         text = text.replace("\\n", "\n") if ENVELOPE + "\\n" in text else text
         try:
-            paths = patch_paths(text)
+            changes = patch_changes(text)
         except PatchUnreadable:
-            paths = []
-        unread = unread or not paths or not is_known(text)
-        for path in paths:
-            call.write(path)
+            changes = []
+        unread = unread or not changes or not is_known(text)
+        for path, how in changes:
+            call.write(path, how)
     if unread:
         call.guess("a patch that cannot be read yet")
 

@@ -5,6 +5,7 @@ Words go in and come out as a `Call` has them, marks and all; predicates are tho
 
 import os
 
+from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.globs import admits
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.words import text_braces
@@ -68,18 +69,19 @@ def targets(call, source: str, dest: str, inside=None) -> "list[str]":
     return [within if inside else dest]
 
 
-def put(call, source: str, dest: str, inside=None, spared=False) -> "list[str]":
+def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPLACE) -> "list[str]":
     """Write `source`, a file, at or into `dest`; `spared`: what exists is left alone. The targets that were named."""
+    how = EDIT if spared else how
     if call.found(dest) is not None:
-        call.write(dest)
+        call.write(dest, how)
         return []
     into = inside or (inside is None and (dest.endswith("/") or is_folder(call, dest)))
     if into and not is_known(source) and is_known(dest):
-        call.tree(dest, _beside(call, source, dest))
+        call.tree(dest, _beside(call, source, dest), how)
         return []
     named = [word for word in targets(call, source, dest, inside) if not (spared and exists(call, word))]
     for word in named:
-        call.write(word)
+        call.write(word, how)
     return named
 
 
@@ -114,13 +116,14 @@ def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=No
     `spared`: what exists is left alone. `allowed(rest)`: whether the path `rest` within the folder takes part: True,
     False or None. Returns the targets that were named.
     """
+    how = EDIT if spared else REPLACE
     if call.found(dest) is not None or not is_known(source):
-        call.tree(dest, cannot_tell)
+        call.tree(dest, cannot_tell, how)
         return []
     named = targets(call, source, dest, inside)
     made = made_before(call)
     for word in named:
-        call.tree(word, Counterpart(seen(call, source), seen(call, word), spared, allowed, made))
+        call.tree(word, Counterpart(seen(call, source), seen(call, word), spared, allowed, made), how)
     return named
 
 

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import seen
@@ -142,8 +143,8 @@ def rename(call) -> None:
         new = new_name(word) if is_known(word) else None
         if new == word:
             continue
-        call.write(word)
+        call.write(word, REMOVE)
         if new is None:
             call.guess("renames files", os.path.dirname(word) or None)
         else:
-            call.write(new)
+            call.write(new, REPLACE)

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.globs import match
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
@@ -28,7 +29,7 @@ def find(call) -> None:
         elif action.kind == "-delete":
             _delete(call, roots, founds)
         elif action.kind.startswith("-f"):
-            call.write(action.words[0])
+            call.write(action.words[0], REPLACE)
         elif action.kind in RUNS:
             printed.append(_run_on(call, action, founds))
         elif action.kind in ("-ls", "-printf"):
@@ -62,9 +63,9 @@ def _names_of(founds):
 def _delete(call, roots, founds) -> None:
     names = _names_of(founds)
     for name in roots if founds is None else names or ():
-        call.write(name) if names else call.tree(name)
+        call.write(name, REMOVE) if names else call.tree(name, how=REMOVE)
     for one in founds or () if names is None else ():
-        call.tree(one.root, one.admits)
+        call.tree(one.root, one.admits, REMOVE)
 
 
 def _run_on(call, action, founds):

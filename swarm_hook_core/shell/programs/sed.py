@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import REPLACE
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 
@@ -24,14 +25,14 @@ def sed(call) -> None:
     for text in [*scripts, *(read(call, name) for name in files)]:
         for kind, what in commands(text):
             if kind == "w":
-                call.write(what)
+                call.write(what, REPLACE)
             elif not options.has("--sandbox", "--posix"):
                 call.script(what)
     for word in operands if in_place else ():
         if word not in ("-", ""):
             call.write(word)
             if suffix:
-                call.write(backup(word, suffix))
+                call.write(backup(word, suffix), REPLACE)
 
 
 def backup(word: str, suffix: str) -> str:

@@ -18,9 +18,9 @@ A case whose line begins with ``+`` adds to the rest. Cases nest. A comment has 
 
 Options stand first: spellings with commas between them (letters after one dash are one option each), and
   =           takes a value                       ?        takes one only where it is attached (``-i.bak``)
-  =FILE       it is written                       =DIR     anything under it may be written
-  =INSTEAD    it is written, in place of what the row says otherwise (not of ``+`` cases)
-  =IN         the folder from which INSTEAD and all targets are seen
+  =FILE       a file that is made anew            =DIR     anything under it may be written
+  =CHANGED    a file that is made or added to     =IN      the folder from which INSTEAD and all targets are seen
+  =INSTEAD    as =FILE, in place of what the row says otherwise (not of ``+`` cases)
 An option without a mark is known, and says nothing. Of one that no row speaks of, the name decides: `-o`,
 `--output`, `--report-dir` name outputs, `--fix` alone makes a guess (see ``undeclared``).
 
@@ -34,9 +34,11 @@ Then, in any order:
   default .   the operand where there is none     skip 1   operands that are no files stand first
   drop a,b    subcommands that may stand first    needs 2  with fewer operands it writes nothing
 and what it does with its targets:
-  write       makes, changes or removes them      existing the same, where they are there
+  write       makes them, or changes what is in them: where it is not sure that this goes, or the file is built upon
+  existing    the same, where they are there      mark     changes what is about them, not their text
   tree        the same, with all that is in them  maybe    nobody knows; they, or what is in them
-  mark        changes what is about them, not their text
+  replace     makes them anew: what is in them goes, but where the file is also an operand, so that it is made of it
+  remove      removes them                        remove-all   the same, with all that is in them
   over        files that are named, in folders those with these endings (``flat``: not in folders below them)
   put         brings its first operands to the last    run      runs the command that its targets are
   text        runs its targets, each as shell text
@@ -110,18 +112,18 @@ ed red: language editors.ed
 ex vi vim nvim view rvim gvim mvim: language editors.vim
 
 # ---- files: made, removed, marked
-rm grm: write {}
-  -r -R --recursive: tree {}
-rmdir: write {}
-unlink: write {}
+rm grm: remove {}
+  -r -R --recursive: remove-all {}
+rmdir: remove {}
+unlink: remove {}
 mkdir mkfifo: -m,--mode= write {}
 mknod: -m,--mode= write {1}
 link: write {2}
 touch gtouch: -drtA,--date,--reference,--time= write {}
   -c -h --no-create --no-dereference: existing {}
-truncate: -sr,--size,--reference= -o write {}
-shred: -ns,--iterations,--size,--random-source= write {}
-trash trash-put: tree {}
+truncate: -sr,--size,--reference= -o replace {}
+shred: -ns,--iterations,--size,--random-source= remove {}
+trash trash-put: remove-all {}
 # A mode may begin with a dash: chmod -x f
 chmod: --reference= -o skip 1 mark {}
   -R --recursive: skip 1 tree {}
@@ -144,38 +146,40 @@ xattr: nothing
     -r: tree {}
 mktemp gmktemp: -p,--suffix= do temporary_file
 dos2unix unix2dos mac2unix unix2mac: -c,--convmode= unless -i --info -O --to-stdout write {}
-  -n --newfile: write {2} maybe {3-}
+  -n --newfile: replace {2} maybe {3-}
 gio: nothing
   cat help info launch list mime monitor mount open tree version: nothing
   copy: run cp {}
   move: run mv {}
-  remove: tree {}
-  trash: unless --empty --list --restore tree {}
+  remove: remove-all {}
+  trash: unless --empty --list --restore remove-all {}
   mkdir: write {}
   rename: write {1} {1//}/{2}
-  save: write {1}
+  save: replace {1}
   set: -t,--type= mark {1}
 
 # ---- text that is passed on, and can go to a file
-tee gtee: passes write {}
-dd: of=FILE
+tee gtee: passes replace {}
+  -a --append: passes write {}
+dd: of= conv= do dd
 sort gsort: -kStT,--key,--field-separator,--buffer-size,--temporary-directory,--parallel,--batch-size=
     -o,--output=FILE --compress-program,--files0-from,--random-source= passes-names
-uniq guniq: -fsw,--skip-fields,--skip-chars,--check-chars= passes-names write {2}
+uniq guniq: -fsw,--skip-fields,--skip-chars,--check-chars= passes-names replace {2}
 sponge: passes write {1}
 split gsplit: -abClnpt,--suffix-length,--additional-suffix,--bytes,--line-bytes,--lines,--number,--separator,--filter=
     do pieces
 csplit gcsplit: -fnb,--prefix,--digits,--suffix-format= do pieces
 tree: -LPIHTi,--filelimit,--charset,--timefmt,--sort= -o=FILE
 less: -bhjkptTxyzP,--lesskey-file,--tag,--pattern= -oO,--log-file,--LOG-FILE=FILE
-xxd: onedash -c,-cols,-g,-groupsize,-l,-len,-n,-name,-o,-s,-seek,-R= write {2}
+xxd: onedash -c,-cols,-g,-groupsize,-l,-len,-n,-name,-o,-s,-seek,-R= replace {2}
+  -r -revert: write {2}
 iconv: -ft,--from-code,--to-code= -o,--output=FILE
 shuf gshuf: -in,--input-range,--head-count,--random-source= -o,--output=FILE
 base64 base32: -bi,--wrap,--input,--break= -w? -o,--output=FILE
 uuencode: -o,--output-file=FILE
 uudecode: -o,--output-file=INSTEAD guess a name that stands in the file
 ptx: -AFMSWbgiowx=
-  -G --traditional: write {2}
+  -G --traditional: replace {2}
 sdiff: -wW= -o,--output=FILE
 m4 gm4: -DUIR,--define,--include= -oF,--debugfile,--freeze-state=FILE
 file: -fFmeP=
@@ -191,12 +195,12 @@ openssl: onedash -out,-keyout,-writerand,-CAserial,-noout-file,-sigfile-out,-sig
 gpg gpg2: -ruN,--local-user,--recipient,--homedir,--passphrase,--passphrase-file,--keyserver,--default-key=
     -o,--output=INSTEAD
   -a --armor: nothing
-    -e -s -c -b --encrypt --sign --symmetric --detach-sign --clearsign --clear-sign: write {1}.asc
-  -b --detach-sign --detach-sig: write {1}.sig
-  --clearsign --clear-sign: write {1}.asc
-  -e -s -c --encrypt --sign --symmetric: write {1}.gpg
+    -e -s -c -b --encrypt --sign --symmetric --detach-sign --clearsign --clear-sign: replace {1}.asc
+  -b --detach-sign --detach-sig: replace {1}.sig
+  --clearsign --clear-sign: replace {1}.asc
+  -e -s -c --encrypt --sign --symmetric: replace {1}.gpg
 age: -riR,--recipient,--identity,--recipients-file= -o,--output=FILE
-ssh-keygen: -fbtCNPFRrsIVznDmaOwWYZJjKM= -o unless -l -y -F -e -B -L -Q write {-f} {-f}.pub
+ssh-keygen: -fbtCNPFRrsIVznDmaOwWYZJjKM= -o unless -l -y -F -e -B -L -Q replace {-f} {-f}.pub
   -R -H: write {-f}
 
 # ---- reports, where they do not go to the screen
@@ -205,14 +209,14 @@ sar: -sef= -o=FILE
 cppcheck: -DUIij= --output-file=FILE
 nvidia-smi: -ilq= -f,--filename=FILE
 trivy: -fs= -o,--output=FILE
-grype syft: -o= --file=FILE write {-o=}
+grype syft: -o= --file=FILE replace {-o=}
 pygmentize: -lfOFSNxP= -o=FILE
 highlight: -OiS= -o,--output=FILE
 qrencode: -sltvm= -o,--output=FILE
 nmap masscan: onedash -oN,-oX,-oG,-oS,-oJ,-oL=FILE -oA=
-  + -oA: write {-oA}.nmap {-oA}.xml {-oA}.gnmap
+  + -oA: replace {-oA}.nmap {-oA}.xml {-oA}.gnmap
 tcpdump tshark dumpcap ngrep: -irsIO= -w=FILE
-pdftotext: onedash -f,-l,-r,-x,-y,-W,-H,-enc,-eol,-opw,-upw,-fixed,-cropbox= write {2} or {1.}.txt
+pdftotext: onedash -f,-l,-r,-x,-y,-W,-H,-enc,-eol,-opw,-upw,-fixed,-cropbox= replace {2} or {1.}.txt
 
 # ---- terminals that can be typed into
 tmux: -cfLST= guess may type into a terminal
@@ -347,7 +351,7 @@ docker-compose podman-compose: -fp,--file,--profile,--project-name,--env-file,--
 
 # ---- macOS
 ditto: --arch,--bom= maybe {last}
-  -c: write {last}
+  -c: replace {last}
 plutil: onedash -o=INSTEAD nothing
   -convert -create -insert -replace -remove: write {last}
   -extract:
@@ -355,29 +359,29 @@ plutil: onedash -o=INSTEAD nothing
     *: write {last}
 defaults: nothing
   read read-type domains find help: nothing
-  export: write {2}
+  export: replace {2}
   write delete rename import: write {1} {1}.plist
-screencapture: -RDTtlkP= write {last}
+screencapture: -RDTtlkP= replace {last}
 
 # ---- archives (tar and unzip are languages of their own)
 zip: -bnstPxi,--temp-path,--suffixes,--password= -O,--out,--output-file=INSTEAD
     unless -sf --show-files -h write {1?.zip}
   -T --test: needs 2 write {1?.zip}
-  -m --move: write {1?.zip} tree {2-}
+  -m --move: write {1?.zip} remove-all {2-}
 cpio: -ECFHIMOR,--pattern-file,--io-size,--file,--format,--owner= -D,--directory=IN
   -t --list: nothing
-  -o --create: write {-O} {-F} {--file}
+  -o --create: replace {-O} {-F} {--file}
   -i --extract: unless --to-stdout maybe .
   -p --pass-through: maybe {last}
 pax: -bfopsxBEGTU=
-  -w: write {-f}
+  -w: replace {-f}
     -r: maybe {last}
   -r: maybe .
 7z 7za 7zz 7zr: -o?=IN unless -so
   x: do unpack {1} {2-}
   e: maybe .
   a u d rn: write {1?.7z}
-    + -sdel: tree {2-}
+    + -sdel: remove-all {2-}
   *: nothing
 rar unrar: -p?
   x e: maybe . {2-}
@@ -416,8 +420,8 @@ curl: -AbCdeEFhHmKPQrtTuUwxXyYz,--user-agent,--cookie,--data,--data-raw,--data-b
     --oauth2-bearer,--aws-sigv4,--unix-socket,--continue-at,--socks5,--socks5-hostname,--ciphers,--tls-max,--proto=
     --proto-default,--variable,--parallel-max,--rate,--speed-limit,--speed-time,--time-cond,--noproxy,--dns-servers=
     --cert-type,--key-type,--pass,--engine= -Dc,--dump-header,--cookie-jar,--trace,--trace-ascii,--stderr=FILE
-    --etag-save,--hsts,--alt-svc,--libcurl=FILE -o,--output=INSTEAD --output-dir=IN unless -h -V -M --manual
-  + -O --remote-name --remote-name-all: write {url}
+    --etag-save,--libcurl=FILE --hsts,--alt-svc=CHANGED -o,--output=INSTEAD --output-dir=IN unless -h -V -M --manual
+  + -O --remote-name --remote-name-all: replace {url}
   + -T --upload-file: do upload
   + -J --remote-header-name: guess the server names the file
   + -K --config: guess its options are in a file
@@ -425,11 +429,11 @@ wget: -eBtTwQDAIURXlYi,--execute,--input-file,--base,--tries,--timeout,--wait,--
     --include-directories,--exclude-directories,--user-agent,--level,--header,--user,--password,--post-data,--post-file=
     --method,--body-data,--load-cookies,--cut-dirs,--limit-rate,--referer,--ca-certificate,--waitretry,--dns-timeout=
     --connect-timeout,--read-timeout,--config,--accept-regex,--reject-regex,--max-redirect,--default-page,--start-pos=
-    --warc-file,--exclude-domains= -oa,--output-file,--append-output,--save-cookies=FILE -O,--output-document=INSTEAD
-    -P,--directory-prefix=IN do fetch
+    --warc-file,--exclude-domains= -o,--output-file,--save-cookies=FILE -a,--append-output=CHANGED
+    -O,--output-document=INSTEAD -P,--directory-prefix=IN do fetch
   --spider: nothing
   -r -m -p -x -i --recursive --mirror --page-requisites --input-file: maybe .
-aria2c: -xsjklmtU,--split= -i,--input-file= -l,--log=FILE -o,--out=INSTEAD -d,--dir=IN write {url}
+aria2c: -xsjklmtU,--split= -i,--input-file= -l,--log=CHANGED -o,--out=INSTEAD -d,--dir=IN write {url}
   -i --input-file: maybe .
 http https xh xhs: -apAs,--auth,--print,--auth-type,--session,--timeout= -o,--output=INSTEAD
   -d --download: write {url}
@@ -441,20 +445,20 @@ aws: --profile,--region,--query,--output,--endpoint-url=
   s3: --exclude,--include,--acl,--storage-class= unless --dryrun
     cp: put
       --recursive: maybe {2}
-    mv: tree {1} put
+    mv: remove-all {1} put
     sync: maybe {2}
     *: nothing
   s3api:
-    get-object: write {last}
+    get-object: replace {last}
     *: nothing
   lambda:
-    invoke: write {last}
+    invoke: replace {last}
     *: nothing
   *: nothing
 gsutil: -oh=
   cp: put
     -r -R: maybe {last}
-  mv: tree {1} put
+  mv: remove-all {1} put
   rsync: -x= unless -n maybe {2}
   *: nothing
 gh: -Rtbn,--repo,--title,--body,--name=
@@ -672,9 +676,9 @@ semgrep: -fecl,--config,--pattern,--lang,--include,--exclude= -o,--output=FILE d
     unless --dryrun only --autofix -a default . over ANY
 jupytext: --from,--opt,--update-metadata,--set-formats,--pipe,--to= -o,--output=INSTEAD
   --sync --set-formats --update-metadata: write {} guess the other half of a notebook
-  --to=notebook --to=ipynb: write {.}.ipynb
-  --to=markdown --to=md: write {.}.md
-  --to=python --to=py --to=py:percent --to=py:light: write {.}.py
+  --to=notebook --to=ipynb: replace {.}.ipynb
+  --to=markdown --to=md: replace {.}.md
+  --to=python --to=py --to=py:percent --to=py:light: replace {.}.py
   --to: maybe {//} guess writes beside the notebook
 pre-commit prek: guess hooks may rewrite what they are given
   run try-repo: guess hooks may rewrite what they are given
@@ -687,62 +691,62 @@ gcc g++ cc c++ clang clang++ gfortran tcc: onedash strict -MF,-dumpbase=FILE -o,
     -I,-L,-D,-U,-include,-isystem,-x,-Xlinker,-arch,-framework,-MT,-MQ,-target,--param,--include-directory=
     --library-directory,--define-macro,--undefine-macro,--sysroot,--language= -objc,-openmp,--std,--ansi,--all-warnings
     --debug,--extra-warnings,--optimize,--pedantic,--shared,--static,--target,--target-help,--verbose,--no-warnings
-    --no-standard-includes,--print-search-dirs,--print-file-name,--gcc-toolchain,--library needs 1 write a.out
+    --no-standard-includes,--print-search-dirs,--print-file-name,--gcc-toolchain,--library needs 1 replace a.out
   -E -fsyntax-only -M -MM -v -dumpversion -dumpmachine -### --preprocess: nothing
-  -c --compile: write {/.}.o
-  -S --assemble: write {/.}.s
-  + -MD -MMD: write {-o.}.d or {/.}.d
+  -c --compile: replace {/.}.o
+  -S --assemble: replace {/.}.s
+  + -MD -MMD: replace {-o.}.d or {/.}.d
   + -save-temps: guess keeps files of every step
-swiftc ghc: onedash -I,-L,-D,-module-name,-target,-sdk,-package= -o=INSTEAD unless -v needs 1 write a.out
-  -c: write {/.}.o
+swiftc ghc: onedash -I,-L,-D,-module-name,-target,-sdk,-package= -o=INSTEAD unless -v needs 1 replace a.out
+  -c: replace {/.}.o
 rustc: -LlCAWDFC,--crate-type,--crate-name,--edition,--emit,--cfg,--extern,--target,--cap-lints,--print,--explain=
-    -o=INSTEAD --out-dir=IN unless -V --print --explain -h -vV write {/.}
-javac: onedash -cp,-classpath,-class-path,-release,-source,-target,-sourcepath,-processor,-d,-s,-h= write {.}.class
-  -d -s -h: tree {-d}/*.class {-s}/*.java {-h}/*.h
+    -o=INSTEAD --out-dir=IN unless -V --print --explain -h -vV replace {/.}
+javac: onedash -cp,-classpath,-class-path,-release,-source,-target,-sourcepath,-processor,-d,-s,-h= replace {.}.class
+  -d -s -h: replace {-d}/*.class {-s}/*.java {-h}/*.h
 magick: nothing
   identify: nothing
   mogrify: existing {}
-  convert composite montage: needs 2 write {last}
-  *: unless -version -list info: null: needs 1 write {last}
-convert composite montage: unless -version -list info: null: needs 2 write {last}
+  convert composite montage: needs 2 replace {last}
+  *: unless -version -list info: null: needs 1 replace {last}
+convert composite montage: unless -version -list info: null: needs 2 replace {last}
 mogrify: existing {}
 pdflatex xelatex lualatex latexmk latex: onedash -output-directory,-outdir=IN -jobname,-interaction=
-    write {-jobname}.pdf or {/.}.pdf {-jobname}.log or {/.}.log {-jobname}.aux or {/.}.aux project
+    replace {-jobname}.pdf or {/.}.pdf {-jobname}.log or {/.}.log {-jobname}.aux or {/.}.aux project
 ffmpeg: onedash valued -y,-n,-hide_banner,-nostdin,-vn,-an,-sn,-dn,-shortest,-nostats,-stats,-re unless -version -h
-    -formats -codecs -encoders -decoders -filters write {}
+    -formats -codecs -encoders -decoders -filters replace {}
 protoc: -I,--proto_path,--plugin= -o,--descriptor_set_out,--dependency_out=FILE --*_out= maybe {--*_out:} or {--*_out}
 esbuild: --outfile,--metafile=FILE --outdir=DIR
 typst: nothing
-  compile c watch w: write {2} or {1.}.pdf
+  compile c watch w: replace {2} or {1.}.pdf
   init: guess writes a project from a template
   *: nothing
-ctags: -ILR,--options,--languages,--exclude= -fo=INSTEAD unless -x --list-languages write tags
-  -e: write TAGS
-etags: -ILR,--options,--languages,--exclude= -fo=INSTEAD write TAGS
+ctags: -ILR,--options,--languages,--exclude= -fo=INSTEAD unless -x --list-languages replace tags
+  -e: replace TAGS
+etags: -ILR,--options,--languages,--exclude= -fo=INSTEAD replace TAGS
 strip ranlib: -FIOKNRT,--input-target,--output-target,--remove-section,--strip-symbol,--keep-symbol=
     -o,--output-file=INSTEAD unless -V --info -h write {}
 objcopy: -FIOBKNRjGWL,--input-target,--output-target,--remove-section,--strip-symbol,--keep-symbol,--add-section=
     unless -V --info write {last}
 pandoc: -frtVMFLHBA,--from,--to,--read,--write,--template,--metadata,--variable,--css,--filter= -o,--output=FILE
 dot neato fdp sfdp twopi circo: -TKGNElns= -o=FILE
-  + -O: write {}.{-T} or {}.dot
+  + -O: replace {}.{-T} or {}.dot
 mmdc: -itCbwHcs,--input,--theme,--configFile,--cssFile= -o,--output=FILE
 plantuml: -o= guess names of files come from the diagrams
   -p -pipe -syntax -checkonly -testdot -language: nothing
-sass: -I,--load-path,--style= write {:} or {2}
-lessc: write {2}
+sass: -I,--load-path,--style= replace {:} or {2}
+lessc: replace {2}
 terser uglifyjs: -cm,--compress,--mangle= -o,--output=FILE
 swc babel: -cf,--config-file,--filename,--presets,--plugins= -o,--out-file=FILE -d,--out-dir=DIR drop compile
 csso svgo: -ifrp,--input,--folder= -o,--output=FILE
-ld: -LlmT= -o=INSTEAD needs 1 write a.out
-as: -I= -o=INSTEAD write a.out
+ld: -LlmT= -o=INSTEAD needs 1 replace a.out
+as: -I= -o=INSTEAD replace a.out
 nasm: -fIl= -o=INSTEAD maybe {/.} {/.}.o
   -E -e -M -v: nothing
 pngquant: --quality,--speed,--ext,--strip= -o,--output=FILE
 cwebp: -qm= -o=FILE
 rsvg-convert inkscape: -whfdpxyzbu,--width,--height,--format,--export-type= -o,--output,--export-filename=FILE
-wkhtmltopdf weasyprint pdf2svg: -es,--stylesheet= needs 2 write {last}
-qpdf: needs 2 write {last}
+wkhtmltopdf weasyprint pdf2svg: -es,--stylesheet= needs 2 replace {last}
+qpdf: needs 2 replace {last}
   --replace-input: write {}
   + --split-pages: maybe {last//}
 cbindgen: -clx,--config,--lang,--crate= -o,--output=FILE
@@ -753,7 +757,7 @@ pip-compile: --extra,--resolver= -o,--output-file=INSTEAD unless -n --dry-run
     write {*.in.}.txt or requirements.txt
 cyclonedx: -o,--output=FILE
 bison yacc: -b,--file-prefix= -o,--output=INSTEAD --defines=FILE needs 1 maybe {/.}.tab.c {/.}.tab.h y.tab.c y.tab.h
-flex: --header-file=FILE -o,--outfile=INSTEAD write lex.yy.c
+flex: --header-file=FILE -o,--outfile=INSTEAD replace lex.yy.c
   -t --stdout: nothing
 gperf: --output-file=FILE
 
@@ -877,7 +881,7 @@ cargo: -pFjZ,--package,--features,--target,--bin,--example,--profile,--branch,--
   add remove rm upgrade: unless -n --dry-run write {--manifest-path//}/Cargo.toml or Cargo.toml Cargo.lock
   update generate-lockfile: unless -n --dry-run write Cargo.lock
   new init: default . write {1}/Cargo.toml {1}/src/main.rs {1}/src/lib.rs {1}/.gitignore
-  clean: tree {--target-dir} or target
+  clean: remove-all {--target-dir} or target
   vendor: tree {1} or vendor
   install: nothing
     --path: project
@@ -925,7 +929,7 @@ pacman port crontab systemctl service launchctl journalctl: -o nothing
 dpkg dpkg-deb: -o nothing
   -x -X -R --extract --vextract --raw-extract: maybe {2}
   -e --control: maybe {2} or DEBIAN
-  -b --build: write {2} or {1}.deb
+  -b --build: replace {2} or {1}.deb
 rpm: -qliafpVKeUFi nothing
   --rebuild --recompile -b -ba -bb: guess builds a package
 
@@ -961,7 +965,7 @@ cmake: -SDGCUATP,--build,--install,--preset,--target,--config,--prefix= -B=DIR p
     tar: run tar {}
     *: nothing
 tsc: -pt,--project,--target,--module,--lib,--jsx,--moduleResolution= -o,--outFile=FILE --outDir=DIR
-    unless --noEmit -v -h --showConfig --listFilesOnly --all project write {.}.js
+    unless --noEmit -v -h --showConfig --listFilesOnly --all project replace {.}.js
   --init: write tsconfig.json
   --outDir -b --build: project
 pytest py.test phpunit rspec cypress jest: -o --junitxml,--junit-xml,--html,--report-log,--outputFile,--log-file=FILE
@@ -976,9 +980,9 @@ coverage: -o= -d,--directory= --include,--omit=
   run: --data-file= project write {--data-file} or .coverage
   html: maybe {-d} or {--directory} or htmlcov
   annotate: maybe {-d} or .
-  xml: write {-o} or coverage.xml
-  json: write {-o} or coverage.json
-  lcov: write {-o} or coverage.lcov
+  xml: replace {-o} or coverage.xml
+  json: replace {-o} or coverage.json
+  lcov: replace {-o} or coverage.lcov
   erase combine: write .coverage
   report debug help: nothing
 go: onedash -tags,-ldflags,-gcflags,-mod,-run,-count,-timeout,-bench,-p= -C=IN

@@ -116,6 +116,38 @@ def test_what_a_tool_writes(tool: str, given: dict, expected: list[str], top: Pa
 @pytest.mark.parametrize(
     ("tool", "given", "expected"),
     [
+        ("write_file", {"path": "a.txt", "content": "x"}, "a.txt replace"),
+        ("write_file", {"path": "a.txt", "content": "x", "mode": "append"}, "a.txt edit"),
+        ("write_file", {"path": "a.txt", "content": "x", "mode": "rewrite"}, "a.txt replace"),
+        ("write_multiple_files", {"files": [{"path": "a.txt"}, {"path": "q"}]}, "a.txt replace, q replace"),
+        ("create_new_file", {"pathInProject": "q", "text": ""}, "q replace"),
+        ("edit_file", {"path": "a.txt", "edits": []}, "a.txt edit"),
+        ("append_file", {"path": "a.txt"}, "a.txt edit"),
+        ("create-or-update-file", {"path": "a.txt"}, "a.txt edit"),
+        ("str_replace_editor", {"command": "create", "path": "a.txt"}, "a.txt replace"),
+        ("str_replace_editor", {"command": "str_replace", "path": "a.txt"}, "a.txt edit"),
+        ("write_pdf", {"path": "a.pdf", "outputPath": "b.pdf"}, "b.pdf replace"),
+        ("delete_file", {"path": "a.txt"}, "a.txt/ remove"),
+        ("move_file", {"source": "a.txt", "destination": "z.txt"}, "z.txt replace, a.txt/ remove"),
+        ("move_file", {"source": "docs", "destination": "doc"}, "doc replace, docs/ remove, doc/ replace"),
+        ("copy_file", {"source": "a.txt", "destination": "z.txt"}, "z.txt replace"),
+        ("create_directory", {"path": "new"}, "new edit"),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch\n"}, "a.txt remove"),
+        ("apply_patch", {"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-x\n+y\n"}, "a.txt edit"),
+        ("run_command", {"command": "echo > a.txt; rm docs/b.md"}, "a.txt replace, docs/b.md remove"),
+    ],
+)
+def test_a_tool_changes_replaces_or_removes(tool: str, given: dict, expected: str, top: Path):
+    effects = effects_of_tool(f"mcp__fs__{tool}", given, str(top))
+    assert effects is not None
+    found = [f"{os.path.join(write.folder, write.path)} {write.how}" for write in effects.writes]
+    found += [f"{tree.root}/ {tree.how}" for tree in effects.trees if tree.admits(tree.root)]
+    assert ", ".join(found).replace(f"{top}/", "") == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "expected"),
+    [
         ("git_add", {"files": ["a.txt", "-x"]}, [["add", "--", "a.txt", "-x"]]),
         ("git_add", {}, [["add", "-A"]]),
         ("git_commit", {"message": "m"}, [["commit", "-m", "m"]]),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.fixtures import time_limit
 
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch
-from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_paths, patches_in
+from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_changes, patch_paths, patches_in
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.targets import write_targets
 
@@ -60,6 +60,30 @@ PATCH = envelope(ADD)
 )
 def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> None:
     assert patch_paths(envelope(hunks)) == paths
+
+
+@pytest.mark.parametrize(
+    ("hunks", "changes"),
+    [
+        (ADD, "n replace"),
+        (UPDATE, "f edit"),
+        ("*** Delete File: g\n", "g remove"),
+        (ADD + UPDATE + "*** Delete File: g\n", "n replace, f edit, g remove"),
+        ("*** Update File: f\n*** Move to: d/m\n@@\n-x\n+z\n", "f remove, d/m replace"),
+        ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n", "f edit"),
+        ("*** Move File: a -> b\n", "a remove, b replace"),
+        ("*** Move File: a\n", "a remove"),
+        # Of a file that is named more than once, what is done last.
+        (UPDATE + UPDATE, "f edit"),
+        (UPDATE + "*** Delete File: f\n", "f remove"),
+        ("*** Delete File: f\n*** Add File: f\n+1\n", "f replace"),
+        ("*** Add File: f\n+1\n" + UPDATE, "f replace"),
+        ("*** Add File: a\0b\n+1\n" + ADD, "n replace"),
+        ("", ""),
+    ],
+)
+def test_each_file_is_changed_replaced_or_removed(hunks: str, changes: str) -> None:
+    assert ", ".join(map(" ".join, patch_changes(envelope(hunks)))) == changes
 
 
 @pytest.mark.parametrize(

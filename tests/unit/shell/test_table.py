@@ -35,7 +35,17 @@ def test_a_program_has_one_row() -> None:
 def test_rows_say_what_the_engine_knows() -> None:
     for name, *_others in HEADS:
         for case in cases(rows.row_of(name)):
-            assert set(case.options.values()) <= {"", "=", "?", "=FILE", "=DIR", "=INSTEAD", "=IN", "?=IN"}, name
+            assert set(case.options.values()) <= {
+                "",
+                "=",
+                "?",
+                "=FILE",
+                "=CHANGED",
+                "=DIR",
+                "=INSTEAD",
+                "=IN",
+                "?=IN",
+            }, name
             assert not [option for option in case.options if option[0] != "-" and name != "dd"], (name, case.options)
             for verb, targets in case.effects:
                 assert bool(targets) == (verb not in ("project", "put", "passes", "passes-names")), name

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
@@ -66,7 +67,9 @@ def _made_in_folder(call, reading, admits_name) -> None:
     folder = reading.options.value("-o", "--output-directory") or "."
     root = absolute(call.folder, folder)
     call.tree(
-        folder, lambda path: path == root or os.path.dirname(path) == root and admits_name(os.path.basename(path))
+        folder,
+        lambda path: path == root or os.path.dirname(path) == root and admits_name(os.path.basename(path)),
+        REPLACE,
     )
 
 

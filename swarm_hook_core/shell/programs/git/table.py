@@ -38,7 +38,7 @@ format-patch: -onv,--output-directory,--start-number,--reroll-count,--suffix,--s
 init init-db: -b,--initial-branch,--template,--separate-git-dir,--object-format,--ref-format= reads do init
 interpret-trailers: reads
   --in-place: reads write {}
-mailinfo: reads write {1} {2}
+mailinfo: reads replace {1} {2}
 mailsplit: -o? reads tree {-o}
 merge-file: reads write {1}
   -p --stdout: reads
@@ -56,7 +56,7 @@ branch: -u,--set-upstream-to,--points-at,--format,--sort= reads
   --format --sort: reads
   *: nothing
 bundle: reads
-  create: reads write {1}
+  create: reads replace {1}
   verify list-heads: reads
   *: nothing
 commit-graph multi-pack-index: nothing
@@ -103,8 +103,9 @@ tag: -mFu,--message,--file,--local-user,--points-at,--format,--sort,--cleanup= -
   *: nothing
 worktree: -bB,--reason,--expire,--orphan= reads
   list: reads
-  add remove: tree {1}
-  move: tree {1} {2}
+  add: tree {1}
+  remove: remove-all {1}
+  move: remove-all {1} tree {2}
   *: nothing
 gc update-ref repack pack-refs prune-packed commit-tree mktag write-tree pack-objects unpack-objects index-pack: nothing
 fast-import send-pack fetch-pack receive-pack update-server-info pack-redundant replay backfill: nothing
@@ -135,7 +136,7 @@ rebase: -sXxC,--onto,--strategy,--strategy-option,--exec,--whitespace,--empty= -
     unless --show-current-patch asks rebase text {-x} {--exec}
 reset: --pathspec-from-file= asks reset
 restore: -s,--source,--conflict,--pathspec-from-file= asks restore
-rm: --pathspec-from-file= unless -n --dry-run asks remove
+rm: --pathspec-from-file= unless -n --dry-run asks unlink
 stash: -m,--message,--pathspec-from-file= asks stash
   list show: reads
 switch: -cC,--create,--force-create,--orphan,--conflict= asks switch

@@ -275,7 +275,7 @@ def commit(question) -> None:
         question.takes(question.repository.modified(question.locked))
 
 
-def remove(question) -> None:
+def unlink(question) -> None:
     """``rm``: tracked files; with --cached it takes a peer's file out of the index."""
     options = question.options
     specs = question.specs(options.operands)
