@@ -51,6 +51,7 @@ from .harness import Harness
 from .large_calls import LargeCalls
 from .listings import Listings
 from .locks import Locks
+from .lost_updates import LostUpdates
 from .plugin import (
     RUNTIMES,
     Plugin,
@@ -321,6 +322,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "burst": lambda: _measure_burst(bench),
         "harness": lambda: _measure_harness(bench, options),
         "clients": _measure_clients,
+        "auto": _measure_auto,
         "setup": lambda: _measure_setup(bench),
     }
     missed: list[str] = []
@@ -387,6 +389,12 @@ def _measure_clients() -> list[str]:
     clients = Clients()
     clients.measure()
     return clients.missed
+
+
+def _measure_auto() -> list[str]:
+    updates = LostUpdates()
+    updates.measure()
+    return updates.missed
 
 
 def _measure_setup(bench: Bench) -> list[str]:

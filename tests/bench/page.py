@@ -28,6 +28,7 @@ TITLES = {
     "burst": "The store after a burst",
     "harness": "Supervised workers",
     "clients": "End to end in the real clients",
+    "auto": "Edits lost, without locks",
     "setup": "Installing, looking, taking away",
 }
 

@@ -181,15 +181,16 @@ class Ground:
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
         keep_output: bool = False,
+        talk: bool = False,
     ) -> subprocess.Popen[str]:
-        """Start in a process group of its own, which the end of the test kills."""
+        """Start in a process group of its own, which the end of the test kills. `talk`: with pipes to it and from it."""
         sink = subprocess.PIPE if keep_output else subprocess.DEVNULL
         process = subprocess.Popen(
             argv,
             cwd=cwd or self.checkout,
             env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
+            stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if talk else sink,
             stderr=sink,
             text=True,
             start_new_session=True,

@@ -5,6 +5,7 @@ A test writes a *script*, a list of `Step`s, under a name, and sends the real cl
 conversation, so the step to answer with follows from the request alone, namely the script named in
 the newest user message that names one, and the number of tool results that came after it. Resumed,
 forked, compacted and nested conversations, and requests that a client repeats, need nothing more.
+A model that has to decide by what came of its calls is a `Player` under such a name.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -56,6 +57,29 @@ class Step(NamedTuple):
     gate: Gate | None = None
 
 
+class Player:
+    """A model that goes by what came of its calls: `moves` yields steps, and is sent the results of each.
+
+    A request that a client repeats gets the same answer again.
+    """
+
+    def __init__(self, moves: Generator[Step, list[str], None]) -> None:
+        self._moves = moves
+        self._answers: dict[int, Step] = {}
+        self._known = 0
+
+    def __call__(self, results: list[str]) -> Step:
+        """The answer to a request with these results of this turn's calls."""
+        count = len(results)
+        if count not in self._answers:
+            try:
+                self._answers[count] = self._moves.send(results[self._known :]) if count else next(self._moves)
+            except StopIteration:
+                self._answers[count] = Step(text="That is all for now.")
+            self._known = count
+        return self._answers[count]
+
+
 class Exchange(NamedTuple):
     """One request that a client made: when, where, and its decoded body."""
 
@@ -84,6 +108,7 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
+        self.players: dict[str, Player] = {}  # instead of a script: decides by what came of its calls
         self.words: dict[str, Callable[[], str]] = {}  # what «name» in a call stands for when it is made
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
@@ -98,6 +123,7 @@ class ModelServer:
             if step.gate:
                 step.gate.open()
         self.scripts.clear()
+        self.players.clear()
         self.words.clear()
         with self._guard:
             self._exchanges.clear()
@@ -173,13 +199,21 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(dialect, body)
 
     def _answer(self, dialect: Dialect, body: dict[str, Any]) -> None:
-        step = Step(text=ERRAND) if dialect.is_errand(body) else self.models.step(dialect.position(body))
+        step = Step(text=ERRAND) if dialect.is_errand(body) else self._step(dialect, body)
         if step.gate:
             step.gate.pass_through()
         whole, events = dialect.answer(self.models.spoken(step.calls), step.text, body)
         if not body.get("stream"):
             return self._send(json.dumps(whole).encode(), "application/json")
         self._send(dialect.stream(events).encode(), "text/event-stream")
+
+    def _step(self, dialect: Dialect, body: dict[str, Any]) -> Step:
+        position = dialect.position(body)
+        player = self.models.players.get(position.script or "")
+        if not player:
+            return self.models.step(position)
+        results = dialect.results(body)
+        return player(results[len(results) - position.results :])
 
     def _send(self, data: bytes, kind: str) -> None:
         self.send_response(200)

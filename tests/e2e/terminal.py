@@ -58,6 +58,10 @@ class Terminal:
         time.sleep(0.4)
         self._tmux("send-keys", "Enter")
 
+    def press(self, key: str) -> None:
+        """Press one key, by its name in tmux."""
+        self._tmux("send-keys", key)
+
     def wait_ended(self, seconds: float = 15.0) -> None:
         """Until the client, and with it the only pane, is gone."""
         ended = wait_for(lambda: self._tmux("has-session").returncode != 0, seconds, 0.1)

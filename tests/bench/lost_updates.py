@@ -1,0 +1,83 @@
+"""Lost updates: two, then four agents in the real clients make 200 edits of ten files, and nobody takes a lock.
+
+The agents are scripted (`e2e.busy_agents` says what mixture of edits they make, and when an edit counts as lost), the
+clients real. Each crowd works once without the plugin, and once at each level of `SWARM_AUTO`, with the same plans;
+how their calls interleave is the machine's affair, so that the figures of two runs differ.
+
+lost: edits that their agents were told had been made, and that are gone without their author's doing; `told`: those of
+them that were taken away by a session which had been denied that file since. denied: calls that the plugin denied;
+refused: by the client itself. wasted: answers of the models that brought nothing (denied, refused, or reading again).
+Goals: nothing lost at `turn`; at `keep` nothing but by a session that had been told; no denial at `off` and `notice`.
+Where SWARM_E2E_CLIENTS names no folder with both clients (see ``make e2e``), nothing is measured.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from e2e.busy_agents import Outcome, work_together
+from e2e.clients import CLIENTS
+from e2e.ground import Ground
+from e2e.marketplace import Kind, Marketplace
+
+EDITS = 200
+CROWDS = (2, 4)
+LEVELS = ("off", "notice", "keep", "turn")
+NO_PLUGIN = "no plugin"
+PROGRAMS = ("claude", "codex")
+
+
+class LostUpdates:
+    """The measurements; `missed` are the goals that were not reached, in words."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+
+    def measure(self) -> None:
+        """Have every crowd work in every way, one after another."""
+        folder = Path(os.environ.get("SWARM_E2E_CLIENTS") or "/nonexistent") / ".bin"
+        if not all((folder / program).exists() for program in PROGRAMS):
+            print("not measured: no claude and codex in the folder that SWARM_E2E_CLIENTS names")
+            return
+        for agents in CROWDS:
+            print(
+                f"{agents} agents, {EDITS} edits   made  undone    lost    told  denied refused  wasted  of answers  turns       s"
+            )
+            self._work(agents, "none", folder, [NO_PLUGIN])
+            self._work(agents, "install", folder, list(LEVELS))
+            print()
+
+    def _work(self, agents: int, kind: Kind, folder: Path, ways: list[str]) -> None:
+        ground = Ground("bench", with_swarm=kind != "none", clients=folder)
+        marketplace = Marketplace(ground, kind)
+        try:
+            for name in CLIENTS:
+                CLIENTS[name](ground).prepare()
+                marketplace.install(name)
+            for way in ways:
+                ground.renew()
+                ground.env["SWARM_AUTO"] = way
+                self._show(agents, way, work_together(ground, agents, EDITS))
+        finally:
+            marketplace.close()
+            ground.close()
+
+    def _show(self, agents: int, way: str, came: Outcome) -> None:
+        told = sum(loss.told for loss in came.losses)
+        count = came.count
+        print(
+            f"{way:20} {came.edits:6} {came.undone:7} {len(came.losses):7} {told:7} {count['denied']:7} {count['refused']:7}"
+            f" {count['wasted']:7} {count['answers']:11} {count['turns']:6} {came.seconds:7.1f}",
+            flush=True,
+        )
+        untold = len(came.losses) - told
+        of = f"{agents} agents at {way}"
+        if came.given_up:
+            self.missed.append(f"{of}: {came.given_up} edits were never made")
+        if way == "turn" and came.losses:
+            self.missed.append(f"{of}: {len(came.losses)} edits were lost, limit 0")
+        if way == "keep" and untold:
+            self.missed.append(f"{of}: {untold} edits were lost to a session that had not been told, limit 0")
+        if way in ("off", "notice") and count["denied"]:
+            self.missed.append(f"{of}: {count['denied']} calls were denied, limit 0")

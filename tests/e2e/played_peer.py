@@ -1,0 +1,44 @@
+"""A peer that is played through the hooks: what a client sends, without the client. It asks whether it may write."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+from typing import Any
+
+from .coordinator import PATIENCE
+from .ground import Ground
+
+RUNTIME = "claude-code"
+
+
+class PlayedPeer:
+    """A session of Claude Code, as its hooks see one."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground, self.session = ground, str(uuid.uuid4())
+        self._hook("session-start", "SessionStart", source="startup")
+
+    def denied(self, file: str) -> str:
+        """Why an edit of `file` is denied; empty where it may be made. It takes a turn for it, and keeps nothing."""
+        self._hook("turn", "UserPromptSubmit", prompt="edit it")
+        edit = {"file_path": str(self.ground.checkout / file), "old_string": "a", "new_string": "b"}
+        answer = self._hook("pre-tool-use", "PreToolUse", tool_name="Edit", tool_use_id="call", tool_input=edit)
+        self._hook("turn", "Stop")
+        decided = json.loads(answer or "{}").get("hookSpecificOutput", {})
+        return str(decided.get("permissionDecisionReason", ""))
+
+    def _hook(self, name: str, event: str, **fields: Any) -> str:
+        payload = {"session_id": self.session, "cwd": str(self.ground.checkout), "hook_event_name": event, **fields}
+        done = subprocess.run(
+            [str(self.ground.bin / "swarm-mcp"), "hook", name, "--runtime", RUNTIME],
+            input=json.dumps(payload),
+            cwd=self.ground.checkout,
+            env=self.ground.env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, f"hook {name}: {done.stderr}"
+        return done.stdout
