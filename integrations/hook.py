@@ -27,4 +27,7 @@ if __name__ == "__main__":
         # The plugin's own files are missing or broken, which `doctor` finds: a client may take any status but 0 for a
         # denial, or show it to its user at each write. At a session's start hook.sh says so, once.
         status = int(event == "session_start")
+        launcher = here + "/hook.sh"
+        if event == "pre_tool_use" and os.path.exists(launcher):  # a person may want a denial then
+            os.execv("/bin/sh", ["/bin/sh", launcher, client, event, "broken"])
     os._exit(status)  # tidying up the interpreter would cost as much as the check

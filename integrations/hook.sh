@@ -5,7 +5,8 @@
 #
 # PYTHON is what `swarm-mcp install` has filled in. Without it an interpreter that can run the hooks is looked for at a
 # session's start, and remembered in the state folder: never here, since a client distrusts a plugin that changes. The
-# hook passes in silence where there is none, and the session's start says so, to the user and to the model.
+# hook passes in silence where there is none, and the session's start says so, to the user and to the model. As PYTHON,
+# `broken` says that the plugin's own files cannot be run.
 # Sessions that an earlier release has wired say CLIENT and EVENT as the path of a script, .../CLIENT/hooks/EVENT.py.
 case $1 in
     */hooks/*.py) client=${1%/hooks/*} event=${1##*/} given=${2:-}
@@ -30,6 +31,20 @@ fi
 pass() {
     PATH=${PATH:-}:/usr/bin:/bin
     exec cat >/dev/null
+}
+
+# Nothing can check this call, for the reason $1, which $2 mends: it passes, unless a person has asked for the opposite.
+unchecked() {
+    [ "$event" = pre_tool_use ] && [ -r "$here/closed.sh" ] && . "$here/closed.sh" && fails_closed "$client" || pass
+    PATH=${PATH:-}:/usr/bin:/bin
+    tool=$(dd bs=65536 count=1 2>/dev/null)  # the payload's beginning, as far as one read goes
+    case $tool in
+        *'"tool_name"'*) tool=${tool#*'"tool_name"'} tool=${tool#*'"'} tool=${tool%%'"'*} ;;
+        *) tool= ;;
+    esac
+    output='"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason"'
+    may_write "$tool" && printf '{"hookSpecificOutput": {%s: "%s"}}\n' "$output" "$(denial "$1" "$2")"
+    pass
 }
 
 # After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py), and there is nothing to start.
@@ -68,7 +83,10 @@ known=
 if [ "$event" != session_start ]; then
     [ -x "$python" ] || [ -n "$given" ] || { [ -n "$known" ] && [ -z "$python" ]; } || find_python
     # Python's status for a script that is missing is what clients read as a denial.
-    [ -x "$python" ] && [ -r "$here/hook.py" ] || pass
+    [ -r "$here/hook.py" ] && [ "$given" != broken ] ||
+        unchecked 'files of the plugin are missing or broken' 'installing the plugin anew (swarm-mcp install)'
+    [ -x "$python" ] ||
+        unchecked 'its hook has no Python to run with' "${given:+swarm-mcp install, or }installing Python 3.9 or newer"
     exec "$python" -E -s -S "$here/hook.py" "$client" "$event" $trouble
 fi
 

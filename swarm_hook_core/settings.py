@@ -1,7 +1,7 @@
 """What a person has set for hooks: ``config.json`` in this user's configuration folder, and what overrides it.
 
     {"auto": "keep", "fail": "open", "strict": true,
-     "checkouts": {"/home/me/project": {"auto": "turn", "fail": "closed"}},
+     "checkouts": {"/srv/project": {"auto": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
 

@@ -18,6 +18,7 @@ from swarm_mcp.runtimes.steps import Steps
 PLUGIN = "swarm"
 MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
+CLOSED = "integrations/closed.sh"  # of a bundle: what says whether a call is to be denied that no hook can check
 COMMAND_SECONDS = 90
 TERMINATE_SECONDS = 2.0  # for a command that is given up to end what it has started, before it is killed
 

@@ -18,6 +18,7 @@ from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source
 from swarm_mcp.runtimes import transport
+from swarm_mcp.runtimes.base import CLOSED
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 
 LAUNCHER = "bin/swarm-mcp"
@@ -42,7 +43,7 @@ def contents(place: Path | None, transports: dict[str, str] | None = None) -> di
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    shared = ["LICENSE", HOOK, ENTRY, STATE, COORDINATOR, "skills"]
+    shared = ["LICENSE", HOOK, ENTRY, STATE, CLOSED, COORDINATOR, "skills"]
     own = [part for runtime in everyone for part in (*runtime.manifests, runtime.folder)]
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _files_in(source, [*shared, *own])}
     for path in sorted(core.rglob("*.py")):
@@ -105,8 +106,11 @@ def _by_this_interpreter(command: str) -> str:
     instead, root, client, event, end = found.groups("")
     python = shlex.quote(interpreter())
     if event == "pre_tool_use":
-        instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec ' if instead else ""
-        return f'{instead}{python} -E -s -S "{root}/{ENTRY}" {client} {event}{end}'
+        at_once = f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}'
+        if not instead:
+            return at_once + end
+        # Where that cannot be started, HOOK knows whether a person wants the call denied then.
+        instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'
 
 

@@ -1,24 +1,31 @@
 """The check behind the guard tools. Arguments: before|after, tool, an id for the call, how the guard was called.
 
 Standard input is the tool's own. Ends with 10 where the call is refused (standard output says why), with 11 where it
-may go ahead and there is something to be said or looked at afterwards, else with 0.
+may go ahead and there is something to be said or looked at afterwards, with 12 where the plugin's own files are broken,
+else with 0.
 """
 
 import os
 import sys
 
-REFUSED, BESIDE = 10, 11
+REFUSED, BESIDE, BROKEN = 10, 11, 12
 
 
 def main() -> int:
     """The exit status."""
-    from harness_call import SHELL_TOOL, call, core
+    try:
+        from harness_call import SHELL_TOOL, call, core
 
-    from swarm_hook_core.hooks import read
-    from swarm_hook_core.json_text import loads_outer
+        from swarm_hook_core.hooks import read
+        from swarm_hook_core.json_text import loads_outer
+    except Exception:
+        return BROKEN
 
     when, tool, call_id, called = sys.argv[1:5]
-    tool_input = loads_outer(read(sys.stdin))
+    try:
+        tool_input = loads_outer(read(sys.stdin))
+    except ValueError as error:
+        return _unread(core.config, call("PreToolUse", "", None, call_id), error)
     # Called by name from within a shell command, a tool takes relative paths from where that is.
     nested = (os.environ.get("HARNESS_CWD") or os.getcwd()) if "/.tool-bin/" in called else ""
     call_id = f"guard-{call_id}"
@@ -34,6 +41,16 @@ def main() -> int:
     if words or verdict.watched or (tool == SHELL_TOOL and core.is_watching()):
         return _say(words, BESIDE)
     return 0
+
+
+def _unread(config, asked, error: ValueError) -> int:
+    """What is to be done about a call whose input cannot be read. Raises `error` where it may go ahead."""
+    from swarm_hook_core import fail_closed
+
+    verdict = fail_closed.verdict(config, asked, error)
+    if verdict is None:
+        raise error
+    return _say(verdict.denial.reason, REFUSED)
 
 
 def _say(text: str, status: int) -> int:

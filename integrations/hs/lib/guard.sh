@@ -1,6 +1,7 @@
 # What every guard tool does: ask before `--exec`, and leave all else to the tool of the same name below it.
 #
-# Whatever goes wrong here, the call goes on to that tool: a check that fails costs nobody a call.
+# Whatever goes wrong here, the call goes on to that tool: a check that fails costs nobody a call, unless a person has
+# asked for the opposite (SWARM_FAIL=closed).
 name=${0##*/}
 self=$0
 [ ! -L "$self" ] || self=$(readlink "$self")
@@ -46,6 +47,17 @@ case $status in
     10)
         printf '%s\n' "$said"
         exit 1 ;;
+    0 | 11) ;;
+    *)  # it could not be asked
+        for closed in "$root/closed.sh" "$root/../closed.sh"; do
+            [ -r "$closed" ] || continue
+            . "$closed"
+            if fails_closed hs; then
+                printf '%s\n' "$(denial 'its guard cannot run' 'swarm-mcp install')"
+                exit 1
+            fi
+            break
+        done ;;
 esac
 if [ -z "$below" ]; then
     printf '%s\n' "error: tool '$name' not found"

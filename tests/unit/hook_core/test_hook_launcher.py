@@ -14,6 +14,7 @@ import pytest
 from support.sessions import (
     RUNTIMES,
     captured,
+    hook_core,
     mistakes,
     new_session,
     peer_locks,
@@ -22,8 +23,12 @@ from support.sessions import (
     write_payload,
 )
 
+from swarm_hook_core.mcp_writers.table import _KIND_OF
+from swarm_hook_core.settings import fail
+from swarm_hook_core.state import config_path, store_path
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.base import CLOSED
 
 pytestmark = pytest.mark.slow
 
@@ -219,6 +224,111 @@ def test_an_installed_plugin_whose_interpreter_has_gone_says_so(kind: str, machi
     told = machine.start("codex", new_session())
     assert all("NOT enforced" in words and "swarm-mcp install" in words for words in told.values())
     assert str(real) in told["user"] and machine.starts() == []
+
+
+# -- SWARM_FAIL=closed ---------------------------------------------------------------------------------
+
+
+def reason(said: str) -> str:
+    inner = json.loads(said)["hookSpecificOutput"]
+    assert (inner["hookEventName"], inner["permissionDecision"]) == ("PreToolUse", "deny")
+    return str(inner["permissionDecisionReason"])
+
+
+@both
+def test_without_any_interpreter_a_write_is_denied_where_a_person_wants_it(machine: Machine, runtime: str) -> None:
+    machine.env["SWARM_FAIL"] = "closed"
+    told = reason(machine.write(runtime, new_session()))
+    for words in ("no Python", "SWARM_FAIL is closed", "Nothing was written", "start the client without SWARM_FAIL"):
+        assert words in told
+    for event in ("UserPromptSubmit", "Stop", "PostToolUse", "SessionEnd"):
+        payload = captured(runtime, event.replace("PostToolUse", "PreToolUse.Bash"), machine.folder)
+        assert machine.run(runtime, event, {**payload, "session_id": new_session()}) == ""
+    machine.env["SWARM_FAIL"] = "open"
+    assert machine.write(runtime, new_session()) == ""
+    machine.env[f"SWARM_{hook_core(runtime).config.env_prefix}_FAIL"] = "Closed"
+    assert "no Python" in reason(machine.write(runtime, new_session()))
+    machine.env["PATH"] = "/nowhere"
+    assert "no Python" in reason(machine.write(runtime, new_session()))
+    os.remove(store_path())
+    assert machine.write(runtime, new_session()) == "", "nobody has ever used swarm"
+
+
+@pytest.mark.parametrize(
+    ("settings", "denied"),
+    [
+        ({"fail": "closed"}, True), ({"fail": "open"}, False), ({"auto": "off"}, False),
+        ({"checkouts": {}, "fail": "closed"}, True), ({"checkouts": {"HERE": {"fail": "closed"}}}, True),
+        ({"fail": "closed", "checkouts": {"HERE": {"auto": "turn", "fail": "open"}}}, False),
+        ({"fail": "closed", "checkouts": {"HERE": {"auto": "turn"}}}, True),
+        ({"checkouts": {"/elsewhere": {"fail": "closed"}, "HERE": {}}}, False),
+        ({"checkouts": {"UNDER": {"fail": "closed"}, "OVER": {"fail": "closed"}}}, False),
+        ({"checkouts": {"OVER": {"fail": "closed"}}, "writers": [{"tool": "t", "paths": ["fail"]}]}, False),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_launcher_reads_the_settings_as_the_hooks_do(
+    settings: dict[str, Any], denied: bool, indent: int | None, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = machine.folder / "a checkout"
+    (here / ".git").mkdir(parents=True)
+    text = json.dumps(settings, indent=indent).replace("OVER", str(machine.folder)).replace("UNDER", str(here / "x"))
+    text = text.replace("HERE", str(here))
+    path = Path(config_path())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    monkeypatch.chdir(here)
+    said = machine.write("codex", new_session())
+    assert bool(said) is denied and (not denied or "config.json" in reason(said))
+    assert (fail("CODEX", str(here)).value == "closed") is denied, "as Python has it"
+
+
+def test_the_launcher_knows_by_name_every_tool_that_may_write(machine: Machine) -> None:
+    script = '. "$0"; while read -r tool; do may_write "$tool" && echo "$tool"; done; exit 0'
+    closed = machine.folder / "plugin" / CLOSED
+
+    def of(names: list[str]) -> list[str]:
+        words, text = ["/bin/sh", "-c", script, str(closed)], "".join(f"{name}\n" for name in names)
+        return subprocess.run(words, input=text, capture_output=True, text=True, check=True).stdout.split()
+
+    tools = [f"mcp__some__{name}" for name in (*_KIND_OF, "git_commit", "writeFile", "execute-command")]
+    others = ["Write", "Edit", "Bash", "apply_patch", "PowerShell", "bash"]
+    assert of([*tools, *others]) == [*tools, *others]
+    assert of(["mcp__fs__read_file", "mcp__fs__list_directory", "mcp__db__query", "mcp__swarm__lock_file"]) == []
+    assert of(["mcp__plugin_swarm_swarm__update_task"]) == []
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
+@pytest.mark.parametrize("broken", ["hook.py is gone", "a module is gone", "a module is broken", "python is gone"])
+@both
+def test_a_broken_plugin_denies_where_a_person_wants_it(
+    runtime: str, broken: str, local: bool, machine: Machine
+) -> None:
+    machine.python("python3")
+    folder = machine.folder / "plugin"
+    if local:
+        bundle.write(folder, local=True, force=True)
+    module = folder / "swarm_hook_core" / "core.py"
+    if broken == "hook.py is gone":
+        (folder / bundle.ENTRY).unlink()
+    elif broken == "a module is gone":
+        module.unlink()
+    elif broken == "a module is broken":
+        module.write_text("def (")
+    elif local:
+        naming = folder / "integrations" / runtime / "hooks.json"
+        naming.write_text(naming.read_text().replace(REAL, "/nowhere/python"))
+    else:
+        (machine.folder / "bin" / "python3").unlink()
+    shutil.rmtree(folder / "swarm_hook_core" / "__pycache__", ignore_errors=True)
+    assert machine.write(runtime, new_session()) == ""
+    machine.env["SWARM_FAIL"] = "closed"
+    told = reason(machine.write(runtime, new_session()))
+    assert ("no Python" in told) is (broken == "python is gone")
+    assert ("swarm-mcp install" in told) is (local or broken != "python is gone")
+    machine.env["SWARM_FAIL"] = ""
+    assert machine.write(runtime, new_session()) == ""
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash", "busybox", "zsh"])

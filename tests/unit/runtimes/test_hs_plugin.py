@@ -183,12 +183,11 @@ def test_ones_own_lock_is_no_obstacle(bench: Bench) -> None:
 TROUBLES = ("no python", "no core", "no session", "no json", "no path", "broken store", "no lib")
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_whatever_goes_wrong_the_call_goes_on(bench: Bench, tmp_path: Path, trouble: str) -> None:
+def call_in(trouble: str, bench: Bench, folder: Path, **env: str) -> tuple[subprocess.CompletedProcess, bytes]:
+    """A call of a guard where this is wrong, and what it was given."""
     peer_locks(bench.repo, bench.repo / "held.md")
     given: Any = write("held.md")
-    env: dict[str, str] = {}
-    plugin = copied(tmp_path / "copy")
+    plugin = copied(folder)
     if trouble == "no python":
         (plugin / "lib" / "python.sh").write_text("python=/nowhere/python3\n")
     elif trouble == "no core":
@@ -206,7 +205,12 @@ def test_whatever_goes_wrong_the_call_goes_on(bench: Bench, tmp_path: Path, trou
         (plugin / "hooks" / "guard.py").unlink()
     env["HARNESS_SOURCES"] = f"{bench.core}:{plugin}"
     ran = bench.call("write_file", given, path=plugin / "tools" / "write_file", **env)
-    text = given if isinstance(given, bytes) else json.dumps(given).encode()
+    return ran, given if isinstance(given, bytes) else json.dumps(given).encode()
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_whatever_goes_wrong_the_call_goes_on(bench: Bench, tmp_path: Path, trouble: str) -> None:
+    ran, text = call_in(trouble, bench, tmp_path / "copy")
     assert (ran.returncode, ran.stderr) == (0, b""), ran
     beside = ran.stdout.split(b"\n", 2)[2].removeprefix(text + b"\n\n")
     assert ran.stdout.split(b"\n", 2)[1] == b"flags --exec"
@@ -214,6 +218,13 @@ def test_whatever_goes_wrong_the_call_goes_on(bench: Bench, tmp_path: Path, trou
         assert beside.startswith(b"\nswarm: this call could not be checked") and b"held.md" in beside
     else:
         assert beside == b"", "nothing is printed beside it"
+
+
+@pytest.mark.parametrize("trouble", [name for name in TROUBLES if name != "no session"])
+def test_where_a_person_wants_it_the_call_is_refused_instead(bench: Bench, tmp_path: Path, trouble: str) -> None:
+    ran, _ = call_in(trouble, bench, tmp_path / "copy", SWARM_FAIL="closed")
+    assert (ran.returncode, ran.stderr) == (1, b""), ran
+    assert b"could not be checked" in ran.stdout and b"SWARM_FAIL is closed" in ran.stdout and b"pid" not in ran.stdout
 
 
 def test_a_read_only_run_writes_nothing(bench: Bench) -> None:
