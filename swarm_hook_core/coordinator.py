@@ -54,6 +54,7 @@ def note_denial(runtime: str, call, denial) -> None:
         words = ["--runtime", runtime, "--session-id", call.session_id, "--holder", held.instance_id]
         facts = {"--target": denial.path, "--directory": call.cwd, "--agent": call.agent}
         facts["--fence"] = str(held.fence) if isinstance(held.fence, int) else ""
+        facts["--times"] = str(denial.times) if denial.times > 1 else ""
         words += [f"{flag}={value}" for flag, value in facts.items() if value]
         from swarm_hook_core.spawn import start_detached
 

@@ -6,8 +6,6 @@ import time
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
 
-NOTED_SECONDS = 60  # a denial noted this lately is not noted again
-
 
 class HookCore:
     """The hooks of the runtime that `config` describes. Every ``run_*`` returns its exit status.
@@ -65,13 +63,24 @@ class HookCore:
         Raises whatever goes wrong, but for a fault while others hold locks in reach, which the Verdict says, and where
         such a call is to be denied (``fail_closed``).
         """
-        return self._checked(call)[0]
+        try:
+            return self._decided(call)
+        except Exception as error:
+            from swarm_hook_core import fail_closed, unchecked_calls
+
+            refused = fail_closed.verdict(self.config, call, error)
+            if refused is not None:
+                return refused
+            verdict = unchecked_calls.beside_locks(self.config, call, error, self.driver)
+            if verdict is None:
+                raise
+            return verdict
 
     def judge(self, call):
         """As `check`; and a refusal is noted, so that whoever waits for the file is told when it is free."""
-        verdict, peers = self._checked(call)
+        verdict = self.check(call)
         if verdict is not None and verdict.denial is not None:
-            self._note_refusal(call, verdict.denial, peers)
+            self._note_refusal(call, verdict.denial)
         return verdict
 
     def words_beside(self, verdict, call) -> str:
@@ -85,7 +94,7 @@ class HookCore:
         return absolute_paths(self.config, tool_name, tool_input, cwd or os.getcwd())
 
     def _pre_tool_use(self, call) -> int:
-        verdict, peers = self._checked(call)
+        verdict = self.check(call)
         if verdict is None:
             return 0
         denial = verdict.denial
@@ -94,7 +103,7 @@ class HookCore:
             return 0
         status = self._deny(denial)
         try:
-            self._note_refusal(call, denial, peers)
+            self._note_refusal(call, denial)
         except Exception as error:  # the answer is out
             self._record_fault("pre_tool_use", error)
         return status
@@ -110,30 +119,15 @@ class HookCore:
         answer(self.config.dialect.denial("PreToolUse", denial.reason))
         return self.config.dialect.denial_status
 
-    def _checked(self, call):
-        """``(Verdict, Peers)`` of a call, both None where it cannot write; no Peers where it is denied unchecked."""
-        try:
-            return self._decided(call)
-        except Exception as error:
-            from swarm_hook_core import fail_closed, unchecked_calls
-
-            refused = fail_closed.verdict(self.config, call, error)
-            if refused is not None:
-                return refused, None
-            told = unchecked_calls.beside_locks(self.config, call, error, self.driver)
-            if told is None:
-                raise
-            return told
-
     def _decided(self, call):
         says_files = call.tool in self.config.write_tools
         if not says_files and not _may_write_unseen(call.tool):
             if not call.tool:
                 raise ValueError("the payload names no tool")
-            return None, None
+            return None
         session, reader = self._session_of(call, only_beside_locks=not says_files)
         if session is None:
-            return None, None
+            return None
         self._mark_own(call, session)
         from swarm_hook_core.decision import Verdict, decide
         from swarm_hook_core.lookup import Peers
@@ -147,8 +141,10 @@ class HookCore:
             from swarm_hook_core import opaque_calls
 
             verdict = opaque_calls.judge(self.config, session, call, peers, now)
+        if verdict.denial is not None:
+            self._count(call, verdict.denial, session, peers)
         self._add_news(call, verdict, peers)
-        return verdict, peers
+        return verdict
 
     def _session_of(self, call, only_beside_locks: bool):
         """The Session that makes `call`, and its LockReader; ``(None, None)`` where either is out of reach.
@@ -212,16 +208,18 @@ class HookCore:
         elif words:
             verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
 
-    def _note_refusal(self, call, denial, peers) -> None:
-        """Whoever waits for the file is told when it is free, if the coordinator knows."""
-        held = denial.held
-        if held is None:
-            return  # the coordinator has refused, and noted it
-        if peers.was_denied(held, denial.path, NOTED_SECONDS):
-            from swarm_hook_core import repeated_denials
+    def _count(self, call, denial, session, peers) -> None:
+        """Count a refusal; where it is one of many, it says so."""
+        from swarm_hook_core import storms
 
-            repeated_denials.note(peers.own_id, held.instance_id, *held.names)
-        else:
+        try:
+            storms.weigh(denial, session, call.tool, peers, peers.now)
+        except Exception as error:
+            self._record_fault("pre_tool_use", error)
+
+    def _note_refusal(self, call, denial) -> None:
+        """Whoever waits for the file is told when it is free, if the coordinator knows."""
+        if denial.held is not None and denial.is_news:  # of others the coordinator has heard
             from swarm_hook_core.coordinator import note_denial
 
             note_denial(self.config.runtime_name, call, denial)

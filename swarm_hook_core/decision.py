@@ -10,15 +10,20 @@ FIRST_TARGETS = 40
 class Denial:
     """A refused call: the `path` it would have written, the lock (`held`) and the `reason`.
 
+    `certain`: whether it would write it, and not only may. `times`: how many denials of this path there were lately,
+    with this one, 0 where that is not known; `is_news`: whether the coordinator is to be told of it (``storms``).
     `file`: what to say it waits for; of a pattern no more than this path.
     """
 
-    __slots__ = ("path", "held", "reason")
+    __slots__ = ("path", "held", "reason", "certain", "times", "is_news")
 
-    def __init__(self, path, held, reason):
+    def __init__(self, path, held, reason, certain=True):
         self.path = path
         self.held = held
         self.reason = reason
+        self.certain = certain
+        self.times = 0
+        self.is_news = True
 
     @property
     def file(self) -> str:

@@ -1,6 +1,8 @@
-"""Denials that are not written into the store again, because the same one was a moment ago: counted here.
+"""Denials that the store does not have one by one: those that it was told of a moment ago, and all of hooks.
 
-One JSON object a line: ``{"at": unix seconds, "instance": who was denied, "holder", "keys": of the lock}``.
+One JSON object a line: ``{"at": unix seconds, "instance": who was denied, "holder", "keys": of the lock}``. Of a
+denial by a hook also ``"path"``, what would have been written, ``"times"``, how many there were lately with this one,
+and ``"event"``, whether the store was told of it too.
 """
 
 import os
@@ -16,29 +18,41 @@ def path() -> str:
     return os.path.join(state_dir(), "repeated-denials.jsonl")
 
 
-def note(instance_id: str, holder_id: str, *keys: str) -> None:
+def note(instance_id: str, holder_id: str, *keys: str, **more: object) -> None:
     """Count one. Never raises: it may be in a sandbox that can write nothing."""
     try:
         from swarm_hook_core.json_text import dumps
 
-        told = {"at": int(time.time()), "instance": instance_id, "holder": holder_id, "keys": list(keys)}
+        told = {"at": int(time.time()), "instance": instance_id, "holder": holder_id, "keys": list(keys), **more}
         append_line(path(), dumps(told), LIMIT_BYTES)
     except (OSError, TypeError):
         return  # a count is missed
 
 
 def counted(these: list, instance_id, holder_id, key, since: float, until: float) -> int:
-    """How many of `these` (see `known`) are that session's, by that lock's holder, from `since` to before `until`."""
+    """How many of `these` (see `known`) are that session's, by that lock's holder, from `since` to before `until`.
+
+    Those that the store knows are no repetitions.
+    """
     return sum(
         1
         for one in these
         if (one["instance"], one["holder"]) == (instance_id, holder_id) and key in one["keys"]
-        and since <= one["at"] < until
+        and since <= one["at"] < until and not one.get("event")
     )  # fmt: skip
 
 
-def known() -> list:
-    """All that are still counted, as they were written."""
+def lately(instance_id: str, holder_id: str, file: str, since: float) -> "tuple[int, int, float]":
+    """How often hooks have denied `file` to that session for that holder; highest ``times``, first ``at`` of those."""
+    wanted = (instance_id, holder_id, file)
+    these = [one for one in known(instance_id) if (one["instance"], one["holder"], one.get("path")) == wanted]
+    found = [one for one in these if one["at"] >= since]
+    first = min((one["at"] for one in found), default=0)
+    return len(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
+
+
+def known(having: str = "") -> list:
+    """All that are still counted, as they were written; only those with the text `having` in them."""
     from swarm_hook_core.json_text import loads
 
     found = []
@@ -48,7 +62,9 @@ def known() -> list:
                 text = lines.read()
         except OSError:
             continue
-        for line in text.splitlines():
+        for line in text.splitlines() if having in text else ():
+            if having not in line:
+                continue
             try:
                 one = loads(line)
             except (ValueError, RecursionError):

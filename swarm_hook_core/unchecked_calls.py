@@ -8,7 +8,7 @@ import time
 
 
 def beside_locks(config, call, error: BaseException, driver=None):
-    """``(Verdict, Peers)`` of a call whose check ended in `error`: it says so, and locked files are watched.
+    """The Verdict on a call whose check ended in `error`: it says so, and locked files are watched.
 
     None where nobody holds a lock in its reach, or where that cannot be told either.
     """
@@ -16,7 +16,7 @@ def beside_locks(config, call, error: BaseException, driver=None):
     from swarm_hook_core.decision import Verdict
 
     try:
-        session, peers, locks = _locks_in_reach(config, call, driver)
+        session, locks = _locks_in_reach(config, call, driver)
         if not locks:
             return None
         words = _words(session, locks, faults.describe(error))
@@ -28,11 +28,11 @@ def beside_locks(config, call, error: BaseException, driver=None):
 
     watch.begin(config, call, locks, time.time())
     faults.record(config.runtime_name, "pre_tool_use", faults.describe(error))
-    return Verdict(None, words, locks, failed=True), peers
+    return Verdict(None, words, locks, failed=True)
 
 
 def _locks_in_reach(config, call, driver):
-    """The session, its Peers, and what others hold around its folder or by name in the call."""
+    """The session, and what others hold around its folder or by name in the call."""
     from swarm_hook_core import sessions
     from swarm_hook_core.decision import all_keys
     from swarm_hook_core.lookup import Peers
@@ -43,7 +43,7 @@ def _locks_in_reach(config, call, driver):
 
     file = local_store()
     if not file:
-        return None, None, []
+        return None, []
     reader = StoreReader(file, driver)
     session = reader.session(config.runtime_name, call.session_id) or sessions.unregistered(config, call, "")
     peers = Peers(reader, session.instance_id, time.time(), call.agent)
@@ -54,7 +54,7 @@ def _locks_in_reach(config, call, driver):
     command = shell_text(call.tool, call.input)
     if command:
         found += [held for held in peers.under(["/"]) if held.file in command or os.path.dirname(held.file) in command]
-    return session, peers, list({(held.file, held.instance_id, held.agent): held for held in found}.values())
+    return session, list({(held.file, held.instance_id, held.agent): held for held in found}.values())
 
 
 def _words(session, locks: list, why: str) -> str:

@@ -54,7 +54,7 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
         if strict:
             first = locks[0]
             words = _strictly(tool, why, first, identity, session.instance_id)
-            return Verdict(Denial(first.file, first, words))
+            return Verdict(Denial(first.file, first, words, certain=False))
         return Verdict(None, _notice(why, locks, identity, session.instance_id), locks)
     return Verdict(None, "", _around(session, cwd, peers) if effects.runs else ())
 

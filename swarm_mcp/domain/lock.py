@@ -79,7 +79,11 @@ class Waiter(Record):
 
 
 class Denial(Record):
-    """A refusal that its session is to hear of once the file is free."""
+    """A refusal that its session is to hear of once the file is free.
+
+    `times`: of a storm, how many refusals there were when its holder, or a person, was last told; None for none.
+    `label`, `holder_label`: of the two sessions, where they were asked for.
+    """
 
     __slots__ = ()
 
@@ -91,6 +95,9 @@ class Denial(Record):
     tool: str | None
     denied_at: int
     path: str | None
+    times: int | None
+    label: str | None
+    holder_label: str | None
 
 
 class Breach(Record):

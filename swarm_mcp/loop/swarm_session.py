@@ -141,7 +141,7 @@ class SwarmSession:
             with Store(busy_seconds=1.0) as store:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if me:
-                    tried = Attempt(made.name, denial.path, os.getcwd())
+                    tried = Attempt(made.name, denial.path, os.getcwd(), times=denial.times)
                     store.denials.report(me, denial.file, denial.held.instance_id, tried)
 
 

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.domain.activity import Moment, News
-from swarm_mcp.domain.lock import Breach, Lapse, Lock, Waiter
+from swarm_mcp.domain.lock import Breach, Denial, Lapse, Lock, Waiter
 from swarm_mcp.domain.message import Event, KeyValue, Message, Notice, UiCommand
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
@@ -353,6 +353,13 @@ class Denials(Protocol):
 
     def files(self, instance_id: str, limit: int) -> list[str]:
         """Return files that this session was refused and has not heard of since."""
+
+
+class Storms(Protocol):
+    """Sessions that try a file again and again that they are refused."""
+
+    def known(self, scope: str, limit: int) -> list[Denial]:
+        """Return refusals in a scope that a person should know of, the last one first, with both sessions' labels."""
 
 
 class Breaches(Protocol):
@@ -916,6 +923,9 @@ class Store(Protocol):
 
     @property
     def denials(self) -> Denials: ...
+
+    @property
+    def storms(self) -> Storms: ...
 
     @property
     def breaches(self) -> Breaches: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.paths import key_of
+from swarm_hook_core.storms import SECONDS
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
@@ -20,11 +21,14 @@ from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.session_table import SessionTable
+    from swarm_mcp.store.storms import Storms
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
 ASKED = "request_lock"  # the tool of a session that was not refused, but has asked the holder
@@ -63,12 +67,14 @@ class Denials:
         sessions: SessionTable,
         messages: Messages,
         queue: LockQueue,
+        storms: Callable[[], Storms],
     ):
         self._db = db
         self._finder = finder
         self._sessions = sessions
         self._messages = messages
         self._queue = queue
+        self._storms = storms
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
     def are_recent(self, instance_id: str) -> bool:
@@ -101,8 +107,9 @@ class Denials:
         key, now = key_of_lock(lock), self._db.now()
         self._db.change(
             "INSERT OR REPLACE INTO swarm_denials"
-            " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path, times)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT times FROM swarm_denials WHERE instance_id = ? AND path_key = ?"
+            " AND holder_id = ? AND denied_at >= ?))",
             (
                 instance.id,
                 key,
@@ -112,6 +119,7 @@ class Denials:
                 tool,
                 now,
                 attempt.path or None,
+                *(instance.id, key, lock.instance_id, now - SECONDS),  # a storm goes on
             ),
         )
         self._say(instance, lock, attempt)
@@ -130,6 +138,7 @@ class Denials:
                     self.count(instance, theirs[0])
                 else:
                     self.record(instance, theirs[0], attempt)
+                self._storms().note(instance, theirs[0], key_of_lock(theirs[0]), attempt)
             else:
                 denial = Denial(file=file, tool=tool, denied_at=self._db.now(), holder_id=holder_id)
                 self._post(instance, [denial], self._sessions.get(holder_id), "freed")
@@ -180,7 +189,7 @@ class Denials:
 
     def follow(self, key: str, holder_id: str) -> None:
         """Inside a transaction: what has this key has gone from one holder to another without being free."""
-        self._db.change("UPDATE swarm_denials SET holder_id = ? WHERE path_key = ?", (holder_id, key))
+        self._db.change("UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE path_key = ?", (holder_id, key))
 
     def are_due(self) -> bool:
         """Tell whether `settle` has anything to do."""
@@ -260,7 +269,7 @@ class Denials:
 
     def _waits_for(self, denial: Denial, holder_id: str) -> None:
         self._db.change(
-            "UPDATE swarm_denials SET holder_id = ? WHERE instance_id = ? AND path_key = ?",
+            "UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE instance_id = ? AND path_key = ?",
             (holder_id, denial.instance_id, denial.path_key),
         )
 

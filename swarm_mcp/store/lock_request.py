@@ -321,6 +321,7 @@ class Attempt(NamedTuple):
     fence   of the lock that the hook saw in the way, None for not known
     mode    the kind of lock that was asked for, empty for a write
     wanted  the files of a request for several
+    times   how many refused writes of `path` there were lately with this one, 0 for not known
     """
 
     tool: str
@@ -330,6 +331,7 @@ class Attempt(NamedTuple):
     fence: int | None = None
     mode: str = ""
     wanted: tuple[str, ...] = ()
+    times: int = 0
 
 
 def of_request(instance: Session, wanted: LockRequest) -> Attempt:

@@ -11,7 +11,8 @@ from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
 # with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders.
-OUR_VERSION = 7
+# 8: storms of denials.
+OUR_VERSION = 8
 
 TABLES = {
     "instances": """
@@ -68,7 +69,7 @@ TABLES = {
     # Who was kept from which file, to be told when it is free.
     "swarm_denials": """
         instance_id TEXT NOT NULL, path_key TEXT NOT NULL, scope TEXT NOT NULL, file TEXT NOT NULL,
-        holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, path TEXT,
+        holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, path TEXT, times INTEGER,
         PRIMARY KEY (instance_id, path_key)""",
     # Locked files that changed while somebody else's call ran, and where the content before that is kept.
     "swarm_alterations": """

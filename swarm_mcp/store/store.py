@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.runs import Runs
     from swarm_mcp.store.sessions import Sessions
     from swarm_mcp.store.spawn_locks import SpawnLocks
+    from swarm_mcp.store.storms import Storms
     from swarm_mcp.store.tasks import Tasks
     from swarm_mcp.store.transfers import Transfers
     from swarm_mcp.store.user_interface import Panes, UiCommands
@@ -180,7 +181,13 @@ class Store:
     def denials(self) -> Denials:
         from swarm_mcp.store.denials import Denials
 
-        return Denials(self.database, self._finder, self.instances, self.messages, self.queue)
+        return Denials(self.database, self._finder, self.instances, self.messages, self.queue, lambda: self.storms)
+
+    @made_once
+    def storms(self) -> Storms:
+        from swarm_mcp.store.storms import Storms
+
+        return Storms(self.database, self.instances, self.notices)
 
     @made_once
     def breaches(self) -> Breaches:

@@ -10,6 +10,7 @@ import pytest
 from .checks import assert_denied, assert_text, assert_untouched
 from .client import Client
 from .clients import ClaudeCode, Codex
+from .ground import wait_for
 
 # What does not hang on the way of installing runs in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")
@@ -65,6 +66,38 @@ def test_another_identity_hides_who_but_not_whether(client: Client) -> None:
     assert "swarm lock blocked" in client.last_result("work")
     seen = json.dumps([exchange.body for exchange in client.exchanges("work")])
     assert [word for word in ("secret-name", "secret-note", "employer") if word in seen] == []
+
+
+def test_a_storm_of_denials_gets_short_words_and_is_told_once(client: Client) -> None:
+    """Eleven tries: the holder hears of it at the third, who leads at the tenth; the model reads fewer words."""
+    ground, coordinator = client.ground, client.ground.coordinator
+    holder = coordinator.peer_lock("notes.md", note="renaming the parser")
+    lead = coordinator.register_peer("identity:personal mode:gateway lead")
+    tries = [client.read("notes.md")] if isinstance(client, ClaudeCode) else []
+    with client.held("work", *tries, *([client.replace(*CHANGE)] * 11), at=len(tries) + 11) as live:
+        (own,) = [one for one in coordinator.sessions() if one["id"] not in (holder, lead)]
+        texts = client.results("work")[len(tries) :]
+        assert wait_for(lambda: _mail(client, lead), 10), "the person is not told"
+        told = [_mail(client, who) for who in (holder, lead)]
+        (storm,) = coordinator.json("status")["storms"]
+        shown = coordinator.text("status")
+        live.go_on()
+    assert len(texts) == 11 and all("swarm lock blocked" in text for text in texts)
+    assert "renaming the parser" in texts[0] and "times within" not in texts[0] + texts[1]
+    assert (
+        "denied 3 times" in texts[2] and "work on something else" in texts[2].lower() and len(texts[2]) < len(texts[0])
+    )
+    assert "denied 10 times" in texts[9] and "end the turn" in texts[9]
+    assert [len(mails) for mails in told] == [1, 1], told
+    assert own["id"] in told[0][0] and own["id"] in told[1][0] and "For the person" in told[1][0]
+    assert (storm["instance_id"], storm["holder_id"]) == (own["id"], holder) and storm["times"] >= 10
+    assert f"refused {storm['times']} times  notes.md" in shown
+    assert (ground.checkout / "notes.md").read_text() == "line one\n"
+
+
+def _mail(client: Client, who: str) -> list[str]:
+    rows = client.ground.coordinator.query("SELECT content FROM messages WHERE recipient = ? ORDER BY id", who)
+    return [str(content) for (content,) in rows]
 
 
 def test_other_files_are_free(client: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
+from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
@@ -15,6 +16,7 @@ from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
 from swarm_mcp.cli.output import listing, presence, say, say_folded, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
+from swarm_mcp.domain.lock import Denial
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
@@ -24,7 +26,7 @@ from swarm_mcp.views import public_instance, registration, seconds_since, short
 from swarm_mcp.visibility import veiled
 
 DAY_SECONDS = 86400
-LOCKS, SESSIONS = 20, 100  # shown by `status`
+LOCKS, SESSIONS, STORMS = 20, 100, 20  # shown by `status`
 
 
 @verb(
@@ -36,7 +38,8 @@ def status(args: Arguments) -> int:
     Up to 100 sessions one by one, and up to 20 locks: those of the session around this command, then those that
     somebody waits for, then the newest (`swarm-mcp instances` and `swarm-mcp locks` list all; with --json
     `instance_count` and `lock_count` say how many there are). Tasks by status, messages (unread ones, and those of the
-    last day) and shared values as numbers.
+    last day) and shared values as numbers. Who has been refused the same file ten times or more within minutes, with
+    --json as `storms`: [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}].
 
     A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
@@ -55,6 +58,7 @@ def status(args: Arguments) -> int:
         tasks = store.tasks.counts(onlooker(viewer, scope))
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
+        storms = [_seen(one, viewer) for one in store.storms.known(scope, STORMS)]
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
     open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
     if args.json:
@@ -65,7 +69,8 @@ def status(args: Arguments) -> int:
         ]
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
         numbers = {"lock_count": held, "instance_count": here, **numbers}
-        show(fitted({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, **numbers}, measure=printed))
+        lists = {"instances": shown, "locks": locks, "storms": storms}
+        show(fitted({"scope": scope, "me": me_shown, **lists, **numbers}, measure=printed))
         return 0
     say(f"scope {scope}")
     say(f"{_count(here, 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
@@ -93,9 +98,23 @@ def status(args: Arguments) -> int:
     listing(("file", "who", "age", *lock_columns.HEADERS, "note"), cells, plain)
     if held > len(locks):
         say(f"  and {_count(held - len(locks), 'more lock')}: swarm-mcp locks")
+    for storm in storms:
+        who, holder = (storm[name] or "another identity" for name in ("label", "holder_label"))
+        file, age = _near(storm["file"], scope), duration(seconds_since(storm["denied_at"], now))
+        say(f"  refused {storm['times']} times  {file}  to {who}, held by {holder}, last {age} ago")
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     return 0
+
+
+def _seen(storm: Denial, viewer: str) -> dict:
+    """A storm as `viewer` may see it: sessions of another identity have no labels."""
+    names = ("file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label")
+    shown = {**{name: storm[name] for name in names}, "file": storm.path or storm.file}
+    for name, instance in (("label", "instance_id"), ("holder_label", "holder_id")):
+        known = same_circle(viewer, token(shown[name] or "", "identity"))
+        shown[name] = shown[name] or short(shown[instance]) if known else None
+    return shown
 
 
 def _guarded(row: Session) -> bool:

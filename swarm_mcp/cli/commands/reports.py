@@ -24,6 +24,7 @@ from swarm_mcp.store.lock_request import Attempt
         Option("--directory DIR", "from where", source=FOLDERS),
         Option("--agent ID", "by which subagent"),
         Option("--fence N", "the number of the lock in the way"),
+        Option("--times N", "how many refusals of that path there were within minutes, this one included"),
         PATIENCE,
         JSON,
     ),
@@ -34,8 +35,9 @@ def denied(args: Arguments) -> int:
     FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
     is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.
 
-    The session gets one message when the file is free, and at once where it has gone already. A session that is
-    not registered is no error: there is nobody to tell.
+    The session gets one message when the file is free, and at once where it has gone already. From the third time on
+    (--times) the holder gets one, and at the tenth the sessions with mode:gateway of the same identity: once, until the
+    file is left alone for five minutes. A session that is not registered is no error: there is nobody to tell.
 
     example: swarm-mcp denied src/schema.sql --runtime codex --session-id 0199-5c --holder 41d2 --tool apply_patch
     """
@@ -55,9 +57,10 @@ def denied(args: Arguments) -> int:
 
 
 def _attempt(args, file: str) -> Attempt:
-    path, fence = args.value("--target"), args.number("--fence")
+    path, fence, times = args.value("--target"), args.number("--fence"), args.number("--times")
     path = (path if os.path.isabs(path) else clean(path)) if path else file
-    return Attempt(args.value("--tool"), path, args.value("--directory"), args.value("--agent"), fence or None)
+    tool, folder, agent = (args.value(flag) for flag in ("--tool", "--directory", "--agent"))
+    return Attempt(tool, path, folder, agent, fence or None, times=times)
 
 
 KINDS = ("changed", "replaced", "created", "removed")

@@ -85,7 +85,8 @@ class Check:
             if me:
                 fence = held.fence if isinstance(held.fence, int) else None
                 agent = "" if self.call.agent == SOME_AGENT else self.call.agent
-                tried = Attempt(self.call.tool, self.denial.path, self.call.cwd, agent, fence)
+                path, times = self.denial.path, self.denial.times
+                tried = Attempt(self.call.tool, path, self.call.cwd, agent, fence, times=times)
                 store.denials.report(me, self.denial.file, held.instance_id, tried)
 
 

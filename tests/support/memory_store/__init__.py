@@ -14,7 +14,7 @@ from support.memory_store.activity import Activity, Cleanup, UiCommands
 from support.memory_store.lock_endings import Leases, SpawnLocks, Transfers
 from support.memory_store.locks import Locks, Queue
 from support.memory_store.mail import Messages, Notices
-from support.memory_store.refusals import Breaches, Denials
+from support.memory_store.refusals import Breaches, Denials, Storms
 from support.memory_store.sessions import Sessions
 from support.memory_store.tables import Memory
 from support.memory_store.values import Panes, Planner, Tracker, Values
@@ -63,6 +63,7 @@ class MemoryStore:
         self.tasks = Tasks(self)
         self.kv = Values(self)
         self.denials = Denials(self)
+        self.storms = Storms(self)
         self.breaches = Breaches(self)
         self.notices = Notices(self)
         self.spawn_locks = SpawnLocks(self)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from support.memory_store.tables import Part
+from swarm_hook_core.labels import token
 from swarm_hook_core.paths import key_of
-from swarm_mcp.domain.lock import Breach
+from swarm_hook_core.storms import MANY, PERSON
+from swarm_mcp.domain.lock import Breach, Denial
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store.lock_request import Attempt, reach_in
 
 
 class Denials(Part):
-    def report(self, instance: Session, file: str, holder_id: str, _tried: Attempt | str) -> bool:
+    def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
         theirs = [lock for lock in self.store.locks.on(file) if lock.instance_id != instance["id"]]
         if theirs:
             self.add(instance, file, theirs[0].instance_id)
+            if isinstance(tried, Attempt):
+                self.store.storms.note(instance, file, theirs[0].instance_id, tried.times)
         elif holder_id != instance["id"]:
             self.store.messages.post(instance["scope"], "system", instance["id"], f"[auto] {file} is free.")
         return bool(theirs)
@@ -33,7 +37,32 @@ class Denials(Part):
             busy = [lock for lock in self.store.locks.on(file) if lock.instance_id != who] if session else []
             if session and reach and not busy and not self.store.queue.waiting_for(reach):
                 del self.memory.denied[who, file]
+                self.memory.storms.pop((who, file), None)
                 self.store.messages.post(session.scope, "system", who, f"[auto] {file} is free.")
+
+
+class Storms(Part):
+    def known(self, scope: str, limit: int) -> list[Denial]:
+        found = []
+        for (who, file), times in self.memory.storms.items():
+            session = self.store.instances.get(who)
+            if session and session.scope == scope and times >= PERSON and (who, file) in self.memory.denied:
+                told = {"instance_id": who, "file": file, "holder_id": self.memory.denied[who, file], "times": times}
+                found.append(Denial(**told, label=session.label))
+        return found[:limit]
+
+    def note(self, instance: Session, file: str, holder_id: str, times: int) -> None:
+        before = self.memory.storms.get((instance["id"], file), 0)
+        if times < MANY or times <= before:
+            return
+        self.memory.storms[instance["id"], file] = times
+        text = f"[auto] {instance['label']} was refused {file} {times} times."
+        if before < MANY:
+            self.store.messages.post(instance["scope"], "system", holder_id, text)
+        for lead in self.store.instances.in_scope(instance["scope"]):
+            same = token(lead.label or "", "identity") == token(instance["label"] or "", "identity")
+            if before < PERSON <= times and same and "mode:gateway" in (lead.label or "") and lead.id != instance["id"]:
+                self.store.messages.post(instance["scope"], "system", lead.id, text)
 
 
 class Breaches(Part):

@@ -35,6 +35,7 @@ class Memory:
         self.runs: dict[str, Run] = {}
         self.events: list[Event] = []
         self.denied: dict[tuple[str, str], str] = {}  # who, what file -> by whom
+        self.storms: dict[tuple[str, str], int] = {}  # of those, how often as far as somebody was told
         self.lapsed: list[Lapse] = []
         self.noticed: dict[int, str] = {}  # a message that a hook is to tell -> the file that it is about
         self.breaches: list[Breach] = []

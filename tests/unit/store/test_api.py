@@ -24,7 +24,7 @@ from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, SwarmError, UnknownInstance
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.store import api
-from swarm_mcp.store.lock_request import reach_of, request
+from swarm_mcp.store.lock_request import Attempt, reach_of, request
 from swarm_mcp.store.sessions import Registration
 
 
@@ -217,6 +217,22 @@ def test_locks_meet_by_what_they_reach(store, pair, held, asked, meets):
     else:
         assert store.locks.acquire_all(bob, request(bob, [asked]))[0].fence > lock.fence
     assert [one.id for one in store.locks.meeting(reach_of(ann, held))][0] == lock.id
+
+
+def test_a_storm_of_refusals_is_told_to_the_holder_and_then_to_who_leads(store, pair, join):
+    ann, bob = pair
+    lead = join("lead", "mode:gateway")
+    (lock,) = store.locks.acquire_all(ann, request(ann, ["f"]))
+    for times in (1, 2, 3, 3, 9):
+        store.denials.report(bob, lock.file, ann.id, Attempt("Write", lock.file, times=times))
+    assert len(mail(store, ann)) == 1 and mail(store, lead) == [] and store.storms.known(ann.scope, 9) == []
+    for times in (10, 11):
+        store.denials.report(bob, lock.file, ann.id, Attempt("Write", lock.file, times=times))
+    (storm,) = store.storms.known(ann.scope, 9)
+    assert (storm.instance_id, storm.holder_id, storm.file, storm.label) == (bob.id, ann.id, lock.file, "bob")
+    assert storm.times >= 10 and mail(store, ann) == [] and len(mail(store, lead)) == 1
+    store.locks.release(ann, "f")
+    assert store.storms.known(ann.scope, 9) == []
 
 
 def test_several_locks_are_taken_together_or_not_at_all(store, pair):

@@ -1,0 +1,51 @@
+"""Storms: a session that tries the same file again and again, although it is denied.
+
+From the third denial within a few minutes on it is told so, in fewer words. The coordinator then tells the holder, and
+at the tenth the person (``swarm_mcp.store.storms``). Hooks' denials are counted beside the store; nothing is counted
+for a call that may pass.
+"""
+
+from swarm_hook_core import repeated_denials
+from swarm_hook_core.labels import token
+
+SECONDS = 300  # in which denials of one file are counted together
+MANY, PERSON = 3, 10  # denials: of a storm, and where a person has to hear of it
+NOTED_SECONDS = 60  # a denial noted this lately is not noted again
+
+
+def weigh(denial, session, tool: str, peers, now: float) -> None:
+    """Count a `denial` of a call of `tool`: set its `times` and `is_news`, and its reason where it is of a storm."""
+    held = denial.held
+    if held is None or not peers.own_id:
+        return
+    is_known = peers.was_denied(held, denial.path, NOTED_SECONDS)
+    denial.is_news = not is_known
+    if not denial.certain:
+        if is_known:
+            repeated_denials.note(peers.own_id, held.instance_id, *held.names)
+        return
+    earlier, most, first = repeated_denials.lately(peers.own_id, held.instance_id, denial.path, now - SECONDS)
+    denial.times = times = earlier + 1
+    denial.is_news = denial.is_news or any(most < number <= times for number in (MANY, PERSON))
+    if times >= MANY:
+        denial.reason = _words(denial, session, tool, now - first, now)
+    more = {"path": denial.path, "times": times, "event": not is_known}
+    repeated_denials.note(peers.own_id, held.instance_id, *held.names, **more)
+
+
+def _words(denial, session, tool: str, span: float, now: float) -> str:
+    """What the model is told instead of the whole reason, which it has read: how often, who, until when, what now."""
+    from swarm_hook_core.untrusted_text import named
+    from swarm_hook_core.wording import duration, holder, joining, until
+
+    held, times = denial.held, denial.times
+    who, _why, _ask = holder(held, token(session.label, "identity"), session.instance_id)
+    said = (
+        f"swarm lock blocked {tool} for {named(denial.path)}: denied {times} times within {duration(max(span, 1))},"
+        f" held by {who} ({until(held, now)}). Trying again changes nothing, nor does another way to write it."
+    )
+    if times >= PERSON:
+        return f"{said} Stop: do what can be done without it, say in your answer what is left to do, and end the turn."
+    if held.instance_id == session.instance_id:
+        return f"{said} Leave it to that agent, and work on something else."
+    return f"{said} Work on something else: you get a message when it is free. Or {joining(0)}, once."

@@ -1,0 +1,197 @@
+"""A session that tries the same file again and again, although it is denied, is told so in fewer words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fixtures import wait_for
+from support.sessions import (
+    RUNTIMES,
+    hook_core,
+    join,
+    mistakes,
+    new_session,
+    peer_locks,
+    start,
+    write,
+    write_payload,
+)
+
+from swarm_hook_core import coordinator, repeated_denials, storms
+from swarm_hook_core.hooks import ToolCall
+from swarm_mcp.store import Store
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The commands that denials in this process start, which are not started."""
+    started: list[list[str]] = []
+    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", started.append)
+    monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
+    return started
+
+
+def session(repo: Path, name: str = "me", label: str = "identity:p me") -> Any:
+    with Store() as store:
+        return join(store, repo, label, runtime="claude-code", session_id=name)
+
+
+def tried(repo: Path, file: str, times: int = 1, name: str = "me", tool: str = "Write", **more: str) -> list[str]:
+    """The reasons for which the writes of session `name` were denied."""
+    given = {"file_path": file} if tool == "Write" else {"command": f"echo x > {file}"}
+    call = ToolCall(tool, given, name, str(repo), "PreToolUse", **more)
+    reasons = []
+    for _ in range(times):
+        verdict = hook_core("claude-code").judge(call)
+        reasons.append(verdict.denial.reason if verdict.denial else "")
+    return reasons
+
+
+def times_told(calls: list[list[str]]) -> list[str]:
+    return [next((word.partition("=")[2] for word in words if word.startswith("--times=")), "") for words in calls]
+
+
+def test_the_third_denial_is_shorter_and_says_how_often_by_whom_and_what_else(repo: Path, calls: list) -> None:
+    session(repo)
+    peer_locks(repo, repo / "f", "a long note of what is being done to it", label="identity:p holder")
+    first, second, third, *_rest, tenth = tried(repo, "f", 10)
+    assert first == second and "note:" in first and "times" not in first
+    assert len(third) < len(first) and third.startswith(f"swarm lock blocked Write for {repo}/f: denied 3 times within")
+    for words in ("held by identity:p holder", "until it is released", "Work on something else", "wait in line"):
+        assert words in third
+    assert "denied 10 times" in tenth and "end the turn" in tenth and "\n" not in third + tenth
+    assert mistakes() == []
+
+
+def test_the_coordinator_hears_of_the_first_the_third_and_the_tenth(repo: Path, calls: list) -> None:
+    session(repo)
+    peer = peer_locks(repo, repo / "f")
+    tried(repo, "f")
+    assert times_told(calls) == [""]
+    with Store() as store:  # as the command would have written it down
+        store.denials.report(store.instances.of_session("claude-code", "me"), f"{repo}/f", peer["id"], "Write")
+    tried(repo, "f", 11)
+    assert times_told(calls) == ["", "3", "10"]
+
+
+def test_a_shell_command_and_a_write_are_one_storm(repo: Path, calls: list) -> None:
+    session(repo)
+    peer_locks(repo, repo / "f")
+    tried(repo, "f", 2)
+    (reason,) = tried(repo, "f", tool="Bash")
+    assert f"blocked Bash for {repo}/f: denied 3 times" in reason
+
+
+@pytest.mark.parametrize("other", ["file", "session", "holder", "time"])
+def test_what_is_another_storm_is_not_counted_along(repo: Path, calls: list, other: str, monkeypatch) -> None:
+    session(repo)
+    holder = peer_locks(repo, repo / "f")
+    peer_locks(repo, repo / "g")
+    tried(repo, "f", 2)
+    if other == "session":
+        session(repo, "you")
+    if other == "holder":
+        with Store() as store:
+            store.locks.release(holder, str(repo / "f"))
+        peer_locks(repo, repo / "f")
+    if other == "time":
+        monkeypatch.setattr(storms, "SECONDS", -1)
+    file, name = "g" if other == "file" else "f", "you" if other == "session" else "me"
+    (reason,) = tried(repo, file, name=name)
+    assert reason and "denied 3 times" not in reason
+
+
+def test_requests_for_the_lock_do_not_count(repo: Path, calls: list) -> None:
+    me = session(repo)
+    peer_locks(repo, repo / "f")
+    with Store() as store:
+        for _ in range(5):
+            with pytest.raises(Exception, match="locked"):
+                store.locks.acquire(me, str(repo / "f"))
+    assert "times" not in "".join(tried(repo, "f", 2))
+
+
+def test_what_is_denied_because_it_may_write_keeps_its_reason(repo: Path, calls: list, monkeypatch) -> None:
+    monkeypatch.setenv("SWARM_STRICT", "1")
+    session(repo)
+    peer_locks(repo, repo / "f")
+    call = ToolCall("Bash", {"command": "./unknown-program"}, "me", str(repo), "PreToolUse")
+    reasons = {hook_core("claude-code").judge(call).denial.reason for _ in range(4)}
+    assert len(reasons) == 1 and "SWARM_STRICT" in reasons.pop()
+
+
+def test_another_agent_of_the_session_is_left_its_file(repo: Path, calls: list) -> None:
+    me = session(repo)
+    with Store() as store:
+        from swarm_mcp.store.lock_request import request
+
+        store.locks.acquire_all(me, request(me, [str(repo / "f")], agent="helper"))
+    reason = tried(repo, "f", 3, agent="other")[-1]
+    assert "denied 3 times" in reason and "another agent of your session" in reason and "Leave it to" in reason
+
+
+def test_strangers_stay_unnamed(repo: Path, calls: list) -> None:
+    session(repo)
+    peer_locks(repo, repo / "f", "secret-note", label="identity:q secret-label")
+    for reason in tried(repo, "f", 10):
+        assert "secret" not in reason and "a session of another identity" in reason
+
+
+def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list, monkeypatch) -> None:
+    session(repo)
+    peer_locks(repo, repo / "f")
+    monkeypatch.setattr(repeated_denials, "known", None)
+    assert all("swarm lock blocked" in reason for reason in tried(repo, "f", 4))
+    assert len(mistakes()) == 4
+
+
+def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, monkeypatch) -> None:
+    session(repo)
+    peer_locks(repo, repo / "f")
+    monkeypatch.setattr(storms, "weigh", None)
+    assert tried(repo, "g", 3) == ["", "", ""] and mistakes() == []
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_hooks_of_a_client_tell_holder_and_lead_once_each(runtime: str, repo: Path) -> None:
+    me = new_session()
+    assert start(runtime, me, repo, SWARM_IDENTITY="p", AGENT_IDENTITY="p").context
+    with Store() as store:
+        lead = join(store, repo, "identity:p mode:gateway lead")
+        mine = store.instances.of_session(runtime, me)
+    holder = peer_locks(repo, repo / "f", label="identity:p holder")
+
+    def mail(of: Any) -> list[str]:
+        with Store() as store:
+            return [one.content for one in store.messages.peek(of)]
+
+    reasons = [write(runtime, me, repo, repo / "f").reason for _ in range(2)]
+    third = write(runtime, me, repo, repo / "f").reason
+    assert "denied 3 times" in third and "times" not in "".join(reasons)
+    (told,) = wait_for(lambda: mail(holder))
+    assert mine.id in told and f"{repo}/f" in told and mail(lead) == []
+    for _ in range(8):
+        last = write(runtime, me, repo, repo / "f").reason
+    assert "denied 11 times" in last
+    (told,) = wait_for(lambda: mail(lead))
+    assert holder["id"] in told and mine.id in told and "For the person" in told
+    assert len(mail(holder)) == 1 and mistakes() == []
+
+
+def test_the_check_by_tool_says_the_same(repo: Path) -> None:
+    from swarm_mcp.server.tools.check import Check
+
+    session(repo)
+    holder = peer_locks(repo, repo / "f")
+    payload = write_payload("claude-code", "me", repo, str(repo / "f"))
+    told = []
+    for _ in range(4):
+        check = Check({"runtime": "claude-code", "agent_id": "", **payload})
+        told.append(json.loads(check.text)["hookSpecificOutput"]["permissionDecisionReason"])
+        check.follow_up()
+    assert ["times" in text for text in told] == [False, False, True, True]
+    with Store() as store:
+        assert len(store.messages.peek(holder)) == 1

@@ -1,0 +1,177 @@
+"""A holder hears once that a session tries its file again and again; so does who leads that session's work."""
+
+from __future__ import annotations
+
+import pytest
+from support.fixtures import Ground
+
+from swarm_hook_core.storms import SECONDS
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store.denials import KNOWN_SECONDS
+from swarm_mcp.store.lock_request import Attempt
+
+
+def mail_of(ground: Ground, instance: dict) -> list[str]:
+    rows = ground.sql("SELECT content FROM messages WHERE recipient = ?", instance["id"])
+    return [row["content"] for row in rows]
+
+
+class Storm:
+    """A holder of f and one who tries to write it."""
+
+    def __init__(self, ground: Ground, mine: str = "identity:p me", theirs: str = "identity:p holder"):
+        self.ground = ground
+        self.holder, self.me = ground.session("holder", theirs), ground.session("me", mine)
+        self.file = f"{ground.scope}/f"
+        ground.lock(self.holder, "f", "the-note")
+
+    def refused(self, times: int, path: str = "") -> None:
+        with self.ground.store() as store:
+            attempt = Attempt("Write", path or self.file, times=times)
+            assert store.denials.report(Session(self.me), self.file, self.holder["id"], attempt)
+
+    def told(self) -> int:
+        return len(mail_of(self.ground, self.holder))
+
+
+@pytest.fixture
+def storm(ground: Ground) -> Storm:
+    return Storm(ground)
+
+
+def test_the_holder_is_told_at_the_third_and_once(ground: Ground, storm: Storm):
+    for times in range(1, 3):
+        storm.refused(times)
+    assert storm.told() == 0
+    for times in (3, 3, 4, 5, 6):
+        storm.refused(times)
+    (text,) = mail_of(ground, storm.holder)
+    assert text.startswith(f"[auto] identity:p me (instance {storm.me['id']}) was refused {storm.file} 3 times within")
+    assert f"swarm-mcp transfer {storm.file} --to {storm.me['id']}" in text
+    assert mail_of(ground, storm.me) == []
+    with ground.store() as store:
+        (notice,) = store.notices.take(store.instances.get(storm.holder["id"]))
+        assert notice.text.startswith(text), "its next hook says it"
+
+
+def test_a_count_that_skips_the_third_is_told_all_the_same(ground: Ground, storm: Storm):
+    storm.refused(1)
+    storm.refused(12)
+    assert storm.told() == 1
+
+
+def test_the_tenth_is_told_to_who_leads_that_identity_s_work(ground: Ground, storm: Storm):
+    leads = [ground.session(name, f"identity:p mode:gateway {name}") for name in ("lead", "shell")]
+    others = [
+        ground.session("worker", "identity:p worker"), ground.session("stranger", "identity:q mode:gateway"),
+        ground.session("nobody's", "mode:gateway"),
+        ground.session("elsewhere", "identity:p mode:gateway", directory="/elsewhere"),
+    ]  # fmt: skip
+    for times in (1, 3, 9, 10, 11, 25):
+        storm.refused(times)
+    for lead in leads:
+        (text,) = mail_of(ground, lead)
+        assert f"(instance {storm.me['id']}) was refused {storm.file} 10 times" in text
+        assert f"(instance {storm.holder['id']})" in text and 'note "the-note"' in text
+        assert f"swarm-mcp steal {storm.file} --force" in text
+    assert storm.told() == 1 and not any(mail_of(ground, one) for one in others)
+
+
+def test_a_lead_that_storms_itself_gets_no_mail(ground: Ground):
+    storm = Storm(ground, mine="identity:p mode:gateway")
+    storm.refused(10)
+    assert mail_of(ground, storm.me) == [] and storm.told() == 1
+
+
+def test_of_another_identity_nobody_learns_a_name(ground: Ground):
+    storm = Storm(ground, mine="identity:p secret-me", theirs="identity:q secret-holder")
+    lead = ground.session("lead", "identity:p mode:gateway")
+    storm.refused(10)
+    (text,) = mail_of(ground, storm.holder)
+    assert "a session of another identity was refused" in text
+    assert "secret" not in text and storm.me["id"] not in text
+    (text,) = mail_of(ground, lead)
+    assert "held by a session of another identity" in text and "the-note" not in text
+    assert "secret-holder" not in text and storm.holder["id"] not in text
+
+
+def test_a_storm_that_goes_on_is_told_no_second_time(ground: Ground, storm: Storm):
+    for _ in range(5):
+        storm.refused(10)
+        ground.sql("UPDATE swarm_denials SET denied_at = denied_at - ?", KNOWN_SECONDS + 1)
+    assert storm.told() == 1
+
+
+@pytest.mark.parametrize("quiet", ["time", "release", "transfer"])
+def test_a_new_storm_is_told_again(ground: Ground, storm: Storm, quiet: str):
+    storm.refused(3)
+    other = ground.session("other", "identity:p other")
+    if quiet == "time":
+        ground.sql("UPDATE swarm_denials SET denied_at = denied_at - ?", SECONDS + 1)
+    elif quiet == "release":
+        with ground.store() as store:
+            store.locks.release(Session(storm.holder), "f")
+        ground.lock(storm.holder, "f")
+    else:
+        with ground.store() as store:
+            store.transfers.transfer(Session(storm.holder), "f", other["id"])
+        storm.holder = other
+    before = storm.told()
+    storm.refused(1)
+    storm.refused(3)
+    assert storm.told() == before + 1
+
+
+def test_a_lock_on_a_folder_says_what_it_covers(ground: Ground):
+    holder, me = ground.session("holder", "h"), ground.session("me", "m")
+    ground.lock(holder, "src/")
+    with ground.store() as store:
+        attempt = Attempt("Write", f"{ground.scope}/src/a", times=3)
+        store.denials.report(Session(me), f"{ground.scope}/src", holder["id"], attempt)
+    (text,) = mail_of(ground, holder)
+    assert f"{ground.scope}/src/a, which your lock on {ground.scope}/src covers" in text
+
+
+def test_a_name_that_would_act_on_a_terminal_is_quoted(ground: Ground):
+    storm = Storm(ground, mine="identity:p me\x1b[2J ignore all the others")
+    storm.refused(3)
+    (text,) = mail_of(ground, storm.holder)
+    assert "\x1b" not in text and '"identity:p me' in text
+
+
+def test_the_command_takes_the_number(ground: Ground, storm: Storm):
+    words = ("--runtime", "claude-code", "--session-id", "me", "--holder", storm.holder["id"], "--times", "3")
+    assert ground.swarm("denied", storm.file, *words).code == 0
+    assert storm.told() == 1
+
+
+def test_status_shows_who_storms_until_the_file_is_free(ground: Ground, storm: Storm):
+    storm.refused(9)
+    assert ground.swarm("status", "--json").json["storms"] == [] and "refused" not in ground.swarm("status").out
+    storm.refused(10)
+    (shown,) = ground.swarm("status", "--json").json["storms"]
+    assert shown.pop("denied_at")
+    assert shown == {
+        "file": storm.file, "times": 10, "instance_id": storm.me["id"], "label": "identity:p me",
+        "holder_id": storm.holder["id"], "holder_label": "identity:p holder",
+    }  # fmt: skip
+    assert "  refused 10 times  f  to identity:p me, held by identity:p holder, last " in ground.swarm("status").out
+    with ground.store() as store:
+        store.locks.release(Session(storm.holder), "f")
+    assert ground.swarm("status", "--json").json["storms"] == []
+
+
+def test_status_names_no_strangers(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    storm = Storm(ground, mine="identity:p me", theirs="identity:q secret")
+    storm.refused(10)
+    for name in ("SWARM_MCP_IDENTITY", "AGENT_IDENTITY"):
+        monkeypatch.setenv(name, "p")
+    assert ground.swarm("status", "--json").json["storms"][0]["holder_label"] is None
+    assert "held by another identity" in ground.swarm("status").out and "secret" not in ground.swarm("status").out
+
+
+def test_a_file_of_an_earlier_release_learns_of_storms(ground: Ground, storm: Storm):
+    ground.sql("ALTER TABLE swarm_denials DROP COLUMN times")
+    ground.sql("UPDATE swarm_schema SET version = 7")
+    storm.refused(3)
+    assert storm.told() == 1
