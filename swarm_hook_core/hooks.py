@@ -18,7 +18,7 @@ class SessionEvent:
     session_id  the client's id of the session, empty where none was told
     cwd         the folder that the session works in, empty where none was told
     agent       the id of the subagent that it is about, empty for the session itself
-    source      why a session begins: ``startup``, ``resume``, ``compact``
+    source      why a session begins: ``startup``, ``resume``, ``compact``; of a notification what it tells
     """
 
     __slots__ = ("name", "session_id", "cwd", "agent", "source")
@@ -59,8 +59,9 @@ class ToolCall(SessionEvent):
 
 def session_event(payload: dict) -> SessionEvent:
     """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
-    words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", "source")]
-    return SessionEvent(*words)
+    names = ("session_id", "cwd", "hook_event_name", "agent_id", "source", "notification_type")
+    *words, source, told = [_text(payload.get(key)) for key in names]
+    return SessionEvent(*words, source or told)
 
 
 def tool_call(payload: dict) -> ToolCall:

@@ -4,8 +4,12 @@ A registrar knows how a session is registered: ``command_registrar.CommandRegist
 """
 
 import os
+import time
 
 from swarm_hook_core.registration import NotRegistered, described
+from swarm_hook_core.state import has_claims
+
+IDLE = "idle_prompt"  # the notification that a client waits for a prompt
 
 # How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
 # first covers a slow machine; the second is what a store that somebody holds would cost each time.
@@ -35,19 +39,23 @@ def start(config, event, registrar, state: str = "idle") -> str:
 
 
 def turn(config, event, registrar) -> str:
-    """Renew the session at a turn's boundary: working when it begins, idle when it ends.
+    """Renew the session at a turn's boundary: working when it begins, idle when it ends; the automatic locks of the
+    turn before are over. A client that tells nothing of a turn that was interrupted notifies of being idle.
 
     What its model is to be told of its locks when a turn begins; nearly always nothing.
     """
-    if not event.session_id:
+    if not event.session_id or (event.name == "Notification" and event.source != IDLE):
         return ""
     working = event.name == "UserPromptSubmit"
     session = described(config, event, "working" if working else "idle")
+    session.update(source="", turn_over=time.time_ns())
     try:
         return _news(registrar.register(session, TURN_SECONDS, TURN_PATIENCE, tell=working))
     except NotRegistered as error:
         _record(config, "turn", str(error))
         return ""
+    finally:
+        _end_claims(config, event, "turn", "", session["turn_over"])
 
 
 def end(config, event, registrar) -> None:
@@ -61,6 +69,7 @@ def end(config, event, registrar) -> None:
         registrar.end(event.session_id, client_process(config.client_marks), END_SECONDS, END_PATIENCE)
     except NotRegistered as error:
         _record(config, "session_end", str(error))
+    _end_claims(config, event, "session_end", None)
     scratch.clear(config, event.session_id)
 
 
@@ -74,7 +83,7 @@ def end_subagent(config, event, coordinator=None, driver=None) -> None:
         return
     store = StoreReader(file, driver)
     session = store.session(config.runtime_name, event.session_id)
-    if session and store.holds_as(session.instance_id, event.agent):
+    if session and (store.holds_as(session.instance_id, event.agent) or _has_claims(config, event)):
         from swarm_hook_core.coordinator import command
         from swarm_hook_core.spawn import start_detached
 
@@ -82,6 +91,8 @@ def end_subagent(config, event, coordinator=None, driver=None) -> None:
         words = ["--runtime", config.runtime_name, "--session-id", event.session_id, "--agent", event.agent]
         if argv:
             start_detached([*argv, "agent-ended", *words])
+            return
+    _end_claims(config, event, "subagent", event.agent)
 
 
 def join_in_passing(config, event, seconds: float, coordinator: "list[str] | None" = None) -> str:
@@ -90,8 +101,6 @@ def join_in_passing(config, event, seconds: float, coordinator: "list[str] | Non
     Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
     is not paid for on every write.
     """
-    import time
-
     from swarm_hook_core import scratch
     from swarm_hook_core.command_registrar import CommandRegistrar
 
@@ -106,6 +115,28 @@ def join_in_passing(config, event, seconds: float, coordinator: "list[str] | Non
         _record(config, "pre_tool_use", f"session not registered: {error}")
         scratch.remember(config, session_id, failed_at=int(time.time()))
         return ""
+
+
+def _has_claims(config, event) -> bool:
+    """Whether the agent of an event has claimed a file for its turn."""
+    if not has_claims():
+        return False
+    from swarm_hook_core.traces import claims
+
+    whose = config.runtime_name, event.session_id, event.agent
+    return any(claims.is_ended(one, *whose) for one in claims.standing())
+
+
+def _end_claims(config, event, hook: str, agent, over_ns=None) -> None:
+    """Remove what this session has claimed for its turn, should the coordinator not have done so: ``claims.end``."""
+    if not has_claims():
+        return
+    from swarm_hook_core.traces import claims
+
+    try:
+        claims.end(config.runtime_name, event.session_id, agent, over_ns)
+    except OSError as error:  # they are void in ten minutes
+        _record(config, hook, f"claims not removed: {error}")
 
 
 def _news(row: dict) -> str:

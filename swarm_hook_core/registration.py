@@ -13,8 +13,8 @@ class NotRegistered(Exception):
 def described(config, event, state: str) -> dict:
     """The session of `event` as it is registered: who it is, where it works, what it does (`state`) and for how long.
 
-    `client` is pid and start time of the process whose end ends it, ``(0, "")`` where that is unknown; what nobody has
-    set is empty.
+    `client` is pid and start time of the process whose end ends it, ``(0, "")`` where that is unknown; `turn_over` is
+    when a turn has ended (ns), 0 where that is not why; what nobody has set is empty.
     """
     prefix, session_id, cwd = config.env_prefix, event.session_id, event.cwd or os.getcwd()
     scope = environment.scope(prefix)
@@ -37,4 +37,5 @@ def described(config, event, state: str) -> dict:
         "source": event.source,
         "client": client_process(config.client_marks),
         "pane": environment.pane(),
+        "turn_over": 0,
     }

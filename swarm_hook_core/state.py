@@ -55,6 +55,16 @@ def is_watching() -> bool:
     return os.path.isdir(watched_dir())
 
 
+def claims_dir() -> str:
+    """Where the files are by which writes claim files for a turn (``traces.claims``): there once somebody has."""
+    return os.path.join(state_dir(), "claims")
+
+
+def has_claims() -> bool:
+    """Whether anybody has ever claimed a file here. Costs one look at the disk."""
+    return os.path.isdir(claims_dir())
+
+
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
     return absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE)

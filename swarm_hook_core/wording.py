@@ -1,6 +1,7 @@
 """The words in which a model is told what somebody else holds: who, why, since and until when, what to do now."""
 
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.lookup import AUTO
 
 
 def reason(
@@ -43,7 +44,9 @@ def joining(waiting: int) -> str:
 def until(held, now: float) -> str:
     """How long a lock holds, in words."""
     words = "until it is released or that session ends"
-    if held.lease is not None:
+    if held.mode == AUTO:
+        words = "until its turn ends, at most 10 min after its last write to it"
+    elif held.lease is not None:
         from swarm_hook_core.clock import left
         from swarm_hook_core.process import host_id
 

@@ -129,6 +129,7 @@ _OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
 _SESSIONS = {"holder": ("holder_label", "note", "content", "why"), "by": ("why",), "to": (), "from": ("content",)}
 # Fields that are what the session of the event says, or says of it.
 _OF_THE_ACTOR = ("content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted", "writer_label")
+_ENDS = ("lapsed", "transferred", "stolen", "reclaimed", "turn_ended")  # reasons of a release that are its name
 _WORDS = {
     "lock_released": "released", "lock_denied": "denied", "lock_breached": "altered", "restored": "restored",
     "lock_deadlock": "deadlock", "lock_renewed": "renewed", "lock_stolen": "stolen", "lock_requested": "requested",
@@ -237,8 +238,8 @@ def _what(row: Event, payload: dict) -> str:
         if was is None:
             return "acquired"
         return "renewed" if was == (payload.get("mode") or "exclusive") else f"now {payload.get('mode') or 'exclusive'}"
-    if kind == "lock_released" and payload.get("reason") in ("lapsed", "transferred", "stolen", "reclaimed"):
-        return payload["reason"]
+    if kind == "lock_released" and payload.get("reason") in _ENDS:
+        return payload["reason"].replace("_", " ")
     return _WORDS.get(kind, kind.replace("_", " "))
 
 

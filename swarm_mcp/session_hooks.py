@@ -72,7 +72,7 @@ class StoreRegistrar:
         names = ("label", "scope", "file_root", "lease_seconds", "runtime", "session_id", "state", "client")
         request = Registration(
             session["directory"],
-            **{name: session[name] for name in names},
+            **{name: session[name] for name in (*names, "turn_over")},
             preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
             pane=_pane(session["pane"]),
         )

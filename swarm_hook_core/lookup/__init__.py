@@ -9,6 +9,7 @@
 GLOB = "glob:"  # before the key of the folder that all a pattern covers is in: what such a lock is stored under
 BATCH = 400  # keys in one question; old releases of SQLite take 999 values
 NEAR = 200  # locks near a call that are watched or named at most
+AUTO = "auto"  # the mode of a lock that nobody asked for: a write took it, and it ends with the turn
 SOME_AGENT = "*"  # one of the session's agents, or none, where nobody says which: none of them is kept from another
 
 
@@ -18,7 +19,7 @@ class Held:
     file          as it is stored, absolute; of a pattern its folder and the pattern
     names         the keys it was found by, its own key (``paths.key_of``) last
     instance_id, label, agent   who holds it: session, and which of its agents (empty for the session itself)
-    note, mode    why, and how (``shared`` or anything else)
+    note, mode    why, and how (``shared``, `AUTO` or anything else)
     since, expected_end         Unix seconds; 0 and None where not known
     pattern, base the pattern, None for none, and the key of the folder that it counts from
     fence         growing number of the grant

@@ -8,7 +8,7 @@ import _thread
 import os
 import sys
 
-from swarm_hook_core.lookup import BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
+from swarm_hook_core.lookup import AUTO, BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
 
 # What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
@@ -161,7 +161,7 @@ class StoreReader(LockReader):
     def leases_and_news(self, instance_id: str) -> tuple:
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
-            " AND instance_id = ?"
+            f" AND mode IS NOT '{AUTO}' AND instance_id = ?"  # no sign of life renews those
         )
         leases = self._rows_if_known(sql, (instance_id,)) or []
         sql = "SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1"

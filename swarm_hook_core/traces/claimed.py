@@ -6,10 +6,9 @@ claimed.on(keys), claimed.under(...)  then, beside the store's locks
 claimed.take_back()                   where the call is denied
 """
 
-from swarm_hook_core.lookup import Held
+from swarm_hook_core.lookup import AUTO, Held
 from swarm_hook_core.traces import claims
 
-AUTO = "auto"  # the mode of an automatic lock
 NOTE = "editing it in this turn"
 
 

@@ -15,7 +15,7 @@ import os
 import time
 
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import make_private, open_private, state_dir, write_all
+from swarm_hook_core.state import claims_dir, has_claims, make_private, open_private, state_dir, write_all
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from here on others may be about to replace it
@@ -118,7 +118,7 @@ def others(runtime, session_id, agent, keys, now_ns) -> list:
     names = set(_names())
     if not names:
         return []
-    found = [_read(os.path.join(_folder(), name)) for name in {_name_of(key) for key in keys} & names]
+    found = [_read(os.path.join(claims_dir(), name)) for name in {_name_of(key) for key in keys} & names]
     return [one for one in found if one and not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent)]
 
 
@@ -132,17 +132,12 @@ def under(runtime, session_id, agent, folders, now_ns) -> list:
     ]
 
 
-def any_there() -> bool:
-    """Whether anybody has ever claimed anything here. Costs one look at the disk."""
-    return os.path.isdir(_folder())
-
-
 def standing() -> list:
     """Every claim there is, void ones too."""
     found = []
     for name in _names():
         try:
-            found.append(_read(os.path.join(_folder(), name)))
+            found.append(_read(os.path.join(claims_dir(), name)))
         except OSError:
             continue  # no claim of ours: a folder of that name, somebody's link
     return [one for one in found if one is not None]
@@ -153,7 +148,7 @@ def end(runtime, session_id, agent=None, before_ns=None) -> list:
 
     `before_ns`: when it ended; what was written since is of the next turn. Raises OSError.
     """
-    if not any_there():
+    if not has_claims():
         return []
     mine = [one for one in standing() if is_ended(one, runtime, session_id, agent, before_ns)]
     left = drop(mine) if mine else []
@@ -169,23 +164,25 @@ def is_ended(claim, runtime, session_id, agent=None, before_ns=None) -> bool:
 
 
 def sweep() -> None:
-    """Remove what processes left behind that were killed while they wrote."""
-    now = time.time()
+    """Remove claims that are void for their age, and what processes left that were killed while they wrote.
+
+    Raises OSError.
+    """
+    now_ns = time.time_ns()
+    old = [one for one in standing() if one.is_over(now_ns)]
+    if old:
+        drop(old)
     for name in _entries():
         if name.startswith("."):
-            path = os.path.join(_folder(), name)
+            path = os.path.join(claims_dir(), name)
             try:
-                if abs(now - os.lstat(path).st_mtime) > _LEFTOVER_SECONDS:
+                if abs(now_ns / 10**9 - os.lstat(path).st_mtime) > _LEFTOVER_SECONDS:
                     os.remove(path)
             except OSError:
                 continue  # its maker has just removed it
 
 
 # --------------------------------------------------------------------------------------------------- the files
-
-
-def _folder() -> str:
-    return os.path.join(state_dir(), "claims")
 
 
 def _name_of(key: str) -> str:
@@ -197,12 +194,12 @@ def _name_of(key: str) -> str:
 
 
 def _path_of(key: str) -> str:
-    return os.path.join(_folder(), _name_of(key))
+    return os.path.join(claims_dir(), _name_of(key))
 
 
 def _entries() -> list:
     try:
-        return os.listdir(_folder())
+        return os.listdir(claims_dir())
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -235,7 +232,7 @@ def _read(path: str):
 
 def _put(claim) -> bool:
     """Put a claim in its place; whether nobody's was there."""
-    folder = _folder()
+    folder = claims_dir()
     scratch = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")
     facts = {name: getattr(claim, name) for name in (*_WORDS, "at")}
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -5,7 +5,8 @@ from __future__ import annotations
 from swarm_mcp.domain.record import Record
 
 EXCLUSIVE, SHARED = "exclusive", "shared"
-MODES = (EXCLUSIVE, SHARED)
+MODES = (EXCLUSIVE, SHARED)  # that somebody may ask for
+AUTO = "auto"  # taken by a write, for the rest of its turn: as exclusive as any
 MUTEX_PREFIX = "/__swarm/"  # of names that are no files
 # Columns of `Lock` that are not the lock's own, but say of its session what it is called and whether it is there.
 OF_THE_HOLDER = ("owner_label", "owner_id", "heartbeat", "last_seen")
@@ -18,7 +19,7 @@ class Lock(Record):
     content       the holder's note
     created_at    Unix seconds, as is `expected_end`
     path_key      the path's key; for a pattern the key of the folder that all it covers is in
-    mode          ``shared``, None for exclusive
+    mode          ``shared``, `AUTO`, None for exclusive
     agent         the subagent that holds it, None for the session with all its agents
     pattern       as it was given, relative to `base`, the key of a folder; None for a path
     ttl           seconds of its lease, None for none; `renewed`, `booted`, `wall_until` tell since when (``clock``)

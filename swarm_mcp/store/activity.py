@@ -106,6 +106,7 @@ class Activity:
         return Acquaintance(self._sessions, label)
 
     def of_locks(self, before: int | None, limit: int) -> list[Event]:
+        self._finder.adopt()  # what has just been locked by a write is part of it
         condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
         return self._db.rows(
             "SELECT id, type, actor, subject, payload, created_at FROM events"

@@ -48,6 +48,7 @@ class Breaches:
         told: dict[str, list[dict]] = {}
         added = []
         with self._db.writing():
+            self._finder.adopt()
             for change in changes:
                 row = {**change, "path_key": keys[change["file"]], "tool": tool, "command": command}
                 holder = self._sessions.live(change["holder_id"])

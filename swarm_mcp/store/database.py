@@ -49,6 +49,7 @@ class Database:
         self.read_only = read_only
         self.busy_seconds = busy_seconds
         self.turn_ends = 0.0  # until then it may write without asking who waits, by ``time.monotonic``
+        self.after_commit: list[Callable[[], object]] = []  # what the present transaction wants done once it is there
         self.driver = drivers.load()
         self.here = host_id()
         self._opened: tuple[int, int] | None = None

@@ -45,6 +45,7 @@ _WAYS = {
     "ended": "the command for which {who} held {it} has ended",
     "lapsed": "the lease of {who} on {it} has lapsed",
     "stolen": "it was taken from {who}",
+    "turn_ended": "the turn in which {who} wrote {it} has ended",
     "agent_ended": "the agent of {who} that held {it} has ended",
 }
 _ADVICE = "Read before you write: the contents may have changed. To keep a file to yourself, lock it."
@@ -128,6 +129,7 @@ class Denials:
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
         tool = attempt.tool
         with self._db.writing():
+            self._finder.adopt()
             held = self._finder.on(file)
             held.sort(key=lambda lock: (lock.instance_id != holder_id, lock.fence != attempt.fence))
             theirs = [lock for lock in held if lock.instance_id != instance.id]

@@ -49,6 +49,9 @@ class Signals:
     def session_alive(self, instance_id: str) -> None:
         """A session has shown life."""
 
+    def turn_ended(self, session: Session, over_ns: int) -> None:
+        """A turn of this session was over at that moment (ns)."""
+
     def session_settled(self, session: Session, before: Session | None) -> None:
         """A session has joined, or was renewed; `before` is what it was until then."""
 

@@ -15,7 +15,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label, named
 from swarm_hook_core.wording import duration
-from swarm_mcp.domain.lock import Lapse, Lock
+from swarm_mcp.domain.lock import AUTO, Lapse, Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
@@ -38,6 +38,7 @@ AT_ONCE = 200
 LAPSES_KEPT_SECONDS = 86400
 
 _LEASED = "type = 'lock' AND ttl IS NOT NULL"
+_RENEWABLE = f"{_LEASED} AND mode IS NOT '{AUTO}'"  # by signs of life: an automatic lock is, by further writes
 
 
 class Leases:
@@ -58,14 +59,14 @@ class Leases:
 
     def renew(self, instance_id: str) -> None:
         """Inside a transaction: a sign of life of this session, which keeps its locks. What has lapsed has lapsed."""
-        if not self._db.row(f"SELECT 1 FROM context WHERE {_LEASED} AND instance_id = ? LIMIT 1", (instance_id,)):
+        if not self._db.row(f"SELECT 1 FROM context WHERE {_RENEWABLE} AND instance_id = ? LIMIT 1", (instance_id,)):
             return  # the common case
         rows = self._finder
         self._endings.let_go([r for r in rows.select("AND c.ttl IS NOT NULL AND c.instance_id = ?", (instance_id,))
                      if rows.has_lapsed(r)])  # fmt: skip
         self._db.change(
             f"UPDATE context SET renewed = ?, booted = ?, wall_until = ? + ttl, warned = NULL"
-            f" WHERE {_LEASED} AND instance_id = ?",
+            f" WHERE {_RENEWABLE} AND instance_id = ?",
             (clock.now(), clock.boot(self._db.here), time.time(), instance_id),
         )
 
@@ -85,6 +86,7 @@ class Leases:
         reach, ttl = reach_of(instance, file), checked_ttl(ttl)
         refusal: Refused | None = None
         with self._db.writing():
+            self._finder.adopt()
             self._sessions.require(instance.id)
             mine = self._finder.own(instance, reach, agent)
             refusal = unfit(reach, mine, fence)
@@ -132,6 +134,8 @@ class Leases:
     def note_lapse(self, locks: list[Lock]) -> None:
         """Inside a transaction that has removed these locks: write them down, and tell each holder."""
         for lock in locks:
+            if lock.mode == AUTO:
+                continue  # nobody has asked for it, or counts on it
             left = self._finder.left(lock) or 0.0
             lapsed_at = int(time.time() + left)
             holder = self._sessions.get(lock.instance_id)
@@ -189,7 +193,7 @@ class Leases:
     def _until_due(self, instance_id: str) -> float | None:
         """Return the seconds until a third of this session's first lease is over; None where it has none."""
         rows = self._db.rows(
-            f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_LEASED} AND instance_id = ?",
+            f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_RENEWABLE} AND instance_id = ?",
             (instance_id,),
             Lock,
         )
@@ -216,7 +220,7 @@ class Leases:
     def _warn(self, row: Lock) -> None:
         self._db.change("UPDATE context SET warned = 1 WHERE id = ?", (row.id,))
         holder, left = self._sessions.get(row.instance_id), self._finder.left(row) or 0.0
-        if holder:
+        if holder and row.mode != AUTO:
             text = (
                 f"[auto] Your lock on {named(plain(row.file))} lapses in {left:.0f} s. Anything this session does"
                 " renews it; if you need it no longer, release it: others may be waiting."

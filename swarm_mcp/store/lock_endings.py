@@ -43,8 +43,8 @@ class LockEndings:
         """Inside a transaction: delete `locks` (of ``LockFinder.of``), each with its event, and tell who waits.
 
         `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``,
-        ``deregistered``, ``moved``, ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``; no reason for an
-        ordinary release.
+        ``deregistered``, ``moved``, ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``, ``turn_ended``; no reason
+        for an ordinary release.
         """
         for lock in locks:
             self._db.change("DELETE FROM context WHERE id = ?", (lock.id,))

@@ -11,6 +11,7 @@ from swarm_hook_core.lookup import BATCH, GLOB, ascii_lower, storable
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import LONGEST, NO_CASE, above, finder, key_of
+from swarm_hook_core.state import has_claims
 from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.errors import Refused
@@ -21,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from swarm_mcp.store.automatic_locks import AutomaticLocks
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.worktree_locks import WorktreeLocks
 
@@ -44,8 +46,9 @@ class LockFinder:
     What asks for rows gets every lock that fits, whether or not it still holds; `live` leaves out those that do not.
     """
 
-    def __init__(self, db: Database):
+    def __init__(self, db: Database, automatic: Callable[[], AutomaticLocks] | None = None):
         self._db = db
+        self._automatic = automatic
         self._worktrees: WorktreeLocks | None = None
 
     @property
@@ -56,6 +59,13 @@ class LockFinder:
 
             self._worktrees = WorktreeLocks(self._db, self)
         return self._worktrees
+
+    def adopt(self) -> bool:
+        """Make locks of what writes have claimed, before anything is found; whether there was any such.
+
+        Costs one look at the disk where nobody has ever claimed anything.
+        """
+        return self._automatic is not None and has_claims() and self._automatic().adopt()
 
     def select(self, condition: str, values: tuple) -> list[Lock]:
         """Return every lock that fits, live or not, oldest first."""

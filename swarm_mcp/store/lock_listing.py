@@ -33,20 +33,24 @@ class LockListing:
         self._finder = finder
         self._panes = panes
 
-    @property
     def _pages(self) -> LockPages:
         from swarm_mcp.store.lock_pages import LockPages
 
-        return LockPages(self._db, self._finder)
+        return LockPages(self._db, self._asked())
+
+    def _asked(self) -> LockFinder:
+        """Return what finds locks, those among them that writes have just claimed."""
+        self._finder.adopt()
+        return self._finder
 
     def on(self, file: str) -> list[Lock]:
-        return self._finder.on(file)
+        return self._asked().on(file)
 
     def of(self, instance_id: str) -> list[Lock]:
-        return self._finder.of(instance_id)
+        return self._asked().of(instance_id)
 
     def by_name(self, names: Iterable[str]) -> list[Lock]:
-        asked, finder = list(dict.fromkeys(names)), self._finder
+        asked, finder = list(dict.fromkeys(names)), self._asked()
         found = [row for at in range(0, len(asked), NAMES) for row in finder.named(asked[at : at + NAMES])]
         found += finder.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";"))
         found += finder.select("AND c.repository IS NOT NULL", ())
@@ -54,20 +58,20 @@ class LockListing:
         return finder.live(sorted(unique, key=lambda row: (row.created_at, row.fence or 0)))
 
     def meeting(self, reach: Reach) -> list[Lock]:
-        return self._finder.live(self._finder.meeting(reach))
+        return self._finder.live(self._asked().meeting(reach))
 
     def covering(self, reach: Reach) -> list[Lock]:
-        return self._finder.live(self._finder.covering(reach))
+        return self._finder.live(self._asked().covering(reach))
 
     def exactly(self, reach: Reach) -> list[Lock]:
-        return self._finder.live(self._finder.same(reach))
+        return self._finder.live(self._asked().same(reach))
 
     def seen_in(self, folder: str) -> dict[str, str]:
         return self._finder.worktrees.seen_in(folder)
 
     def own(self, instance: Session, reach: Reach, agent: str = "") -> list[Lock]:
         """Return this session's live locks on that very path or pattern, of one `agent` where given."""
-        return self._finder.own(instance, reach, agent)
+        return self._asked().own(instance, reach, agent)
 
     def left(self, lock: Lock) -> float | None:
         return self._finder.left(lock)
@@ -78,24 +82,26 @@ class LockListing:
 
     def fences_held(self, instance_id: str, fences: list[int]) -> set[int]:
         condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
-        found = self._finder.live(self._finder.select(condition, (instance_id, *fences)))
+        found = self._finder.live(self._asked().select(condition, (instance_id, *fences)))
         return {lock.fence for lock in found if lock.fence is not None}
 
     def path_of(self, instance: Session, file: str) -> str:
         return file_of(instance, checked(file))
 
     def held(self, scope: str | None, viewer_identity: str = "") -> Iterator[dict]:
-        return (self.listed(row, viewer_identity) for row in self._pages.each(scope))
+        return (self.listed(row, viewer_identity) for row in self._pages().each(scope))
 
     def walk(self, scope: str | None, viewer_identity: str = "", after: str = "") -> Iterator[tuple[str, dict]]:
         from swarm_mcp.paging import cursor, place_of
 
         place = place_of(after, (int,)) or [0]
-        for row in self._pages.each(scope, place[0]):
+        for row in self._pages().each(scope, place[0]):
             yield cursor(row["place"]), self.listed(row, viewer_identity)
 
     def walk_of(self, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
         from swarm_mcp.paging import walk
+
+        self._finder.adopt()
 
         def read(place: list | None, number: int) -> list[Lock]:
             sql = (
@@ -107,6 +113,7 @@ class LockListing:
         yield from walk(after, (int,), read, lambda row: [row["place"]])
 
     def count_of(self, instance_id: str) -> int:
+        self._finder.adopt()
         # From indexes alone: all of them, without the few that are on no file.
         end = MUTEX_PREFIX[:-1] + "0"
         row = self._db.row(
@@ -117,16 +124,16 @@ class LockListing:
         return row.n if row else 0
 
     def counts(self, scope: str | None) -> dict[str, int]:
-        return self._pages.counts(scope)
+        return self._pages().counts(scope)
 
     def foremost(
         self, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
     ) -> tuple[int, list[dict]]:
-        live, found = self._pages.foremost(scope, limit, own_id, waited_for)
+        live, found = self._pages().foremost(scope, limit, own_id, waited_for)
         return live, [self.listed(row, viewer_identity) for row in found]
 
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
-        held = self._finder.on(file)
+        held = self._asked().on(file)
         return self.describe(held[0], viewer_identity) if held else None
 
     def listed(self, row: Lock, viewer_identity: str) -> dict:

@@ -15,7 +15,7 @@ from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.domain.lock import SHARED, Lock, Waiter, keeps_out
+from swarm_mcp.domain.lock import AUTO, SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
@@ -74,6 +74,7 @@ class LockQueue:
 
     def lengths(self) -> dict[str, int]:
         found: dict[str, int] = {}
+        self._finder.adopt()
         for row in self.waiting():
             met = {lock.id: lock for reach in row.reaches for lock in self._finder.meeting(reach)}
             for lock in met.values():
@@ -121,6 +122,7 @@ class LockQueue:
         values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
         values["seen"] = clock.awake()
         with self._db.writing():
+            self._finder.adopt()
             self._sessions.require(instance.id)
             self.sweep()
             circle = self._circle(Holder(instance.id, wanted.agent), wanted)
@@ -209,7 +211,7 @@ class LockQueue:
     def _has(self, holder: Holder, mode: str, reach: Reach) -> bool:
         """Tell whether `holder` has that very lock already, so that asking again gives it no more."""
         own = [lock for lock in self._finder.same(reach) if _holder_of(lock) == holder]
-        return any(not self._finder.is_void(lock) and lock.mode in (None, mode) for lock in own)
+        return any(not self._finder.is_void(lock) and lock.mode in (None, AUTO, mode) for lock in own)
 
     def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
         """Return who holds what keeps `holder` from these."""

@@ -13,7 +13,8 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import EXCLUSIVE, Lock, Waiter, keeps_out
+from swarm_hook_core.state import has_claims
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, Waiter, keeps_out
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
@@ -28,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from swarm_mcp.store.automatic_locks import AutomaticLocks
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
     from swarm_mcp.store.events import Signals
@@ -52,6 +54,7 @@ class Locks(LockListing):
         queue: Callable[[], LockQueue],
         denials: Callable[[], Denials],
         signals: Signals,
+        automatic: Callable[[], AutomaticLocks],
     ):
         # Those that list locks need not load what granting them takes, nor the others what showing them does.
         super().__init__(db, finder, panes)
@@ -60,6 +63,7 @@ class Locks(LockListing):
         self._queue = queue
         self._denials = denials
         self._signals = signals
+        self._automatic = automatic
         self._looked_for_foreign = self._swept = 0
 
     # ------------------------------------------------------------------ grant
@@ -94,7 +98,8 @@ class Locks(LockListing):
         with self._db.writing(before_waiting=lambda: self._refuse_known(instance, wanted)):
             if keys:
                 self._finder.give_keys(keys)
-            if look is None or keys or version != self._version():
+            adopted = self._finder.adopt()
+            if look is None or keys or adopted or version != self._version():
                 look = self._look(instance, wanted)
             around, found = look
             if self._sessions.renew(instance.id, around, bool(around.leased)) and any(found):
@@ -149,6 +154,10 @@ class Locks(LockListing):
         return granted
 
     def in_the_way(self, instance: Session, wanted: LockRequest) -> Lock | None:
+        self._finder.adopt()
+        return self._obstacle(instance, wanted)
+
+    def _obstacle(self, instance: Session, wanted: LockRequest) -> Lock | None:
         asking = Asking(instance.id, wanted.agent, wanted.mode)
         met = [self._finder.live(self._finder.meeting(reach, asking)) for reach in wanted.reaches]
         return self._first_other(instance, wanted, met)
@@ -157,7 +166,10 @@ class Locks(LockListing):
         reach = reach_of(instance, file, is_new=False)
         refusal = None
         with self._db.writing():
+            self._finder.adopt()
             released = self._endings().release(instance, reach, agent, fence)
+            if released and has_claims():
+                self._automatic().forget(instance, reach)
             if not released and fence is not None:
                 refusal = unfit(reach, self._finder.own(instance, reach, agent, self._endings().reaped), fence)
         if refusal:  # raised out here, so that what has lapsed stays told
@@ -166,8 +178,11 @@ class Locks(LockListing):
 
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         with self._db.writing():
+            self._finder.adopt()
             theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance.id, agent))
             self._endings().drop(theirs, "agent_ended", agent=agent)
+            if has_claims():
+                self._automatic().end(instance, agent)
         return [plain(row.file) for row in theirs]
 
     # -------------------------------------------------------------- innards
@@ -203,7 +218,7 @@ class Locks(LockListing):
         """Refuse at once what was refused just now and still is: who asks over and over need not wait for the store."""
         if wanted.ticket or not self._denials().are_recent(instance.id):
             return
-        refusal = self.in_the_way(instance, wanted) or self._queue().ahead_of(instance, wanted)
+        refusal = self._obstacle(instance, wanted) or self._queue().ahead_of(instance, wanted)
         if refusal and self._denials().is_known(instance, refusal, wanted.reaches[0].file):
             self._denials().count(instance, refusal)
             raise self._refusal(instance, refusal)
@@ -220,7 +235,7 @@ class Locks(LockListing):
         return False
 
     def _is_in_the_way(self, row: Lock, instance: Session, wanted: LockRequest, reach: Reach) -> bool:
-        own = wanted.once and row.instance_id == instance.id and self._finder.is_same(row, reach)
+        own = wanted.once and row.instance_id == instance.id and row.mode != AUTO and self._finder.is_same(row, reach)
         return own or keeps_out(row, instance.id, wanted.agent, wanted.mode)
 
     def _refusal(self, instance: Session, refusal: Lock | Waiter) -> LockRefused:
@@ -253,7 +268,8 @@ class Locks(LockListing):
         }
         if own:
             # Held all along, it is the same grant, unless it is now one of another kind.
-            lock["fence"] = own.fence if own.fence and own.mode == mode else self.next_fence()
+            same = own.mode == mode or (own.mode, mode) == (AUTO, None)
+            lock["fence"] = own.fence if own.fence and same else self.next_fence()
             names = ", ".join(f"{name} = ?" for name in lock)
             self._db.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own.id))
             lock = {**own, **lock}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
@@ -30,12 +31,13 @@ class Registration:
     """What a session says of itself when it registers. Empty values count as not given.
 
     `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of
-    the terminal in front of it, where the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it.
+    the terminal in front of it, where the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it;
+    `turn_over` when a turn of its has ended, or the next one begins (ns), 0 where that is not why it registers.
     """
 
     __slots__ = (
         "directory", "label", "scope", "file_root", "lease_seconds", "adopt_id", "preassigned_id",
-        "runtime", "session_id", "state", "client", "terminal", "pane",
+        "runtime", "session_id", "state", "client", "terminal", "pane", "turn_over",
     )  # fmt: skip
 
     def __init__(self, directory: str, **given):
@@ -52,6 +54,7 @@ class Registration:
         self.client = given.get("client") or (0, "")
         self.terminal = given.get("terminal") or (0, "")
         self.pane = given.get("pane") or {}
+        self.turn_over = given.get("turn_over") or 0
 
 
 class Sessions(SessionTable):
@@ -78,6 +81,8 @@ class Sessions(SessionTable):
                 row = self._register_session(request)
             else:
                 row = self._register_instance(request)
+            if request.turn_over:
+                self._signals.turn_ended(row, request.turn_over)
             if request.pane:
                 self._signals.pane_seen(row, request.pane)
         self._signals.registered()  # whoever never runs a server has nothing else that cleans
@@ -121,6 +126,10 @@ class Sessions(SessionTable):
                     self._signals.session_removed(row, by)
         return row is not None
 
+    def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+        self._finder().adopt()
+        return super().held_beside(instance, limit, viewer_identity)
+
     def rename_session(self, instance_id: str, name: str, new_name: str) -> bool:
         with self._db.writing():
             return bool(
@@ -149,6 +158,8 @@ class Sessions(SessionTable):
                 if found:
                     self._signals.session_gone(found, "deregistered")
                 return True
+        with self._db.writing():
+            self._signals.turn_ended(row, time.time_ns())
         return not self._runs().take_back(row.id) and self.remove(row.id)
 
     def _leave_to(self, instance_id: str, clients: list) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import DEFAULT_STORE
+from swarm_hook_core.state import DEFAULT_STORE, has_claims
 from swarm_mcp.store.database import BUSY_SECONDS, Database
 from swarm_mcp.store.events import Signals
 from swarm_mcp.store.upkeep import is_due
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.activity import Activity
     from swarm_mcp.store.api import Store as AnyStore
+    from swarm_mcp.store.automatic_locks import AutomaticLocks
     from swarm_mcp.store.breaches import Breaches
     from swarm_mcp.store.changes import Changes
     from swarm_mcp.store.cleanup import Cleanup, CleanupParts
@@ -146,7 +147,14 @@ class Store:
             lambda: self.queue,
             lambda: self.denials,
             self._signals,
+            lambda: self.automatic_locks,
         )
+
+    @made_once
+    def automatic_locks(self) -> AutomaticLocks:
+        from swarm_mcp.store.automatic_locks import AutomaticLocks
+
+        return AutomaticLocks(self.database, self._finder, lambda: self._endings, lambda: self.locks)
 
     @made_once
     def queue(self) -> LockQueue:
@@ -274,7 +282,7 @@ class Store:
     def _finder(self) -> LockFinder:
         from swarm_mcp.store.lock_finder import LockFinder
 
-        return LockFinder(self.database)
+        return LockFinder(self.database, lambda: self.automatic_locks)
 
     @made_once
     def _endings(self) -> LockEndings:
@@ -314,6 +322,10 @@ class _Hearing(Signals):
     def session_alive(self, instance_id: str) -> None:
         if self._holds(_LEASED, instance_id):
             self._store.leases.renew(instance_id)
+
+    def turn_ended(self, session: Session, over_ns: int) -> None:
+        if has_claims() or self._holds(f"{_LEASED} AND mode = 'auto'", session.id):
+            self._store.automatic_locks.end(session, "", over_ns)
 
     def session_settled(self, session: Session, before: Session | None) -> None:
         self._store.planner.settle(session, before)

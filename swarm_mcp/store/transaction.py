@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
         folder: str
         turn_ends: float
+        after_commit: list[Callable[[], object]]
         connection: Any
 
         def try_to(self, sql: str) -> bool: ...
@@ -77,8 +78,12 @@ class Transaction:
             if kind is None and not database.try_to("COMMIT"):
                 database.insist_on("COMMIT", pause)
         finally:
+            after, database.after_commit = database.after_commit, []
             if database.connection.in_transaction:
                 database.connection.execute("ROLLBACK")
+        if kind is None:
+            for action in after:
+                action()
 
 
 def is_waited_for(folder: str) -> bool:

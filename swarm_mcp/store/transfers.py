@@ -9,7 +9,7 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.report import quoted as as_word
-from swarm_mcp.domain.lock import EXCLUSIVE, Lock, keeps_out
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
@@ -71,6 +71,7 @@ class Transfers:
             raise Refused("that is this session itself")
         refusal: Refused | None = None
         with self._db.writing():
+            self._finder.adopt()
             self._sessions.require(instance.id)
             taker = self._partner(instance, to_id)
             mine = self._finder.own(instance, reach, agent, self._endings.reaped)
@@ -88,9 +89,10 @@ class Transfers:
         leased = lock.ttl is not None
         self._db.change(
             "UPDATE context SET instance_id = ?, agent = NULL, task_id = NULL, fence = ?, content = ?, created_at = ?,"
-            " renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
+            " mode = nullif(mode, ?), renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
             (
-                taker.id, fence, note or lock.content, self._db.now(), clock.now() if leased else None,
+                taker.id, fence, note or ("" if lock.mode == AUTO else lock.content), self._db.now(), AUTO,
+                clock.now() if leased else None,
                 clock.boot(self._db.here) if leased else None, time.time() + lock.ttl if lock.ttl is not None else None,
                 lock.id,
             ),
@@ -130,6 +132,7 @@ class Transfers:
         wanted = request(instance, [file], note=reason)
         reach = wanted.reaches[0]
         with self._db.writing():
+            self._finder.adopt()
             self._sessions.require(instance.id)
             rows = self._finder
             theirs = [r for r in self._endings.reaped(rows.meeting(reach)) if keeps_out(r, instance.id, "", EXCLUSIVE)]
@@ -171,6 +174,7 @@ class Transfers:
     ) -> dict:
         wanted = request(instance, [file], note=reason, ttl=ttl, tool="steal_lock")
         reach = wanted.reaches[0]
+        self._finder.adopt()
         before = [row for row in self._finder.meeting(reach) if row.instance_id != instance.id]
         if not force:
             taken = [row for row in before if self._finder.is_void(row)]
@@ -180,6 +184,7 @@ class Transfers:
                     self._note_theft(instance, row, reason, forced=False)
             return {"lock": lock, "taken": [row.replace(file=plain(row.file)) for row in taken]}
         with self._db.writing():
+            self._finder.adopt()
             self._sessions.require(instance.id)
             rows = self._finder
             taken = [

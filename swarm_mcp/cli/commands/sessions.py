@@ -51,6 +51,7 @@ from swarm_mcp.views import registration
         Option("--client PID:START", "the process whose end ends the session", hidden=True),
         Option("--source NAME", "of a session's start", hidden=True),
         Option("--pane ID", "the terminal pane it is in", hidden=True),
+        Option("--turn-over NS", "when a turn of its ended, with all that it had locked for that", hidden=True),
         Option("--tell", "say what the session is to be told of its locks", hidden=True),
         PATIENCE,
     ),
@@ -70,6 +71,7 @@ def register(args: Arguments) -> int:
         state=args.value("--state"),
         client=args.process("--client"),
         pane=_pane(args),
+        turn_over=int(over) if (over := args.value("--turn-over")).isdecimal() else 0,
     )
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")

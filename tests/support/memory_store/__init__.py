@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 
 from support.memory_store.activity import Activity, Cleanup, UiCommands
+from support.memory_store.automatic_locks import AutomaticLocks
 from support.memory_store.lock_endings import Leases, SpawnLocks, Transfers
 from support.memory_store.locks import Locks, Queue
 from support.memory_store.mail import Messages, Notices
@@ -57,6 +58,7 @@ class MemoryStore:
         self.instances = Sessions(self)
         self.messages = Messages(self)
         self.locks = Locks(self)
+        self.automatic_locks = AutomaticLocks(self)
         self.queue = Queue(self)
         self.leases = Leases(self)
         self.transfers = Transfers(self)

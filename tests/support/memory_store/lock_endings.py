@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.memory_store.tables import Part
 from swarm_hook_core.json_text import dumps, loads
-from swarm_mcp.domain.lock import EXCLUSIVE, Lapse, Lock, keeps_out
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lapse, Lock, keeps_out
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.domain.task import TERMINAL
@@ -17,13 +17,13 @@ class Leases(Part):
     def renew(self, instance_id: str) -> None:
         self.some()
         for lock, reach in list(self.memory.locks.values()):
-            if lock.instance_id == instance_id and lock.ttl is not None:
+            if lock.instance_id == instance_id and lock.ttl is not None and lock.mode != AUTO:
                 self.store.locks.put(lock.replace(**self.store.locks.stamp(lock.ttl)), reach)
 
     def keep(self, instance_id: str, was_seen: bool = True) -> float | None:
         if was_seen:
             self.store.instances.show_life(instance_id)
-        leases = [lock.ttl for lock in self.store.locks.of(instance_id) if lock.ttl is not None]
+        leases = [lock.ttl for lock in self._leased(instance_id)]
         return min(leases) / 3 if leases else None
 
     def renew_lock(self, instance: Session, file: str, agent: str = "", fence: int | None = None,
@@ -40,7 +40,7 @@ class Leases(Part):
 
     def some(self) -> bool:
         over = [lock for lock, _reach in self.memory.locks.values() if self.store.locks.lapsed(lock)]
-        for lock in over:
+        for lock in (one for one in over if one.mode != AUTO):
             text = f"[auto] Your lock on {lock.file} lapsed."
             number = self.store.notices.post(lock.scope, "system", lock.instance_id, text, lock.file)
             names = ("instance_id", "file", "agent", "path_key", "pattern", "base", "fence")
@@ -50,8 +50,12 @@ class Leases(Part):
         return bool(over)
 
     def is_due(self, instance_id: str) -> bool:
-        leased = [lock for lock in self.store.locks.of(instance_id) if lock.ttl is not None]
+        leased = self._leased(instance_id)
         return any((self.store.locks.left(lock) or 0) <= lock.ttl * 2 / 3 for lock in leased)
+
+    def _leased(self, instance_id: str) -> list[Lock]:
+        """Those that signs of life renew."""
+        return [lock for lock in self.store.locks.of(instance_id) if lock.ttl is not None and lock.mode != AUTO]
 
     def next_due(self) -> float | None:
         left = [self.store.locks.left(lock) for lock, _reach in self.memory.locks.values()]
@@ -86,8 +90,9 @@ class Transfers(Part):
         if not mine or (fence is not None and mine[0].fence != fence):
             raise Refused(f"this session holds no lock on {reach.file}")
         given = mine[0].replace(
-            instance_id=to_id, agent=None, task_id=None, fence=locks.next_fence(), content=note or mine[0].content,
-            owner_label=taker.label, **locks.stamp(mine[0].ttl),
+            instance_id=to_id, agent=None, task_id=None, fence=locks.next_fence(),
+            content=note or ("" if mine[0].mode == AUTO else mine[0].content),
+            mode=None if mine[0].mode == AUTO else mine[0].mode, owner_label=taker.label, **locks.stamp(mine[0].ttl),
         )  # fmt: skip
         self.memory.add_event(given.scope, "context.lock_released", instance["id"], given.file, to=to_id)
         self.memory.add_event(given.scope, "context.lock_acquired", to_id, given.file, fence=given.fence)

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.memory_store.tables import Part
 from swarm_hook_core import clock
-from swarm_mcp.domain.lock import EXCLUSIVE, SHARED, Lock, Waiter, is_mutex, keeps_out
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, is_mutex, keeps_out
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.errors import Deadlock, LockRefused, Refused
@@ -32,7 +32,7 @@ class Locks(Part):
         for reach in wanted.reaches:
             self.memory.denied.pop((instance["id"], reach.file), None)
         self.store.queue.leave(wanted.ticket)
-        granted = [self._grant(instance, wanted, reach) for reach in wanted.reaches]
+        granted = [self.grant(instance, wanted, reach) for reach in wanted.reaches]
         self.store.leases.note_grant(instance, wanted.reaches, granted)
         return granted
 
@@ -40,6 +40,7 @@ class Locks(Part):
         for reach in wanted.reaches:
             for lock, there in self._live():
                 own = wanted.once and lock.instance_id == instance["id"] and self._is_same(there, reach)
+                own = own and lock.mode != AUTO
                 if meet(reach, there) and (own or keeps_out(lock, instance["id"], wanted.agent, wanted.mode)):
                     return lock
         return None
@@ -55,6 +56,7 @@ class Locks(Part):
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         theirs = [lock for lock in self.of(instance["id"]) if lock.agent == agent]
         self.drop(theirs, "agent_ended")
+        self.store.automatic_locks.end(instance, agent)
         return [lock.file for lock in theirs]
 
     def on(self, file: str) -> list[Lock]:
@@ -65,6 +67,7 @@ class Locks(Part):
         return [lock for lock, there in self._live() if self._covers(there, exact)]
 
     def of(self, instance_id: str) -> list[Lock]:
+        self.store.automatic_locks.adopt()
         return [lock for lock, _reach in self.memory.locks.values() if lock.instance_id == instance_id]
 
     def by_name(self, names: Iterable[str]) -> list[Lock]:
@@ -167,10 +170,10 @@ class Locks(Part):
         self.memory.fence += 1
         return self.memory.fence
 
-    def _grant(self, instance: Session, wanted: LockRequest, reach: Reach) -> Lock:
+    def grant(self, instance: Session, wanted: LockRequest, reach: Reach) -> Lock:
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
         mine = [lock for lock in self.own(instance, reach) if (lock.agent or "") == wanted.agent]
-        kept = mine[0].fence if mine and mine[0].mode == mode else None
+        kept = mine[0].fence if mine and (mine[0].mode == mode or (mine[0].mode, mode) == (AUTO, None)) else None
         for lock in mine:
             del self.memory.locks[lock.id]
         lock = Lock(
@@ -189,6 +192,7 @@ class Locks(Part):
         return sorted(listed, key=lambda lock: lock.fence)
 
     def _live(self) -> list[tuple[Lock, Reach]]:
+        self.store.automatic_locks.adopt()
         return [
             (lock, reach)
             for lock, reach in self.memory.locks.values()
@@ -301,7 +305,8 @@ class Queue(Part):
         if any((lock.fence or 0) <= place.fence for lock in mine):
             return True
         return all(
-            any(lock.mode in (None, wanted.mode) for lock in self.store.locks.own(instance, reach)) for reach in common
+            any(lock.mode in (None, AUTO, wanted.mode) for lock in self.store.locks.own(instance, reach))
+            for reach in common
         )
 
     def _keeping(self, instance_id: str, agent: str, mode: str, reaches: tuple[Reach, ...]) -> list[Lock]:

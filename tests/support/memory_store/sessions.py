@@ -103,6 +103,8 @@ class Sessions(Part):
             state=request.state, last_seen=now if request.session_id else None, lease_seconds=request.lease_seconds,
         )  # fmt: skip
         self.memory.sessions[row.id] = row
+        if request.turn_over:
+            self.store.automatic_locks.end(row, "", request.turn_over)
         self.memory.add_event(row.scope, "instance.registered", row.id, row.id, label=row.label)
         if request.pane:
             self.store.panes.publish(row, request.pane)

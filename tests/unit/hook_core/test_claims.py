@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.sessions import ROOT
 
+from swarm_hook_core.state import has_claims
 from swarm_hook_core.traces import claims
 
 KEY = "/r/a.py"
@@ -44,7 +45,7 @@ def age(key: str, seconds: float) -> None:
 
 
 def test_the_first_to_write_has_the_file() -> None:
-    assert not claims.any_there() and seen_by(PEER) == []
+    assert not has_claims() and seen_by(PEER) == []
     first = claim()
     assert first.is_new and first.is_of(*MINE)
     second = claim(PEER)

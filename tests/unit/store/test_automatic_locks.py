@@ -1,0 +1,319 @@
+"""Automatic locks: what a write has claimed is a lock to all who ask a store, until the turn ends."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from support.memory_store import MemoryStore
+
+from swarm_hook_core import clock
+from swarm_hook_core.process import start_time
+from swarm_hook_core.traces import claims
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED
+from swarm_mcp.errors import Deadlock, LockRefused
+from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.store.lock_request import reach_of, request
+from swarm_mcp.store.sessions import Registration
+
+HERE = (os.getpid(), start_time(os.getpid()))
+
+
+class Place:
+    """One store and two sessions in it, which hooks registered; `file` as they name it."""
+
+    def __init__(self, store, scope: str):
+        self.store, self.scope = store, scope
+        self.ann, self.bob = self.join("ann"), self.join("bob")
+        self.file = f"{scope}/a.py"
+
+    def join(self, name: str, turn_over: int = 0):
+        facts = {"runtime": "codex", "session_id": name, "lease_seconds": 86400, "client": HERE}
+        return self.store.instances.register(Registration(self.scope, label=name, turn_over=turn_over, **facts))
+
+    def write(self, name: str, file: str = "", agent: str = "", ago: float = 0.0) -> claims.Claim:
+        """A hook of this session lets a write pass; the claim that stands."""
+        path = file or self.file
+        at = time.time_ns() - int(ago * 10**9)
+        return claims.make(path, path, "codex", name, agent, "Edit", at)
+
+    def locks(self, file: str = "") -> list[tuple]:
+        """Who holds the file, and how."""
+        return [(lock.owner_label, lock.mode) for lock in self.store.locks.on(file or self.file)]
+
+    def wants(self, row, **given):
+        return request(row, [self.file], **given)
+
+
+@pytest.fixture(params=["embedded", "memory"])
+def place(request, ground):
+    with ground.store() if request.param == "embedded" else MemoryStore() as store:
+        yield Place(store, ground.scope)
+
+
+@pytest.fixture
+def embedded(ground):
+    with ground.store() as store:
+        yield Place(store, ground.scope)
+
+
+def events(place: Place, kind: str) -> list:
+    return [one for one in place.store.activity.of_locks(None, 100) if one.type == f"context.{kind}"]
+
+
+# ------------------------------------------------------------------------------------------------- taken
+
+
+def test_what_a_write_has_claimed_is_a_lock(place: Place):
+    assert place.locks() == []
+    place.write("ann")
+    assert place.locks() == [("ann", AUTO)]
+    assert claims.standing() == [], "the store has it now"
+    (shown,) = place.store.locks.held(place.scope)
+    assert (shown["mode"], shown["content"], shown["file"]) == (AUTO, "editing it in this turn", place.file)
+    assert place.store.locks.count_of(place.ann.id) == 1
+
+
+@pytest.mark.parametrize("mode", [EXCLUSIVE, SHARED])
+def test_nobody_else_is_given_what_a_write_has_claimed(place: Place, mode: str):
+    place.write("ann")
+    with pytest.raises(LockRefused):
+        place.store.locks.acquire_all(place.bob, place.wants(place.bob, mode=mode))
+    assert place.locks() == [("ann", AUTO)]
+
+
+def test_a_claim_on_what_somebody_else_holds_is_dropped(place: Place):
+    place.store.locks.acquire(place.bob, place.file)
+    place.write("ann")
+    assert place.locks() == [("bob", None)] and claims.standing() == []
+
+
+@pytest.mark.parametrize("what", ["a.py", "."])
+def test_a_claim_on_what_its_session_has_asked_for_adds_nothing(place: Place, what: str):
+    place.store.locks.acquire(place.ann, f"{place.scope}/{what}", note="mine")
+    place.write("ann")
+    assert place.locks() == [("ann", None)] and claims.standing() == []
+
+
+def test_a_claim_of_who_has_gone_or_is_void_is_nothing(place: Place):
+    place.write("ann", ago=601), place.write("nobody", f"{place.scope}/b")
+    assert place.locks() == [] and place.locks(f"{place.scope}/b") == []
+    place.write("ann")
+    place.store.instances.remove(place.ann.id)
+    assert place.locks() == []
+
+
+def test_a_session_s_agents_may_write_what_it_has_and_not_the_other_way_round(place: Place):
+    place.write("ann")
+    assert place.locks() == [("ann", AUTO)]
+    place.write("ann", agent="x")
+    (lock,) = place.store.locks.on(place.file)
+    assert lock.agent is None and claims.standing() == []
+    place.write("ann", f"{place.scope}/b", agent="x")
+    (lock,) = place.store.locks.on(f"{place.scope}/b")
+    assert lock.agent == "x"
+
+
+# ------------------------------------------------------------------------------------------------- its lease
+
+
+def test_only_a_further_write_renews_it(place: Place):
+    place.write("ann", ago=500)
+    (lock,) = place.store.locks.on(place.file)
+    assert 99 < place.store.locks.left(lock) <= 100
+    place.store.instances.show_life(place.ann.id)
+    place.join("ann")
+    assert place.store.leases.keep(place.ann.id) is None
+    (lock,) = place.store.locks.on(place.file)
+    assert place.store.locks.left(lock) <= 100
+    place.write("ann")
+    (again,) = place.store.locks.on(place.file)
+    assert place.store.locks.left(again) > 590 and (again.id, again.fence) == (lock.id, lock.fence)
+
+
+def test_ten_minutes_after_the_last_write_it_lapses_without_a_word(place: Place, monkeypatch):
+    place.write("ann")
+    assert place.locks() == [("ann", AUTO)]
+    later = clock.now() + 601
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert place.locks() == []
+    assert place.store.locks.acquire(place.bob, place.file).fence
+    assert place.store.messages.peek(place.ann) == [] and place.store.leases.overtaken(place.ann.id) == []
+
+
+def test_its_holder_is_not_warned(embedded: Place, monkeypatch):
+    embedded.write("ann", ago=550)
+    assert embedded.locks() == [("ann", AUTO)]
+    assert embedded.store.leases.some() and not embedded.store.leases.some()
+    assert embedded.store.messages.peek(embedded.ann) == []
+
+
+# ------------------------------------------------------------------------------------------------- its end
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_it_ends_with_the_turn(place: Place, asked: bool):
+    place.write("ann"), place.write("ann", f"{place.scope}/b", agent="x")
+    if asked:
+        assert place.locks() == [("ann", AUTO)]
+    place.store.locks.acquire(place.ann, f"{place.scope}/c")
+    place.join("ann", turn_over=time.time_ns())
+    assert place.locks() == []
+    assert place.locks(f"{place.scope}/b") == [("ann", AUTO)], "that agent goes on"
+    assert place.locks(f"{place.scope}/c") == [("ann", None)], "it was asked for"
+    place.store.locks.release_of_agent(place.ann, "x")
+    assert place.locks(f"{place.scope}/b") == [] and claims.standing() == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_the_next_turn_has_written_stays(place: Place, asked: bool):
+    over = time.time_ns()
+    place.write("ann", ago=-1)
+    if asked:
+        assert place.locks() == [("ann", AUTO)]
+    place.join("ann", turn_over=over)
+    assert place.locks() == [("ann", AUTO)]
+
+
+def test_a_session_that_is_registered_in_passing_is_in_its_turn_still(place: Place):
+    place.write("ann")
+    place.join("ann")
+    assert place.locks() == [("ann", AUTO)]
+
+
+def test_who_was_refused_is_told_when_the_turn_is_over(place: Place):
+    place.write("ann")
+    with pytest.raises(LockRefused):
+        place.store.locks.acquire(place.bob, place.file)
+    place.join("ann", turn_over=time.time_ns())
+    (message,) = place.store.messages.peek(place.bob)
+    assert "is free" in message.content
+
+
+def test_who_waits_gets_it_when_the_turn_is_over(place: Place):
+    place.write("ann")
+    wait = LockWait(place.bob, place.wants(place.bob), 60)
+    assert wait.advance(place.store) is None
+    place.join("ann", turn_over=time.time_ns())
+    assert wait.advance(place.store) and place.locks() == [("bob", None)]
+
+
+def test_whoever_waits_in_a_circle_through_automatic_locks_is_told(place: Place):
+    other = f"{place.scope}/b"
+    place.write("ann"), place.write("bob", other)
+    assert LockWait(place.ann, request(place.ann, [other]), 60).advance(place.store) is None
+    with pytest.raises(Deadlock):
+        LockWait(place.bob, place.wants(place.bob), 60).advance(place.store)
+
+
+def test_unlock_lets_it_go(place: Place):
+    place.write("ann")
+    assert place.store.locks.release(place.ann, place.file) == 1
+    assert claims.standing() == [] and place.locks() == []
+
+
+# --------------------------------------------------------------------------------------------- what becomes of it
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_its_holder_makes_an_ordinary_lock_of_it(place: Place, once: bool):
+    place.write("ann")
+    (auto,) = place.store.locks.on(place.file)
+    (lock,) = place.store.locks.acquire_all(place.ann, place.wants(place.ann, note="for longer", once=once))
+    assert (lock.mode, lock.content, lock.ttl, lock.fence) == (None, "for longer", None, auto.fence)
+    place.write("ann")
+    place.join("ann", turn_over=time.time_ns())
+    assert place.locks() == [("ann", None)]
+
+
+def test_it_can_be_handed_over_and_then_is_an_ordinary_one(place: Place):
+    place.write("ann")
+    lock = place.store.transfers.transfer(place.ann, place.file, place.bob.id)
+    assert (lock.mode, lock.content) == (None, "")
+    place.join("bob", turn_over=time.time_ns())
+    assert place.locks() == [("bob", None)]
+
+
+def test_it_can_be_asked_for_and_taken(place: Place):
+    place.write("ann")
+    (lock,) = place.store.transfers.request(place.bob, place.file, "mine soon")
+    assert lock.mode == AUTO
+    assert place.store.notices.take(place.ann)
+    place.store.transfers.steal(place.bob, place.file, force=True)
+    place.write("ann")
+    assert place.locks() == [("bob", None)]
+
+
+# ------------------------------------------------------------------------------------------- the embedded store
+
+
+def test_grant_and_end_are_on_record(embedded: Place):
+    embedded.write("ann")
+    embedded.locks()
+    embedded.join("ann", turn_over=time.time_ns())
+    (begun,), (ended,) = events(embedded, "lock_acquired"), events(embedded, "lock_released")
+    assert '"mode": "auto"' in begun.payload and begun.actor == embedded.ann.id
+    assert '"mode": "auto"' in ended.payload and '"reason": "turn_ended"' in ended.payload
+
+
+def test_nothing_is_written_where_nothing_is_claimed_and_no_claim_is_adopted_twice(embedded: Place):
+    embedded.write("ann")
+    assert embedded.locks() == [("ann", AUTO)]
+    changes = embedded.store.database.connection.total_changes
+    assert embedded.locks() == [("ann", AUTO)] and list(embedded.store.locks.held(None))
+    assert embedded.store.database.connection.total_changes == changes
+
+
+def test_a_claim_of_another_store_s_session_stays(embedded: Place):
+    embedded.write("elsewhere")
+    assert embedded.locks() == [] and [one.session_id for one in claims.standing()] == ["elsewhere"]
+
+
+def test_a_store_that_is_only_read_leaves_claims_alone(embedded: Place, ground):
+    embedded.write("ann")
+    with ground.store(read_only=True) as store:
+        assert store.locks.on(embedded.file) == []
+    assert len(claims.standing()) == 1
+
+
+def test_a_claim_stays_until_its_lock_is_committed(embedded: Place):
+    """Killed in between, whoever asks next adopts it again."""
+    embedded.write("ann")
+    with pytest.raises(RuntimeError), embedded.store.database.writing():
+        assert embedded.store._finder.adopt() and len(claims.standing()) == 1
+        raise RuntimeError
+    assert len(claims.standing()) == 1 and embedded.locks() == [("ann", AUTO)]
+
+
+def test_a_write_made_while_its_claim_is_adopted_is_not_forgotten(embedded: Place):
+    embedded.write("ann", ago=500)
+    with embedded.store.database.writing():
+        embedded.store._finder.adopt()
+        embedded.write("ann")
+    assert len(claims.standing()) == 1
+    (lock,) = embedded.store.locks.on(embedded.file)
+    assert embedded.store.locks.left(lock) > 590
+
+
+def test_what_is_known_of_a_lock_before_the_transaction_is_looked_at_again(embedded: Place):
+    """A pattern is looked for before the transaction; a claim may come in between."""
+    wanted = request(embedded.bob, ["*.py"], as_pattern=True)
+    look = embedded.store.locks._look
+
+    def claimed_meanwhile(*arguments):
+        found = look(*arguments)
+        embedded.write("ann")
+        embedded.store.locks._look = look
+        return found
+
+    embedded.store.locks._look = claimed_meanwhile
+    with pytest.raises(LockRefused):
+        embedded.store.locks.acquire_all(embedded.bob, wanted)
+
+
+def test_a_folder_that_was_written_is_locked_with_all_below(embedded: Place):
+    os.makedirs(f"{embedded.scope}/sub")
+    embedded.write("ann", f"{embedded.scope}/sub")
+    assert embedded.locks(f"{embedded.scope}/sub/f") == [("ann", AUTO)]
+    assert embedded.store.locks.meeting(reach_of(embedded.bob, "sub"))
