@@ -59,6 +59,7 @@ VERBS = {
     "resolve-workspace-handle": "ui",
     "ui": "ui",
     "cleanup": "doctor",
+    "auto": "auto",
     "guard": "guard",
     "init": "files",
     "loop": "loop",

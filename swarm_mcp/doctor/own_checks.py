@@ -17,7 +17,7 @@ from itertools import islice
 
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
-from swarm_hook_core.settings import read
+from swarm_hook_core.settings import WORDS, read
 from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import __version__
 from swarm_mcp.acting_session import onlooker_identity
@@ -45,7 +45,8 @@ _NEEDED = {
 
 
 def findings(scope_flag: str) -> Iterator[Finding]:
-    """Return the contract's eight checks, then libraries, journal mode, settings, git hooks and recorded faults.
+    """Return the contract's eight checks, then libraries, journal mode, settings, the level of automatic locks, what a
+    failed check comes to, git hooks and recorded faults.
 
     Each comes as soon as it has been looked at.
     """
@@ -61,6 +62,8 @@ def findings(scope_flag: str) -> Iterator[Finding]:
         "libraries": _libraries,
         "sqlite": _journal,
         "settings": _settings,
+        "auto": lambda: _setting("auto", "`swarm-mcp auto` sets it"),
+        "fail": lambda: _setting("fail", "closed: a write that cannot be checked is denied"),
         "guard": _guard,
         "faults": _faults,
     }
@@ -219,6 +222,22 @@ def _settings() -> Finding:
         return Finding("settings", "ok", f"none; {config.path} would have them", details=details)
     what = f"{'strict, ' if is_strict else ''}{len(config.writers)} writers of one's own"
     return Finding("settings", "ok", f"{config.path}: {what}", details=details)
+
+
+def _setting(name: str, about: str) -> Finding:
+    """What ``auto`` or ``fail`` is for sessions in this folder, and who says so."""
+    from swarm_mcp import user_settings
+
+    found, others = user_settings.in_force(name, user_settings.checkout_here())
+    says = [f"{found.value}, {user_settings.whose(found)}"]
+    says += [f"{one.value} for {client}, {user_settings.whose(one)}" for client, one in others.items()]
+    clients = {client: user_settings.described(one) for client, one in others.items()}
+    details = {**user_settings.described(found), "clients": clients}
+    unknown = user_settings.unknown_words(name)
+    if unknown:
+        text = f"{'; '.join(says)}; not understood: {', '.join(unknown)}"
+        return Finding(name, "warn", text, f"set it to one of {', '.join(WORDS[name])}", details)
+    return Finding(name, "ok", f"{'; '.join(says)} ({about})", details=details)
 
 
 def _guard() -> Finding:

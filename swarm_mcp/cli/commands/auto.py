@@ -1,0 +1,65 @@
+"""How far sessions are kept from what others have changed and not committed."""
+
+from __future__ import annotations
+
+from swarm_hook_core.traces.levels import KEEP, LEVELS, NOTICE, OFF, TURN
+from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage, choice, verb
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import UsageError
+
+NAME = "auto"
+MEANS = {
+    OFF: "sessions meet only locks that somebody has taken",
+    NOTICE: "who edits what another session has changed and not committed is told so",
+    KEEP: "what would throw away another session's uncommitted change is denied",
+    TURN: "the first write of a file locks it until its session's turn ends",
+}
+
+
+@verb(
+    Usage(
+        choice(*LEVELS, about="level", optional=True),
+        Option("--user", "for all checkouts of this user, not only the one here"),
+        Option("--unset", "take out what was set"),
+        JSON,
+    )
+)
+def auto(args: Arguments) -> int:
+    """auto: how far sessions are kept from each other's uncommitted changes, here
+
+    Without LEVEL: the level in force here, and who says so. With one it is set for this checkout (the git root of
+    this folder), with --user for all that have none of their own. SWARM_AUTO overrides both, SWARM_CC_AUTO,
+    SWARM_CODEX_AUTO and the like for one client.
+
+    off: nothing but locks that somebody has taken. notice: who edits what another live session has changed and not
+    committed is told. keep (default): what would throw such a change away, by overwriting, removing or a git verb
+    that sweeps, is denied. turn: the first write of a file locks it until the turn ends. Each does what the one
+    before it does.
+
+    It is kept in config.json of the configuration folder; nothing is written into the checkout. A config.json that
+    cannot be read is left as it is: exit 1.
+
+    example: swarm-mcp auto notice --user
+    """
+    from swarm_mcp import user_settings
+
+    level, checkout = args.words[0] if args.words else "", user_settings.checkout_here()
+    if level and args.given("--unset"):
+        raise UsageError("auto: either a level or --unset")
+    if not level and args.given("--user") and not args.given("--unset"):
+        raise UsageError("auto: --user wants a level, or --unset")
+    changed = None
+    if level or args.given("--unset"):
+        changed = user_settings.change(NAME, level, "" if args.given("--user") else checkout)
+    found, others = user_settings.in_force(NAME, checkout)
+    if args.json:
+        clients = {name: user_settings.described(one) for name, one in others.items()}
+        told = {**user_settings.described(found), "checkout": checkout, "clients": clients}
+        show({"ok": True, **({} if changed is None else {"changed": changed}), **told})
+        return 0
+    say(f"{found.value} in {checkout}, {user_settings.whose(found)}: {MEANS[found.value]}")
+    for name, one in others.items():
+        say(f"{one.value} for {name}, {user_settings.whose(one)}")
+    if level and found.value != level:
+        say(f"{level} is set for {'the user' if args.given('--user') else 'this checkout'} now, and overridden here")
+    return 0

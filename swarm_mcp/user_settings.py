@@ -1,0 +1,135 @@
+"""What a person has set for hooks, as commands show and change it; ``swarm_hook_core.settings`` reads it.
+
+Changes go into ``config.json`` in this user's configuration folder, whole or not at all, and leave everything else in
+it as it was. Nothing is written into a checkout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+
+from swarm_hook_core import settings
+from swarm_hook_core.environment import first_set
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.settings import Setting
+from swarm_hook_core.state import config_path, make_private, write_private
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import here
+from swarm_mcp.runtimes import NAMES, hook_config
+
+CHECKOUTS = "checkouts"
+
+
+def checkout_here() -> str:
+    """The folder that this command's settings are for: the real path of the git root, else of the folder itself."""
+    return git_root(os.path.realpath(here()))
+
+
+def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
+    """What ``auto`` or ``fail`` is in `folder`, and what it is for runtimes whose own variables say something else."""
+    ask = getattr(settings, name)
+    general = ask("", folder)
+    own = {runtime: ask(hook_config(runtime).env_prefix, folder) for runtime in NAMES}
+    return general, {runtime: found for runtime, found in own.items() if found.source != general.source}
+
+
+def whose(found: Setting) -> str:
+    """Who says so, in a few words."""
+    if found.source == "checkout":
+        return f"set for {found.folder} in {config_path()}"
+    return {"user": f"set in {config_path()}", "default": "by default"}.get(found.source, f"by {found.source}")
+
+
+def described(found: Setting) -> dict:
+    """The same for machines."""
+    return {"value": found.value, "source": found.source, **({"folder": found.folder} if found.folder else {})}
+
+
+def unknown_words(name: str) -> list[str]:
+    """Variables of the setting `name` whose value is none of its words: ``SWARM_AUTO=on``."""
+    prefixes = [hook_config(runtime).env_prefix for runtime in NAMES]
+    variables = dict.fromkeys(one for prefix in prefixes for one in settings.variables(name, prefix))
+    given = [(one, first_set(one)) for one in variables]
+    return [f"{one}={word}" for one, word in given if word and word.lower() not in settings.WORDS[name]]
+
+
+def change(name: str, value: str, checkout: str = "") -> bool:
+    """Set `name` to `value` (empty: take it out) for this checkout, or with none for the user; whether that is new.
+
+    Raises SwarmError where the file cannot be read as it is, or not be written.
+    """
+    # A link in its place is a person's own arrangement, and stays one.
+    path = os.path.realpath(config_path())
+    try:
+        make_private(os.path.dirname(path))
+        with _alone_in(os.path.dirname(path)):
+            whole = _read(path)
+            if not _put(whole, name, value, checkout):
+                return False
+            write_private(path, _text(whole))
+    except OSError as error:
+        raise SwarmError(f"{path} cannot be written: {error.strerror or error}") from None
+    return True
+
+
+def _put(whole: dict, name: str, value: str, checkout: str) -> bool:
+    """Whether `whole`, the file's object, was changed."""
+    given = whole
+    if checkout:
+        given = whole.get(CHECKOUTS, {}).get(checkout, {})
+    if given.get(name) == (value or None):
+        return False
+    if value:
+        given[name] = value
+    else:
+        del given[name]
+    if checkout and given:
+        whole.setdefault(CHECKOUTS, {})[checkout] = given
+    elif checkout:
+        del whole[CHECKOUTS][checkout]
+        if not whole[CHECKOUTS]:
+            del whole[CHECKOUTS]
+    return True
+
+
+def _read(path: str) -> dict:
+    """The object in the file, empty where there is none. Raises SwarmError where it is not what it should be."""
+    if not os.path.lexists(path):
+        return {}
+    try:
+        if not os.path.isfile(path):  # a pipe of that name would keep us waiting
+            raise ValueError("it is no file")
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            whole = json.load(file)
+        checkouts = whole.get(CHECKOUTS, {}) if isinstance(whole, dict) else None
+        if not isinstance(checkouts, dict) or not all(isinstance(one, dict) for one in checkouts.values()):
+            raise ValueError("it is no object" if checkouts is None else f"{CHECKOUTS} is no object of objects")
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise SwarmError(f"{path} cannot be read, and was left as it is: {why}") from None
+    return whole
+
+
+def _text(whole: dict) -> str:
+    text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        text = json.dumps(whole, indent=2) + "\n"  # half a character, which JSON can spell
+    return text
+
+
+@contextlib.contextmanager
+def _alone_in(folder: str) -> Iterator[None]:
+    """Nobody else changes the settings in the meantime."""
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
