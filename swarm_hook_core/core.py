@@ -125,8 +125,11 @@ class HookCore:
             if not call.tool:
                 raise ValueError("the payload names no tool")
             return None
-        session, reader = self._session_of(call, only_beside_locks=not says_files)
+        trail = self._trail_of(call)
+        is_beside = trail is not None and not says_files and not trail.is_alone()
+        session, reader = self._session_of(call, only_beside_locks=not says_files and not is_beside)
         if session is None:
+            self._meet(None, call, None, trail, None, None, 0.0)
             return None
         self._mark_own(call, session)
         from swarm_hook_core.decision import Verdict, decide
@@ -134,17 +137,62 @@ class HookCore:
 
         now = time.time()
         peers = Peers(reader, session.instance_id, now, call.agent)
-        denial = decide(self.config, session, call, peers, now)
-        if denial is not None or says_files or not peers.any():
-            verdict = Verdict(denial)
-        else:
+        verdict, effects = Verdict(decide(self.config, session, call, peers, now)), None
+        if verdict.denial is None and not says_files:
             from swarm_hook_core import opaque_calls
 
-            verdict = opaque_calls.judge(self.config, session, call, peers, now)
+            is_near = peers.any() and opaque_calls.concerns(call, session, peers)
+            effects = opaque_calls.effects_of(call) if is_near or is_beside else None
+            if is_near and effects is not None:
+                verdict = opaque_calls.judge(self.config, session, call, effects, peers, now)
         if verdict.denial is not None:
             self._count(call, verdict.denial, session, peers)
+        else:
+            self._meet(session, call, effects, trail, reader, verdict, now)
         self._add_news(call, verdict, peers)
         return verdict
+
+    def _trail_of(self, call):
+        """The Trail of a call: where it leaves traces for others. None where this checkout wants none.
+
+        Nor where there is no store, which says whose they are, and without which nobody would remove them.
+        """
+        from swarm_hook_core.state import local_store
+        from swarm_hook_core.traces.levels import OFF, level
+
+        if not call.session_id or not local_store():
+            return None
+        found = level(self.config.env_prefix, call.folder)
+        if found == OFF:
+            return None
+        from swarm_hook_core.traces import Trail
+
+        return Trail(self.config, call, found)
+
+    def _meet(self, session, call, effects, trail, reader, verdict, now: float) -> None:
+        """Add to `verdict` what comes of writing what others have changed; leave the call's own traces.
+
+        `session` is None where nobody holds a lock, and no other session has left traces.
+        """
+        if trail is None:
+            return
+        try:
+            if session is None or (effects is None and call.tool not in self.config.write_tools):
+                trail.note_unread()
+                trail.leave()
+                return
+            if trail.note_alone(effects):
+                trail.leave()
+                return
+            from swarm_hook_core.traces import verdict as by_level
+
+            targets = trail.targets_of(effects)
+            denial, words = by_level.judge(self.config, session, call, targets, effects, trail, reader, now)
+            verdict.denial = denial
+            verdict.notice = "\n".join(filter(None, (verdict.notice, words)))
+            trail.leave()
+        except Exception as error:
+            self._record_fault("traces", error)
 
     def _session_of(self, call, only_beside_locks: bool):
         """The Session that makes `call`, and its LockReader; ``(None, None)`` where either is out of reach.
@@ -273,7 +321,7 @@ class HookCore:
         from swarm_hook_core import lifecycle
 
         self.words_now(event)  # first: afterwards nobody knows this session any more
-        lifecycle.end(self.config, event, self.registrar)
+        lifecycle.end(self.config, event, self.registrar, self.driver)
 
     def _turn(self, event) -> None:
         from swarm_hook_core import lifecycle

@@ -60,12 +60,12 @@ def _may_write(config, call) -> bool:
     if not call.tool or call.tool in config.write_tools:
         return True
     try:
-        from swarm_hook_core.opaque_calls import effects_of_call
-        from swarm_hook_core.targets import shell_text, write_targets
+        from swarm_hook_core.opaque_calls import effects_of
+        from swarm_hook_core.targets import write_targets
 
         if write_targets(config, call.tool, call.input, call.folder):
             return True
-        effects = effects_of_call(call, shell_text(call.tool, call.input))
+        effects = effects_of(call)
     except Exception:
         return True  # it cannot be read: perhaps that is why there was no check
     return effects is not None and (effects.size > 0 or effects.runs)

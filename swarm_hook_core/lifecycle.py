@@ -58,8 +58,11 @@ def turn(config, event, registrar) -> str:
         _end_claims(config, event, "turn", "", session["turn_over"])
 
 
-def end(config, event, registrar) -> None:
-    """Withdraw what the session published, deregister it, and clear its scratch."""
+def end(config, event, registrar, driver=None) -> None:
+    """Withdraw what the session published, deregister it, and clear what it left in files.
+
+    A session that another client still has open goes on.
+    """
     from swarm_hook_core import scratch
     from swarm_hook_core.process import client_process
 
@@ -71,6 +74,20 @@ def end(config, event, registrar) -> None:
         _record(config, "session_end", str(error))
     _end_claims(config, event, "session_end", None)
     scratch.clear(config, event.session_id)
+    from swarm_hook_core.traces import traces_dir
+
+    if os.path.isdir(traces_dir()) and not _is_known(config, event, driver):
+        from swarm_hook_core.traces.pruning import forget
+
+        forget(config.runtime_name, event.session_id)
+
+
+def _is_known(config, event, driver) -> bool:
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.state import local_store
+
+    file = local_store()
+    return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
 
 
 def end_subagent(config, event, coordinator=None, driver=None) -> None:

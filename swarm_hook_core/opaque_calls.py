@@ -1,36 +1,15 @@
 """Calls that do not say which files they write: shell commands, and tools of other MCP servers.
 
-Loaded only when another session holds a lock.
+Loaded only where another session holds a lock, or has written something in the same repository.
 """
 
 from swarm_hook_core.config import OPAQUE_TOOLS
-from swarm_hook_core.decision import Verdict
 from swarm_hook_core.targets import shell_text
 
 
-def judge(config, session, call, peers, now: float):
-    """The Verdict on such a call. What it may write unseen is watched."""
+def effects_of(call):
+    """The Effects of such a call, as far as they can be told beforehand; None where it writes nothing."""
     command = shell_text(call.tool, call.input)
-    if command and not _concerns(command, session, call.folder, peers):
-        return Verdict()
-    effects = effects_of_call(call, command)
-    if effects is None:
-        return Verdict()
-    from swarm_hook_core.settings import strict
-    from swarm_hook_core.shell import collision
-
-    found = collision.judge(
-        session, call.tool, effects, call.folder, peers, now, strict(config.env_prefix, call.folder)
-    )
-    if found.watched:
-        from swarm_hook_core.watching import watch
-
-        watch.begin(config, call, found.watched, now)
-    return found
-
-
-def effects_of_call(call, command: str):
-    """The Effects of such a call, of which `command` is the shell text, if any; None where it writes nothing."""
     if command:
         from swarm_hook_core.shell import effects_of
 
@@ -46,12 +25,28 @@ def effects_of_call(call, command: str):
     return effects_of_tool(call.tool, call.input, call.folder)
 
 
-def _concerns(command: str, session, cwd: str, peers) -> bool:
-    """Whether `command` could reach any lock there is: one around its folder, or whatever it may lead to."""
-    if any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
+def judge(config, session, call, effects, peers, now: float):
+    """The Verdict on a call with these Effects beside the locks of others. What it may write unseen is watched."""
+    from swarm_hook_core.settings import strict
+    from swarm_hook_core.shell import collision
+
+    found = collision.judge(
+        session, call.tool, effects, call.folder, peers, now, strict(config.env_prefix, call.folder)
+    )
+    if found.watched:
+        from swarm_hook_core.watching import watch
+
+        watch.begin(config, call, found.watched, now)
+    return found
+
+
+def concerns(call, session, peers) -> bool:
+    """Whether the call could reach any lock there is: one around its folder, or whatever a command may lead to."""
+    command = shell_text(call.tool, call.input)
+    if not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
         return True
     from swarm_hook_core.decision import all_keys
     from swarm_hook_core.paths import git_root
 
-    roots = all_keys(session, git_root(cwd), "/")
+    roots = all_keys(session, git_root(call.folder), "/")
     return bool(peers.under(roots, 1) or peers.over(roots) or peers.patterns(roots))

@@ -87,6 +87,10 @@ class LockReader:
         """Return ``(instance id, label, evidence)`` of a client's session, as a `Held` has them; None for none."""
         return None
 
+    def purpose_of(self, instance_id: str) -> str:
+        """Return what a session works on: the title of its task, else the note of its newest lock; may be empty."""
+        return ""
+
     def others_hold(self, own_id: str) -> bool:
         """Tell whether anybody but this session, or one of its agents, has a lock at all. Cheap."""
         return False

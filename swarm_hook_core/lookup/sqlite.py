@@ -155,6 +155,16 @@ class StoreReader(LockReader):
                 return (*found[0][:2], found[0]) if found else None
         return None
 
+    def purpose_of(self, instance_id: str) -> str:
+        task = (
+            "SELECT title FROM tasks WHERE scope = (SELECT scope FROM instances WHERE id = ?) AND assignee = ?"
+            " AND status IN ('claimed', 'in_progress') ORDER BY priority DESC, created_at, id LIMIT 1"
+        )
+        note = "SELECT content FROM context WHERE type = 'lock' AND instance_id = ? ORDER BY rowid DESC LIMIT 1"
+        found = self._rows_if_known(task, (instance_id,) * 2) or self._rows_if_known(note, (instance_id,))
+        text = found[0][0] if found else ""
+        return text if isinstance(text, str) else ""
+
     def has_news(self) -> bool:
         return bool(self._rows_if_known("SELECT 1 FROM swarm_notices LIMIT 1"))
 

@@ -1,1 +1,234 @@
-"""What sessions have written in a checkout without a lock, and what that comes to where they meet."""
+"""Locks that nobody has to take: what sessions have written and not committed, and what that comes to for others.
+
+Hooks write nothing into the store, so each session has files of its own, its *journals*, that its hooks append to. A
+*trace* is a write that is noted in one. Here is what is on the way of every write, also of a session that is alone:
+what a call leaves. The rest is loaded where another session has left something in the same repository.
+
+    levels    how much is made of it: off, notice, keep, turn
+    journal   what is in those files, and reading them
+    meetings  a call that meets what others have written
+    verdict   what that comes to, by the level
+    sweeps    a git command that would throw it away, or take it along
+    claims    locks that a session has for a turn, without asking for them
+    news      what a session is told of others' changes when it starts, and at each turn
+    pruning   journals that mean nothing any more
+"""
+
+import os
+import sys
+import time
+
+from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core.paths import NO_CASE, git_root
+from swarm_hook_core.state import PLAIN, make_private, name_of, open_private, state_dir, write_all
+
+LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part before it stays
+LONGEST_TEXT = 16 * 1024  # characters of a command that is kept; of a longer one as many from its start
+MOST = 400  # files of one call that are noted one by one
+_WORD = PLAIN | frozenset("_.:/@")
+_IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are the same in all letter cases
+
+
+class Trail:
+    """What is to be noted of `call` once it may pass, by the session that makes it; `leave` writes it down.
+
+    `level`: the level in force for it (``levels``).
+    """
+
+    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines")
+
+    def __init__(self, config, call, level: str):
+        self.config = config
+        self.call = call
+        self.level = level
+        self.own_name = journal_name(config.runtime_name, call.session_id)
+        self._places: dict = {}  # folder -> place
+        self._lines: dict = {}  # place -> entries to be appended
+
+    def place_of(self, folder: str) -> str:
+        """The folder of the journals of absolute `folder`."""
+        if folder not in self._places:
+            self._places[folder] = place_of(folder)
+        return self._places[folder]
+
+    def is_alone(self, paths=()) -> bool:
+        """Whether no other session has a journal where these files are, or where the call is made."""
+        folders = dict.fromkeys([self.call.folder, *map(os.path.dirname, paths)])
+        return not any(others_in(place, self.own_name) for place in {self.place_of(folder) for folder in folders})
+
+    def note_alone(self, effects) -> bool:
+        """Add the traces of the call if no other session has any where it writes; whether that is so.
+
+        `effects`: what a call that does not say its files does, None where nobody has looked.
+        """
+        call = self.call
+        if call.tool in self.config.write_tools:
+            paths = [_resolved(call.folder, path) for path in self.config.extract_paths(call.input)][:MOST]
+        else:
+            paths = [target[1] for target in self.targets_of(effects)]
+        if not self.is_alone(paths):
+            return False
+        self.wrote(filter(None, paths))
+        return True
+
+    def targets_of(self, effects) -> list:
+        """``(path as spelled, resolved path, how, by)`` of the files that the call certainly writes.
+
+        `effects`: what a call that does not say so does, None where nobody has looked. Raises ValueError where the
+        input of a call cannot be read.
+        """
+        from swarm_hook_core.targets import changes
+
+        call = self.call
+        found = [(*change, "") for change in changes(self.config, call.tool, call.input, call.folder)]
+        found += [(write.folder, write.path, write.how, write.by) for write in effects.writes] if effects else []
+        return [
+            (os.path.join(folder, path), resolved, how, by)
+            for folder, path, how, by in found[:MOST]
+            if (resolved := _resolved(folder, path))
+        ]
+
+    def wrote(self, paths) -> None:
+        """Add writes of the files at these `paths`, without links."""
+        for path in paths:
+            self.note("wrote", path)
+
+    def saw(self, folder: str, path: str) -> None:
+        """Add that the session knows by now what is in the file at `path`, as spelled in `folder`."""
+        resolved = _resolved(folder, path)
+        if resolved:
+            self.note("saw", resolved)
+
+    def note(self, kind: str, path: str, text: str = "") -> None:
+        """Add an entry about the file at `path`, which is without links."""
+        lines = self._lines.setdefault(self.place_of(os.path.dirname(path)), [])
+        if len(lines) < MOST:
+            lines += [line(kind, key, self.call, text) for key in _keys_of(path)]
+
+    def note_at(self, folder: str, kind: str, text: str = "") -> None:
+        """Add an entry about `folder` itself, in its own place."""
+        self._lines.setdefault(self.place_of(folder), []).append(line(kind, folder, self.call, text))
+
+    def note_unread(self) -> None:
+        """Add the traces of a call that nobody has looked at, since no other session has any beside it."""
+        from swarm_hook_core.targets import shell_text
+
+        call = self.call
+        if call.tool in SHELL_TOOLS:
+            self.note_at(call.folder, "ran", shell_text(call.tool, call.input))
+        else:
+            from swarm_hook_core.opaque_calls import effects_of
+
+            self.wrote(target[1] for target in self.targets_of(effects_of(call)))
+
+    def leave(self) -> None:
+        """Append what was noted. Raises OSError."""
+        for place, lines in self._lines.items():
+            self._append(place, lines)
+        self._lines = {}
+
+    def _append(self, place: str, lines: list) -> None:
+        path = os.path.join(place, self.own_name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            handle = open_private(path, flags)
+        except FileNotFoundError:
+            make_private(place)
+            handle = open_private(path, flags)
+        try:
+            size = os.fstat(handle).st_size
+            if not size:
+                lines = [_first_line(self.config.runtime_name, self.call.session_id), *lines]
+            write_all(handle, b"\n" + b"".join(lines))  # what a full disk has torn is a line of its own
+        finally:
+            os.close(handle)
+        if size > LIMIT_BYTES:
+            os.replace(path, path + ".1")
+
+
+def traces_dir() -> str:
+    """The folder of all places. It need not exist."""
+    return os.path.join(state_dir(), "traces")
+
+
+def place_of(folder: str) -> str:
+    """The place that the files in absolute `folder` belong to: named by the number of a folder, which work trees share.
+
+    It need not exist. Raises OSError where not even the folders over it can be seen.
+    """
+    root = git_root(folder)
+    mark = os.path.join(root, ".git")
+    try:
+        found = os.stat(mark)
+        if found.st_mode & 0o170000 != 0o040000:
+            from swarm_hook_core.repository import tree_at
+
+            tree = tree_at(root)
+            found = os.stat(tree.common if tree is not None else root)
+    except (FileNotFoundError, NotADirectoryError):
+        while not os.path.isdir(root):
+            root = os.path.dirname(root)
+        found = os.stat(root)
+    return os.path.join(traces_dir(), f"{found.st_dev:x}.{found.st_ino:x}")
+
+
+def journal_name(runtime: str, session_id: str) -> str:
+    """The name of a session's journal in every place."""
+    return f"{name_of(runtime)}.{name_of(session_id)}"
+
+
+def others_in(place: str, own_name: str) -> list:
+    """Paths of the journals of all other sessions in `place`."""
+    try:
+        names = os.listdir(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    own = (own_name, own_name + ".1")
+    return list({os.path.join(place, name.removesuffix(".1")) for name in names if name not in own})
+
+
+def line(kind: str, key: str, call, text: str = "") -> bytes:
+    """One entry of this moment, about what `call` does."""
+    data = f"{time.time_ns()} {kind} {_word(call.agent)} {_word(call.tool)}".encode("ascii", "replace")
+    data += b"\0" + escaped(key)
+    if text:
+        data += b"\0" + escaped(text[:LONGEST_TEXT])
+    return data + b"\n"
+
+
+def escaped(text: str) -> bytes:
+    """`text` as it stands in an entry."""
+    data = text.encode("utf-8", "surrogatepass")
+    if b"\\" in data or b"\n" in data or b"\0" in data:
+        data = data.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\0", b"\\0")
+    return data
+
+
+def _first_line(runtime: str, session_id: str) -> bytes:
+    return (
+        f"{time.time_ns()} session - {_word(runtime)}".encode("ascii", "replace") + b"\0" + escaped(session_id) + b"\n"
+    )
+
+
+def _word(text: str) -> str:
+    """`text` as one plain word; ``-`` for none."""
+    if not text:
+        return "-"
+    return text if not set(text) - _WORD else "".join(letter if letter in _WORD else "_" for letter in text)
+
+
+def _keys_of(path: str) -> list:
+    """The keys that the file at `path` is noted under."""
+    if not _IGNORES_CASE:
+        return [path]
+    from swarm_hook_core.paths import keys_for
+
+    return [path, *(key for key in keys_for(path, "/") if key.startswith(NO_CASE))]
+
+
+def _resolved(folder: str, path: str) -> str:
+    """The path without links of `path`, as spelled in `folder`; empty where the text can name no file."""
+    try:
+        return os.path.realpath(os.path.join(folder, path))
+    except ValueError:
+        return ""

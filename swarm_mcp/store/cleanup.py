@@ -8,6 +8,7 @@ whose it is. `limit`: of rows (-1: all); `scope`: None for all; `mode`: as event
 
 from __future__ import annotations
 
+import os
 import time
 
 from swarm_hook_core.lookup.sqlite import SPELLED
@@ -104,6 +105,7 @@ class Cleanup:
             # Busy; or there is a row that no rule foresees, of which `cleanup` tells. Nobody's work waits for this.
             return False
         _drop_old_contents()
+        self._drop_old_journals()
         return True
 
     def due_in(self) -> float:
@@ -133,6 +135,23 @@ class Cleanup:
         left = space.give_back() or left or self._sessions_left
         space.shorten_log(left)
         return left
+
+    def _drop_old_journals(self) -> None:
+        """Remove what sessions that have gone wrote down of their work (``swarm_hook_core.traces``)."""
+        from swarm_hook_core.traces import traces_dir
+
+        if not os.path.isdir(traces_dir()):
+            return
+        from swarm_hook_core.traces.pruning import prune
+
+        def is_known(runtime: str, session_id: str) -> bool:
+            sql = "SELECT 1 FROM swarm_sessions WHERE runtime = ? AND session_id = ?"
+            return self._db.row(sql, (runtime, session_id)) is not None
+
+        try:
+            prune(is_known, time.time())
+        except (OSError, SwarmError):
+            return  # the next pass tries again
 
     def _space(self):
         from swarm_mcp.store.space import Space

@@ -1,0 +1,109 @@
+"""Reading what sessions have done in a repository: their *journals*, which ``trail`` writes.
+
+    <state folder>/traces/<place>/<runtime>.<session>      and the part before it, ``.1`` appended
+
+A *place* is a repository with all its work trees, or a folder that is in none. One line an entry, in bytes:
+
+    <ns> <kind> <agent> <tool>\\0<key>[\\0<text>]\\n
+
+`ns` is the time in nanoseconds, `key` the resolved path. Kinds, with what `text` holds:
+
+    session  the first line: `key` is the client's id of the session, `tool` its runtime
+    wrote    a write that was let pass: a *trace*
+    saw      the session knows what is in the file: it read it, or was told of the change that it met
+    told     it was told that the file was changed, among others
+    is       the file as it was after the session's own write: see ``meetings``
+    ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
+    stash    it put changes aside with ``git stash``; `key` is the work tree
+
+Entries are looked up by their key in the bytes, so that what does not concern a call is never parsed.
+"""
+
+from swarm_hook_core.traces import escaped
+
+DAY_SECONDS = 86400  # a trace means nothing after that
+
+
+class Entry:
+    """One line of a journal, see above; `at_ns` is its time."""
+
+    __slots__ = ("at_ns", "kind", "agent", "tool", "key", "text")
+
+    def __init__(self, line: bytes):
+        """Raises ValueError where `line` is none, as a full disk may leave it."""
+        head, key, *rest = line.split(b"\0", 2)
+        at_ns, kind, agent, tool = head.decode("ascii", "replace").split(" ")
+        self.at_ns = int(at_ns)
+        self.kind = kind
+        self.agent = "" if agent == "-" else agent
+        self.tool = tool
+        self.key = _unescaped(key)
+        self.text = _unescaped(rest[0]) if rest else ""
+
+
+def read(path: str) -> bytes:
+    """All entries of the journal at `path`, after a newline: what was rotated away first."""
+    parts = [b"\n"]
+    for file in (path + ".1", path):
+        try:
+            with open(file, "rb", buffering=0) as entries:
+                parts.append(entries.read())
+        except FileNotFoundError:
+            continue
+    return b"".join(parts) if len(parts) > 1 else b""
+
+
+def owner_of(data: bytes) -> tuple:
+    """``(runtime, session id)`` of the session whose journal holds `data`; empty ones where it does not say."""
+    start = data.find(b" session ")
+    if start < 0:
+        return "", ""
+    begin = data.rfind(b"\n", 0, start) + 1
+    try:
+        entry = Entry(data[begin : data.find(b"\n", begin)])
+    except ValueError:
+        return "", ""
+    return entry.tool, entry.key
+
+
+def newest(data: bytes, key: str, kinds, before: int = -1):
+    """The newest Entry of one of `kinds` about the path with this key in `data`, or None."""
+    wanted, end = b"\0" + escaped(key), len(data) if before < 0 else before
+    while True:
+        found = data.rfind(wanted, 0, end)
+        if found < 0:
+            return None
+        after = data[found + len(wanted) : found + len(wanted) + 1]
+        if after in (b"\n", b"\0"):
+            begin = data.rfind(b"\n", 0, found) + 1
+            close = data.find(b"\n", found)
+            try:
+                entry = Entry(data[begin : close if close >= 0 else len(data)])
+            except ValueError:
+                entry = None  # torn
+            if entry is not None and entry.kind in kinds and entry.key == key:
+                return entry
+        end = found
+
+
+def entries_below(data: bytes, folder: str, kinds) -> list:
+    """The entries of `kinds` about paths below the folder with this key, the newest of each path, newest first."""
+    wanted, found = b"\0" + escaped(folder.rstrip("/")) + b"/", {}
+    place = data.find(wanted)
+    while place >= 0:
+        begin, close = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+        try:
+            entry = Entry(data[begin : close if close >= 0 else len(data)])
+        except ValueError:
+            entry = None
+        if entry is not None and entry.kind in kinds:
+            found[entry.key] = entry
+        place = data.find(wanted, close) if close >= 0 else -1
+    return sorted(found.values(), key=lambda entry: -entry.at_ns)
+
+
+def _unescaped(data: bytes) -> str:
+    if b"\\" in data:
+        parts = [part.replace(b"\\n", b"\n").replace(b"\\0", b"\0") for part in data.split(b"\\\\")]
+        data = b"\\".join(parts)
+    return data.decode("utf-8", "surrogatepass")

@@ -1,0 +1,65 @@
+"""Journals that mean nothing any more, and how they go."""
+
+import os
+
+from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
+
+UNKNOWN_SECONDS = 600  # after its last entry the journal of a session that this store does not know goes
+
+
+def forget(runtime: str, session_id: str) -> None:
+    """Remove all journals of a session that has ended. Never raises."""
+    name = journal_name(runtime, session_id)
+    for place in _places():
+        _remove(os.path.join(place, name))
+        _close(place)
+
+
+def prune(is_known, now: float) -> int:
+    """Remove the journals that nothing was added to for a day, and those of unknown sessions; how many went.
+
+    `is_known(runtime, session id)`: whether the store has that session. `now` in Unix seconds. Raises OSError.
+    """
+    gone = 0
+    for place in _places():
+        for path in others_in(place, ""):
+            age = now - _changed_at(path)
+            if age > journal.DAY_SECONDS or (
+                age > UNKNOWN_SECONDS and not is_known(*journal.owner_of(journal.read(path)))
+            ):
+                _remove(path)
+                gone += 1
+        _close(place)
+    return gone
+
+
+def _places() -> list:
+    try:
+        return [os.path.join(traces_dir(), name) for name in os.listdir(traces_dir())]
+    except FileNotFoundError:
+        return []
+
+
+def _changed_at(path: str) -> float:
+    found = 0.0
+    for file in (path, path + ".1"):
+        try:
+            found = max(found, os.stat(file).st_mtime)
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _remove(path: str) -> None:
+    for file in (path, path + ".1"):
+        try:
+            os.remove(file)
+        except OSError:
+            continue  # there is none, or another has been faster
+
+
+def _close(place: str) -> None:
+    try:
+        os.rmdir(place)
+    except OSError:
+        return  # others have journals there

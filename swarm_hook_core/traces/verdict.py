@@ -1,0 +1,63 @@
+"""What a call comes to that meets what others have written and not committed, by the level in force."""
+
+from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core.decision import Denial
+from swarm_hook_core.labels import token
+from swarm_hook_core.traces import wording
+from swarm_hook_core.traces.levels import NOTICE
+from swarm_hook_core.traces.meetings import Meetings
+
+
+def judge(config, session, call, targets, effects, trail, reader, now: float):
+    """``(Denial or None, words for the model)`` of a call that no lock denies; its traces are added to `trail`.
+
+    `targets`: the files that it certainly writes, as ``Trail.targets_of`` has them; `effects`: of a call that does not
+    say its files, else None.
+    """
+    meetings = Meetings(trail, reader, now)
+    meetings.note_own_files(call.folder)
+    identity = token(session.label, "identity")
+    is_guarded = call.tool in config.guards
+    lost, met = [], []
+    loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
+    for path, resolved, how, by in () if is_guarded else targets:
+        trace = meetings.unseen(path, resolved)
+        if trace is not None:
+            (lost if how in loses else met).append((trace, how, by))
+    for tree in effects.trees if effects is not None else ():
+        for trace in meetings.unseen_below(tree.root, tree.admits):
+            (lost if tree.how in loses else met).append((trace, tree.how, tree.by))
+    if lost:
+        for trace, _how, _by in lost:
+            trail.note("saw", trace.path)
+        trace, how, by = lost[0]
+        return Denial(trace.path, None, wording.would_lose(call.tool, trace, how, by, identity, now)), ""
+    if effects is not None and effects.git:
+        from swarm_hook_core.traces import sweeps
+
+        denial, words = sweeps.judge(session, call, effects, meetings, trail, now)
+        if denial is not None:
+            return denial, ""
+    else:
+        words = ""
+    for path, resolved, how, _by in targets:
+        if how in (REPLACE, REMOVE) and meetings.stands(path, resolved):
+            keep_content(resolved, now)
+    for trace, _how, _by in met:
+        trail.note("saw", trace.path)
+    trail.wrote(target[1] for target in targets)
+    for read in effects.reads if effects is not None else ():
+        trail.saw(read.folder, read.path)
+    told = wording.were_changed([trace for trace, _how, _by in met], identity, now) if met else ""
+    return None, "\n".join(filter(None, (told, words)))
+
+
+def keep_content(path: str, now: float) -> None:
+    """Keep what is in the file at `path` for `swarm-mcp restore`, where that can be done."""
+    from swarm_hook_core.paths import key_of
+    from swarm_hook_core.watching.kept import Kept, NotKept
+
+    try:
+        Kept(now).keep(key_of(path), path)
+    except (NotKept, OSError, ValueError):
+        return  # it is larger than what is kept, or gone

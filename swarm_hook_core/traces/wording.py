@@ -1,0 +1,48 @@
+"""The words in which a model is told what other sessions have changed and not committed."""
+
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.wording import duration, holder
+
+NAMED = 5  # files that one line names
+
+
+def changed_by(trace, identity: str, now: float) -> str:
+    """Who has changed the file of a Trace, when, and what they work on, as far as this identity may know."""
+    who, _note, _ask = holder(trace.held, identity)
+    return f"{who} {duration(now - trace.held.since)} ago{purpose(trace, identity)}"
+
+
+def purpose(trace, identity: str) -> str:
+    """What the session that wrote it works on, in brackets after a blank; empty where that is not known or said."""
+    if not trace.held.note.strip() or not same_circle(identity, token(trace.held.label, "identity")):
+        return ""
+    from swarm_hook_core.untrusted_text import quoted
+
+    return f" (working on {quoted(trace.held.note)})"
+
+
+def would_lose(tool: str, trace, how: str, by: str, identity: str, now: float) -> str:
+    """Why a call was denied that would have replaced or removed a file with a change that its session has not seen."""
+    from swarm_hook_core.untrusted_text import command, named
+
+    part = f" ({command(by)})" if by else ""
+    verb = "remove" if how == "remove" else "overwrite"
+    return (
+        f"swarm: {tool}{part} would {verb} {named(trace.path)}, changed by {changed_by(trace, identity, now)}, after"
+        f" you last saw it, and not committed: their work would be lost. Read it again, then write what keeps it: the"
+        f" next attempt passes. Or edit only your lines, or leave the file to them."
+    )
+
+
+def were_changed(traces, identity: str, now: float) -> str:
+    """One line for each of a few files that a call goes ahead to write, and that others have changed."""
+    from swarm_hook_core.untrusted_text import named
+
+    lines = [
+        f"swarm: {named(trace.path)} was changed by {changed_by(trace, identity, now)}, and that is not committed: read"
+        " it again before you go on with it, and keep their change."
+        for trace in traces[:NAMED]
+    ]
+    if len(traces) > NAMED:
+        lines.append(f"swarm: so were {len(traces) - NAMED} more files that this call writes.")
+    return "\n".join(lines)

@@ -1,0 +1,242 @@
+"""Files that sessions write with no lock taken: what one meets of another's work, and what is made of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.sessions import mistakes, ready_store
+from support.traced import Player, checkout, git
+
+from swarm_hook_core import traces
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.traces import journal
+
+PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    ready_store()
+    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
+
+
+@pytest.fixture(autouse=True)
+def _no_faults():
+    yield
+    assert mistakes() == []
+
+
+OVERWRITES = {
+    "here-document": "cat > notes.md <<'EOF'\nalpha\nbeta\ndelta\nEOF",
+    "copy": "cp other.md notes.md",
+    "move over": "mv other.md notes.md",
+    "remove": "rm notes.md",
+    "tee": "printf 'x' | tee notes.md",
+    "move away": "mv notes.md elsewhere.md",
+    "folder": "rm -rf ../work/*.md",
+}
+
+
+@pytest.mark.parametrize(("mine", "theirs"), PAIRS)
+@pytest.mark.parametrize("command", OVERWRITES.values(), ids=OVERWRITES)
+def test_what_would_be_overwritten_is_denied_once_and_then_passes(mine, theirs, command: str, work: Path) -> None:
+    me, peer = Player(mine, work), Player(theirs, work)
+    assert me.runs("cat notes.md") == ""
+    assert peer.edits("notes.md", "beta", "PEER") == ""
+    said = me.runs(command)
+    assert said.startswith("denied: ") and "notes.md" in said and "after you last saw it" in said
+    assert "PEER" in (work / "notes.md").read_text()
+    assert me.runs("cat notes.md") == ""
+    assert me.runs(command) == "", "it has read the file since"
+
+
+@pytest.mark.parametrize("level", ["off", "notice"])
+def test_below_keep_nothing_is_denied(level: str, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_AUTO", level)
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("cat notes.md")
+    peer.edits("notes.md", "beta", "PEER")
+    said = me.runs(OVERWRITES["here-document"])
+    assert not said.startswith("denied") and ("was changed by" in said) is (level == "notice")
+    assert "delta" in (work / "notes.md").read_text()
+
+
+def test_an_edit_goes_ahead_and_its_model_is_told_once(work: Path) -> None:
+    me, peer = Player("codex", work), Player("claude-code", work)
+    peer.edits("notes.md", "beta", "PEER")
+    said = me.edits("notes.md", "gamma", "delta")
+    assert said.count("\n") == 0 and "was changed by" in said and "read it again" in said
+    assert me.edits("notes.md", "delta", "epsilon") == ""
+    peer.edits("notes.md", "PEER", "AGAIN")
+    assert "was changed by" in me.edits("notes.md", "epsilon", "zeta")
+
+
+def test_a_client_that_says_it_itself_is_told_nothing(work: Path) -> None:
+    me, peer = Player("claude-code", work), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+    assert me.edits("notes.md", "gamma", "delta") == ""
+
+
+def test_a_session_alone_is_told_nothing_and_leaves_its_traces(work: Path) -> None:
+    me = Player("codex", work)
+    for _ in range(3):
+        assert (
+            me.writes("notes.md", "one\n") == me.runs("echo two > other.md") == me.edits("notes.md", "one", "1") == ""
+        )
+        (work / "notes.md").write_text("one\n")
+    (place,) = Path(traces.traces_dir()).iterdir()
+    (file,) = place.iterdir()
+    data = journal.read(str(file))
+    assert journal.owner_of(data) == ("codex", me.session_id)
+    assert journal.newest(data, str(work / "notes.md"), ("wrote",)).tool == "apply_patch"
+    assert file.stat().st_mode & 0o777 == 0o600 and place.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_a_session_wrote_while_it_was_alone_is_found_in_its_commands(work: Path) -> None:
+    peer = Player("codex", work)
+    peer.runs("sed -i s/beta/PEER/ notes.md")
+    me = Player("codex", work)
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+    assert me.runs("echo fresh > other.md") == ""
+
+
+@pytest.mark.parametrize("undo", ["commit", "checkout", "by hand"])
+def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    before = (work / "notes.md").read_text()
+    peer.edits("notes.md", "beta", "PEER")
+    if undo == "commit":
+        git(work, "commit", "-qam", "theirs")
+    elif undo == "checkout":
+        git(work, "checkout", "--", "notes.md")
+    else:
+        (work / "notes.md").write_text(before)
+    assert me.runs(OVERWRITES["here-document"]) == ""
+
+
+def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:
+    me = Player("codex", work)
+    gone = Player("codex", work, client=(2**22 + 1, "0"))
+    gone.edits("notes.md", "beta", "PEER")
+    assert me.runs(OVERWRITES["here-document"]) == ""
+
+
+def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    git(work, "config", "core.fileMode", "false")
+    (work / "notes.md").write_text("not committed, by a person\n")
+    old = time.time() - 100
+    os.utime(work / "notes.md", (old, old))
+    time.sleep(0.05)  # the kernel's clock, by which the file changed, must have moved on
+    assert peer.told("apply_patch", {"command": "*** Begin Patch\n*** Add File: notes.md\n+x\n*** End Patch\n"}) == ""
+    assert me.runs(OVERWRITES["here-document"]) == ""
+
+
+def test_a_change_that_came_after_a_look_counts_although_it_was_allowed_before(work: Path) -> None:
+    """A person may have been asked in between."""
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    peer.told("apply_patch", {"command": "*** Begin Patch\n*** Add File: notes.md\n+PEER\n*** End Patch\n"})
+    me.runs("cat notes.md")
+    time.sleep(0.05)
+    (work / "notes.md").write_text("PEER\n")
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+
+
+def test_ones_own_write_is_no_surprise(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+    assert "was changed by" in me.edits("notes.md", "gamma", "delta")
+    time.sleep(0.05)
+    os.utime(work / "notes.md")
+    assert me.runs("true") == ""
+    time.sleep(0.05)
+    assert me.runs(OVERWRITES["here-document"]) == ""
+
+
+def test_the_content_that_a_told_session_overwrites_is_kept(work: Path) -> None:
+    from swarm_hook_core.paths import key_of
+    from swarm_hook_core.watching.kept import Kept, content_of
+
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+    text = (work / "notes.md").read_bytes()
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+    assert me.runs(OVERWRITES["here-document"]) == ""
+    (kept,) = Kept(time.time()).of(key_of(str(work / "notes.md")))
+    assert content_of(kept) == text
+
+
+def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:
+    ready_store()
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "notes.md").write_text("alpha\nbeta\n")
+    me, peer = Player("codex", folder), Player("claude-code", folder)
+    peer.edits("notes.md", "beta", "PEER")
+    assert me.runs("echo x > notes.md").startswith("denied: ")
+
+
+def test_an_ignored_file_is_kept_as_well(work: Path) -> None:
+    (work / ".gitignore").write_text("secret.env\n")
+    (work / "secret.env").write_text("A=1\n")
+    git(work, "add", ".gitignore")
+    git(work, "commit", "-qm", "ignore")
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.edits("secret.env", "A=1", "A=2")
+    assert me.runs("echo B=1 > secret.env").startswith("denied: ")
+
+
+def test_a_session_of_another_identity_stays_unnamed(work: Path) -> None:
+    me = Player("codex", work)
+    peer = Player("codex", work, "identity:q codex secret-words")
+    peer.edits("notes.md", "beta", "PEER")
+    said = me.runs(OVERWRITES["copy"])
+    assert said.startswith("denied: ") and "a session of another identity" in said and "secret-words" not in said
+
+
+def test_work_trees_do_not_meet_in_their_files(work: Path, tmp_path: Path) -> None:
+    git(work, "worktree", "add", "-q", str(tmp_path / "tree"), "-b", "side")
+    me, peer = Player("codex", tmp_path.resolve() / "tree"), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+    assert me.runs(OVERWRITES["here-document"]) == ""
+
+
+def test_the_other_spelling_of_a_file_is_the_same_file(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(work)
+    me, peer = Player("codex", tmp_path.resolve() / "link"), Player("claude-code", work)
+    peer.edits("sub/deep.md", "beta", "PEER")
+    assert me.runs("echo x > sub/../sub/deep.md").startswith("denied: ")
+
+
+def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "LIMIT_BYTES", 2000)
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    peer.edits("notes.md", "beta", "PEER")
+    for number in range(40):
+        peer.runs(f"echo {number} > file-{number}")
+    assert any(name.endswith(".1") for name in os.listdir(next(Path(traces.traces_dir()).iterdir())))
+    assert me.runs("echo x > file-39").startswith("denied: ")
+
+
+CALL = ToolCall("apply_patch", {}, agent="agent-1")
+
+
+@pytest.mark.parametrize("key", ["/a/b", "/a/with\nnewline", "/a/back\\slash\\n", "/a/\udcff", "/a/ü b"])
+def test_an_entry_reads_as_it_was_written(key: str) -> None:
+    data = b"\n" + traces.line("wrote", key, CALL) + traces.line("saw", key + "x", CALL)
+    entry = journal.newest(data, key, ("wrote",))
+    assert (entry.key, entry.kind, entry.agent, entry.tool) == (key, "wrote", "agent-1", "apply_patch")
+    assert journal.newest(data, key, ("saw",)) is None
+
+
+def test_what_a_full_disk_has_torn_costs_one_entry() -> None:
+    whole = traces.line("wrote", "/a/b", CALL)
+    for cut in range(1, len(whole)):
+        data = b"\n" + whole[:cut] + b"\n" + traces.line("wrote", "/a/c", CALL)
+        assert journal.newest(data, "/a/c", ("wrote",)).key == "/a/c"
+        assert journal.newest(data, "/a/b", ("wrote",)) is None or cut == len(whole) - 1
