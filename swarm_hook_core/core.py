@@ -128,8 +128,9 @@ class HookCore:
         trail = self._trail_of(call)
         is_beside = trail is not None and not says_files and not trail.is_alone()
         session, reader = self._session_of(call, only_beside_locks=not says_files and not is_beside)
-        if session is None:
-            self._meet(None, call, None, trail, None, None, 0.0)
+        if reader is None:
+            if session is not None:
+                self._leave_unread(trail)
             return None
         self._mark_own(call, session)
         from swarm_hook_core.decision import Verdict, decide
@@ -169,18 +170,24 @@ class HookCore:
 
         return Trail(self.config, call, found)
 
-    def _meet(self, session, call, effects, trail, reader, verdict, now: float) -> None:
-        """Add to `verdict` what comes of writing what others have changed; leave the call's own traces.
-
-        `session` is None where nobody holds a lock, and no other session has left traces.
-        """
+    def _leave_unread(self, trail) -> None:
+        """Leave the traces of a call that nobody has looked at: nobody holds a lock, or has left any traces here."""
         if trail is None:
             return
         try:
-            if session is None or (effects is None and call.tool not in self.config.write_tools):
-                trail.note_unread()
-                trail.leave()
-                return
+            trail.note_unread()
+            trail.leave()
+        except Exception as error:
+            self._record_fault("traces", error)
+
+    def _meet(self, session, call, effects, trail, reader, verdict, now: float) -> None:
+        """Add to `verdict` what comes of writing what others have changed; leave the call's own traces."""
+        if trail is None:
+            return
+        if effects is None and call.tool not in self.config.write_tools:
+            self._leave_unread(trail)
+            return
+        try:
             if trail.note_alone(effects):
                 trail.leave()
                 return
@@ -197,7 +204,7 @@ class HookCore:
     def _session_of(self, call, only_beside_locks: bool):
         """The Session that makes `call`, and its LockReader; ``(None, None)`` where either is out of reach.
 
-        With `only_beside_locks` also where nobody has locked anything: there are many shell calls, and few locks.
+        With `only_beside_locks` no reader where nobody has locked anything: there are many shell calls, and few locks.
         """
         from swarm_hook_core.lookup.sqlite import StoreReader
         from swarm_hook_core.state import local_store
@@ -205,9 +212,9 @@ class HookCore:
         file = local_store()
         store = StoreReader(file, self.driver) if file else None
         if store is not None:
-            if only_beside_locks and not (store.others_hold("") or store.has_news()):
-                return None, None
             session = store.session(self.config.runtime_name, call.session_id)
+            if only_beside_locks and not (store.others_hold("") or store.has_news()):
+                return session, None
             if session is not None:
                 return session, store
         from swarm_hook_core import sessions

@@ -139,6 +139,8 @@ def test_without_a_file_next_to_nothing_is_loaded(env: dict[str, str], expected:
     done = subprocess.run(words, env={"HOME": str(tmp_path), **env}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
         expected,
+        "swarm_hook_core.config",
+        "swarm_hook_core.paths",
         "swarm_hook_core.state",
         "swarm_hook_core.traces",
         "swarm_hook_core.traces.levels",
