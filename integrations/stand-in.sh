@@ -19,5 +19,14 @@ served() {
     set -- ${line##*) }
     [ "$1" != Z ] && [ "${20}" = "$start" ]
 }
-served && exec cat >/dev/null  # a client may complain of a payload that nobody reads
+# A server that hangs answers nothing, and its client then lets the write pass: where a person wants a denial instead
+# (SWARM_FAIL=closed), the command is asked beside it each time. It names the client last but one.
+asked_beside() {
+    [ -r "$here/closed.sh" ] || return 1
+    . "$here/closed.sh"
+    client= event=
+    for word; do client=$event event=$word; done
+    fails_closed "$client"
+}
+served && ! asked_beside "$@" && exec cat >/dev/null  # a client may complain of a payload that nobody reads
 { printf %s "$payload"; exec cat; } | "$@"

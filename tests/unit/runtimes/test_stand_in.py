@@ -15,6 +15,7 @@ from support.sessions import ROOT, captured, hooks_by_tool, new_session, ready_s
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle, transport
+from swarm_mcp.runtimes.base import CLOSED
 
 SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 
@@ -26,7 +27,7 @@ class StandIn:
         self.runtime, self.root = runtime, root
         script = root / transport.STAND_IN
         script.parent.mkdir(parents=True)
-        for name in (transport.STAND_IN, bundle.STATE, bundle.HOOK):
+        for name in (transport.STAND_IN, bundle.STATE, bundle.HOOK, CLOSED):
             shutil.copy(ROOT / name, root / name)
         (hook,) = [hook for hook in hooks_by_tool(runtime) if hook["type"] == "command"]
         before, _, _ = str(hook["command"]).partition(' /bin/sh "${CLAUDE_PLUGIN_ROOT}/integrations/hook.sh"')
@@ -77,6 +78,18 @@ def test_it_runs_the_check_once_the_server_has_died(stand_in: StandIn) -> None:
         stand_in.mark(me, f"{server.pid} {server.started}\n")
         assert stand_in.run(me) == ""
     assert stand_in.run(me) == stand_in.given
+
+
+def test_it_runs_the_check_beside_a_living_server_where_a_write_must_not_pass_unchecked(stand_in: StandIn) -> None:
+    """A server that hangs says nothing, and the client then lets the write pass."""
+    ready_store()
+    me = new_session()
+    stand_in.mark(me, ALIVE)
+    stand_in.command = stand_in.command.replace(" cat;", f" /bin/sh -c cat {stand_in.runtime} pre_tool_use;")
+    prefix = {"claude-code": "CC", "codex": "CODEX"}[stand_in.runtime]
+    assert stand_in.run(me) == ""
+    for variable in ("SWARM_FAIL", f"SWARM_{prefix}_FAIL"):
+        assert stand_in.run(me, **{variable: "closed"}) == stand_in.given
 
 
 HERE = str(os.getpid())
