@@ -19,7 +19,6 @@ import sys
 import time
 
 from swarm_hook_core.config import SHELL_TOOLS
-from swarm_hook_core.paths import NO_CASE, git_root
 from swarm_hook_core.state import PLAIN, make_private, name_of, open_private, state_dir, write_all
 
 LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part before it stays
@@ -111,11 +110,14 @@ class Trail:
 
     def note_unread(self) -> None:
         """Add the traces of a call that nobody has looked at, since no other session has any beside it."""
-        from swarm_hook_core.targets import shell_text
-
         call = self.call
         if call.tool in SHELL_TOOLS:
-            self.note_at(call.folder, "ran", shell_text(call.tool, call.input))
+            command = call.input.get("command") if isinstance(call.input, dict) else None
+            if not isinstance(command, str):  # few clients; it takes time to load
+                from swarm_hook_core.targets import shell_text
+
+                command = shell_text(call.tool, call.input)
+            self.note_at(call.folder, "ran", command)
         else:
             from swarm_hook_core.opaque_calls import effects_of
 
@@ -156,20 +158,37 @@ def place_of(folder: str) -> str:
 
     It need not exist. Raises OSError where not even the folders over it can be seen.
     """
-    root = git_root(folder)
-    mark = os.path.join(root, ".git")
-    try:
-        found = os.stat(mark)
-        if found.st_mode & 0o170000 != 0o040000:
-            from swarm_hook_core.repository import tree_at
+    probe = folder
+    while True:
+        try:
+            found = os.stat(os.path.join(probe, ".git"))
+            break
+        except OSError:
+            over = os.path.dirname(probe)
+        if over == probe:
+            return _named(_nearest(folder))
+        probe = over
+    if found.st_mode & 0o170000 != 0o040000:  # a work tree's
+        from swarm_hook_core.repository import tree_at
 
-            tree = tree_at(root)
-            found = os.stat(tree.common if tree is not None else root)
-    except (FileNotFoundError, NotADirectoryError):
-        while not os.path.isdir(root):
-            root = os.path.dirname(root)
-        found = os.stat(root)
+        tree = tree_at(probe)
+        found = os.stat(tree.common) if tree is not None else _nearest(probe)
+    return _named(found)
+
+
+def _named(found) -> str:
     return os.path.join(traces_dir(), f"{found.st_dev:x}.{found.st_ino:x}")
+
+
+def _nearest(folder: str):
+    """What the disk says of `folder`, or of the nearest one over it that is there."""
+    while True:
+        try:
+            return os.stat(folder)
+        except OSError:
+            if folder == os.path.dirname(folder):
+                raise
+            folder = os.path.dirname(folder)
 
 
 def journal_name(runtime: str, session_id: str) -> str:
@@ -221,7 +240,7 @@ def _keys_of(path: str) -> list:
     """The keys that the file at `path` is noted under."""
     if not _IGNORES_CASE:
         return [path]
-    from swarm_hook_core.paths import keys_for
+    from swarm_hook_core.paths import NO_CASE, keys_for
 
     return [path, *(key for key in keys_for(path, "/") if key.startswith(NO_CASE))]
 
