@@ -81,9 +81,11 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
     """Do `work()` with `redirects` in place; what it prints that is not caught by one of them."""
     if not redirects:
         return work()
-    kept = scope.stdin
+    kept, line = scope.stdin, scope.line
+    scope.line = [] if line is None else line
     caught, appends = None, False
     to_nowhere = False
+    replaced = []  # the Writes of files whose content goes
     for one in redirects:
         kind = one.operator
         if kind in ("<<", "<<-"):
@@ -106,9 +108,12 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
         if kind == "<" or kind == "<&":
             if one.fd in ("", "0"):
                 scope.stdin = Input(walk.files.text_of(target, scope.folder))
+                scope.line.append((scope.folder, ["<", target]))
             continue
+        writes = len(walk.effects.writes)
         how = EDIT if kind in _GOES_ON else REPLACE
         walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
+        replaced += walk.effects.writes[writes:] if how == REPLACE else ()
         if kind != "<>" and one.fd in ("", "1"):
             caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
     heard, scope.heard = scope.heard, scope.heard or bool(caught)
@@ -118,7 +123,12 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
         scope.heard = heard
         if not lasting:
             scope.stdin = kept
+        made_of, scope.line = scope.line, line
+    for write in replaced if walk.files.made_of else ():
+        if walk.files.goes_through(made_of, absolute(write.folder, write.path)):
+            write.how = EDIT
     if caught:
+        walk.files.made_of[caught] = made_of
         if appends:
             held = walk.files.text_of(caught) if walk.files.contents.get(caught) or not os.path.exists(caught) else None
             stream = joined([held, stream]) if held is not None else None

@@ -6,6 +6,8 @@ from swarm_hook_core.change import EDIT
 from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_known
 
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
+DEEPEST_SOURCE = 3  # files that are made of one another, and in the end of the one that they are put in place of
+_PRINT_WORDS = frozenset("echo printf".split())  # whose arguments are no files
 _OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
 _REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlink".split())  # folders, too
 
@@ -14,6 +16,7 @@ class Files:
     """Knows by `effects` what was done to them; `unknowns` tells what a mark in a path stands for.
 
     contents  absolute path -> Stream that this script wrote there; None where that is not known
+    made_of   absolute path -> (folder, words) of the commands that have made the file of what these words name
     links     absolute path -> what the link that this script made there leads to, absolute
     """
 
@@ -21,6 +24,7 @@ class Files:
         self.effects = effects
         self.unknowns = unknowns
         self.contents: dict = {}
+        self.made_of: dict = {}
         self.links: dict = {}
 
     def write(self, path: str, folder, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
@@ -59,6 +63,20 @@ class Files:
             if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
                 return os.path.normpath(target + whole[len(link) :])
         return None
+
+    def is_made_of(self, path, source, deepest: int = DEEPEST_SOURCE) -> bool:
+        """Whether this script has made the file at absolute `path` of the one at absolute `source`."""
+        for folder, words in self.made_of.get(path, ()) if deepest and source else ():
+            for word in words[1:] if words[0] not in _PRINT_WORDS else ():
+                named = absolute(folder, word)
+                if named and (named == source or (named != path and self.is_made_of(named, source, deepest - 1))):
+                    return True
+        return False
+
+    def goes_through(self, commands, path) -> bool:
+        """Whether `commands`, (folder, words) of each, read a file that this script has made of the one at `path`."""
+        named = (absolute(folder, word) for folder, words in commands for word in words[1:])
+        return any(one in self.made_of and self.is_made_of(one, path) for one in named if one != path)
 
     def text_of(self, path: str, folder=None):
         """The Stream of what file `path` holds: as this script has written it, else as it is on the disk; or None."""

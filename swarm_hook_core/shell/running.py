@@ -26,6 +26,8 @@ def run(walk, scope, words: list[str]):
     name = words[0]
     scope.status, scope.predicate = True if name in _NEVER_FAIL else None, name in _ASKS
     scope.tried, scope.if_failed = None, ()
+    if scope.line is not None:
+        scope.line.append((scope.folder, words))
     if name in scope.functions:
         return _function(walk, scope, words)
     if name in scope.aliases and walk.depth < 20:

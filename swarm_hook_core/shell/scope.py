@@ -29,12 +29,14 @@ class Scope:
     if_failed  folders where the shell is if the last command failed, where that is another than `folder`
     elsewhere  folders where the shell may be as well, since a `cd` before may have failed
     heard      whether what is printed goes to another command, or into a variable or a file
+    line       (folder, words) of each command so far whose output goes the same way; None where nobody asks
     ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
     """
 
     __slots__ = (
         "folder", "environment", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status",
         "predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard",
+        "line",
     )  # fmt: skip
 
     def __init__(self, folder, words, environment):
@@ -56,6 +58,7 @@ class Scope:
         self.options: set = set()
         self.locals = None  # name -> value before, in a function
         self.heard = False
+        self.line: list | None = None
         self.last = ""  # last word of the last command
 
     def variable(self, name: str):
@@ -107,7 +110,7 @@ class Scope:
         other.variables, other.functions = dict(self.variables), dict(self.functions)
         other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
         other.status, other.predicate, other.last = self.status, self.predicate, self.last
-        other.heard = self.heard
+        other.heard, other.line = self.heard, self.line
         other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
         return other
 

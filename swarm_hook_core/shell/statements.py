@@ -80,8 +80,10 @@ def chain(walk, scope, node):
 
 def pipeline(walk, scope, node):
     stream = None
+    line = [] if scope.line is None else scope.line
     for part in node.parts:
         inside = scope.fork()
+        inside.line = line
         inside.heard = scope.heard or part is not node.parts[-1]
         if part is not node.parts[0]:
             inside.stdin = Input(stream)

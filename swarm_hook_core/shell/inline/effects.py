@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
 
@@ -37,12 +38,13 @@ class CodeEffects:
         self.is_script = is_script
         self.loops: list = []
         self.reasons: set = set()  # of the guesses made so far
+        self.read: set = set()  # the files that the code has read so far
 
-    def _is_of_interest(self, path: str) -> bool:
+    def _is_of_interest(self, path: str, how: str) -> bool:
         if (self.is_script and self.doubt > 0) or not path or path.startswith(SCRATCH):
             return False
         if self.loops and not is_known(path):
-            self.loops[-1].meet(path)
+            self.loops[-1].meet(path, how)
             return False
         return True
 
@@ -63,19 +65,35 @@ class CodeEffects:
         """The code moves to the folder `path`."""
         self.folder = absolute(self.folder, path)
 
-    def write(self, path: str) -> None:
-        """The file `path` is written, made or removed."""
-        if self._is_of_interest(path):
-            self._here().write(path) if self._is_resolved(path) else self.guess_path()
+    def reads(self, path: str) -> None:
+        """The file `path` is read: what the code puts in its place from here on is made of it."""
+        self.read.add(absolute(self.folder, path) or path)
 
-    def tree(self, path: str, admits=None) -> None:
-        """All at and under `path` is written, or what `admits` (see ``model.Tree``)."""
-        if self._is_of_interest(path):
-            self._here().tree(path, admits) if self._is_resolved(path) else self.guess_path()
+    def write(self, path: str, how: str = EDIT) -> None:
+        """The file `path` is written, made or removed; `how`: see `change`."""
+        how = self._made_of_it(path) if how == REPLACE else how
+        if self._is_of_interest(path, how):
+            self._here().write(path, how) if self._is_resolved(path) else self.guess_path()
+
+    def replace(self, path: str) -> None:
+        """Other content comes in place of what is in the file `path`."""
+        self.write(path, REPLACE)
+
+    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
+        """All at and under `path` is written, or what `admits` (see ``model.Tree``); `how`: see `change`."""
+        if self._is_of_interest(path, how):
+            self._here().tree(path, admits, how) if self._is_resolved(path) else self.guess_path()
 
     def remove(self, path: str) -> None:
         """`path` is removed, with all that is in it."""
-        (self.tree if self.is_folder(path) else self.write)(path)
+        self.change_all(path, REMOVE)
+
+    def change_all(self, path: str, how: str = EDIT) -> None:
+        """`path` is written, with all that is in it."""
+        self.tree(path, how=how) if self.is_folder(path) else self.write(path, how)
+
+    def _made_of_it(self, path: str) -> str:
+        return EDIT if (absolute(self.folder, path) or path) in self.read else REPLACE
 
     def make_folder(self, path: str) -> None:
         """`path` becomes a folder, if it is none."""
@@ -86,21 +104,25 @@ class CodeEffects:
     def move(self, source: str, target: str) -> None:
         """`source` becomes `target`: a folder with all that is in it."""
         if self.is_folder(source):
-            self.tree(source)
+            self.tree(source, how=REMOVE)
             self.copy_tree(source, target)
         else:
-            self.write(source)
-            self.write(target)
+            self.write(source, REMOVE)
+            self.write(target, REPLACE)
 
     def copy_tree(self, source: str, target: str) -> None:
         """A copy of the folder `source` is written over `target`."""
         whole, to = absolute(self.folder, source), absolute(self.folder, target)
         if whole is None or to is None:
-            self.tree(target)
+            self.tree(target, how=REPLACE)
             return
         # A source that is not there yet is made by the code itself, nobody knows with what in it.
         missing = False if os.path.isdir(whole) else None
-        self.tree(target, lambda path: os.path.lexists(os.path.join(whole, os.path.relpath(path, to))) or missing)
+
+        def arrives(path: str):
+            return os.path.lexists(os.path.join(whole, os.path.relpath(path, to))) or missing
+
+        self.tree(target, arrives, REPLACE)
 
     def landing(self, source: str, target: str) -> str:
         """Where `source` lies after it was put at `target`, which may be a folder."""

@@ -2,11 +2,17 @@
 
 The tables say for an action the calls that do it; N is the place of the argument that it is about:
 
-    write N     argument N is written              writes N    it and all after it, lists too
-    tree N      argument N and all under it        trees N     it and all after it, lists too
+    write N     argument N is changed, or made     writes N    it and all after it, lists too
+    replace N   argument N is made anew
+    remove N    argument N is removed, with all    removes N   it and all after it, lists too
+                that is under it
+    tree N      argument N and all under it is     trees N     it and all after it, lists too
+                changed
     make N      argument N becomes a folder        makes N     it and all after it, lists too
-    move        argument 0 becomes argument 1      copy        argument 1, or argument 0's name in it, is written
+    read N      argument N is read: what the code puts in its place is made of it
+    move        argument 0 becomes argument 1      copy        argument 1, or argument 0's name in it, is made anew
     move into   the same, or goes into it          copy tree   the same with all that is in argument 0
+    link        as copy, but what is there stays
     open        argument 0 is written if the mode in argument 1 says so; `open perl`: in its way
     shell       argument 0 is shell text (more arguments: words)
     words       argument 0 is a program, argument 1 a list of its arguments
@@ -26,11 +32,13 @@ def _calls(table: dict, prefix: str = "", suffix: str = "") -> dict:
 
 
 _NODE_FILES = {
-    "write 0": "writeFile appendFile createWriteStream unlink truncate chmod lchmod chown lchown utimes lutimes"
-    " writeJson writeJSON outputFile outputJson outputJSON ensureFile",
-    "write 1": "copyFile symlink link",
-    "tree 0": "rm rmdir emptyDir remove",
+    "write 0": "appendFile chmod lchmod chown lchown utimes lutimes ensureFile",
+    "write 1": "symlink link",
+    "replace 0": "writeFile createWriteStream truncate writeJson writeJSON outputFile outputJson outputJSON",
+    "replace 1": "copyFile",
+    "remove 0": "unlink rm rmdir emptyDir remove",
     "make 0": "mkdir mkdtemp ensureDir mkdirp mkdirs",
+    "read 0": "readFile createReadStream readJson readJSON",
     "move": "rename move",
     "copy tree": "cp copy",
     "open": "open",
@@ -43,16 +51,20 @@ NODE_MODULES = {
     "child_process": _calls(_NODE_COMMANDS),
 }
 _DENO = {
-    "write 0": "writeTextFile writeFile truncate create chmod chown utime",
-    "write 1": "copyFile symlink link",
-    "tree 0": "remove",
+    "write 0": "chmod chown utime",
+    "write 1": "symlink link",
+    "replace 0": "writeTextFile writeFile truncate create",
+    "replace 1": "copyFile",
+    "remove 0": "remove",
+    "read 0": "readTextFile readFile",
     "make 0": "mkdir",
     "move": "rename",
     "open": "open",
 }
 _WITHOUT_MODULE = {  # names that nothing else has, whatever they are called on
-    "write 0": "writeFile appendFile createWriteStream",
-    "write 1": "copyFile",
+    "write 0": "appendFile",
+    "replace 0": "writeFile createWriteStream",
+    "replace 1": "copyFile",
     "shell": "execSync",
     "words": "spawnSync execFileSync",
 }
@@ -63,7 +75,8 @@ JAVASCRIPT = Language(
         **_calls(_NODE_FILES, ".", "Sync"),
         **_calls(_DENO, "Deno."),
         **_calls(_DENO, "Deno.", "Sync"),
-        "Bun.write": "write 0",
+        "Bun.write": "replace 0",
+        "Bun.file": "read 0",
         "process.chdir": "chdir",
         "eval": "code",
         "Function": "code",
@@ -78,26 +91,29 @@ JAVASCRIPT = Language(
 )
 
 _RUBY_FILE = {
-    "write 0": "write binwrite truncate mkfifo",
+    "write 0": "mkfifo",
     "write 1": "symlink link",
-    "writes 0": "delete unlink",
+    "replace 0": "write binwrite truncate",
+    "removes 0": "delete unlink",
+    "read 0": "read binread readlines foreach",
     "writes 1": "chmod lchmod",
     "writes 2": "chown lchown utime",
     "move": "rename",
     "open": "open new",
 }
 _RUBY_FILE_UTILS = {
-    "write 0": "remove_file",
-    "write 1": "copy_file chmod",
+    "write 1": "chmod",
     "write 2": "chown",
-    "writes 0": "rm rm_f remove safe_unlink touch",
-    "tree 0": "remove_dir remove_entry remove_entry_secure rmtree",
+    "writes 0": "touch",
+    "replace 1": "copy_file",
+    "remove 0": "remove_file remove_dir remove_entry remove_entry_secure rmtree",
     "tree 1": "chmod_R",
     "tree 2": "chown_R",
-    "trees 0": "rm_r rm_rf rmdir",
+    "removes 0": "rm rm_f remove safe_unlink rm_r rm_rf rmdir",
     "makes 0": "mkdir mkdir_p makedirs mkpath",
     "move into": "mv move",
-    "copy": "cp copy install ln ln_s ln_sf link symlink",
+    "copy": "cp copy install ln_sf",
+    "link": "ln ln_s link symlink",
     "copy tree": "cp_r copy_entry",
     "chdir": "cd chdir",
 }
@@ -105,9 +121,9 @@ RUBY = Language(
     "ruby",
     {
         **_calls(_RUBY_FILE, "File."),
-        **_calls({"write 0": "write binwrite"}, "IO."),
+        **_calls({"replace 0": "write binwrite", "read 0": "read binread readlines foreach"}, "IO."),
         **_calls(_RUBY_FILE_UTILS, "FileUtils."),
-        **_calls({"make 0": "mkdir", "write 0": "rmdir delete unlink", "chdir": "chdir"}, "Dir."),
+        **_calls({"make 0": "mkdir", "remove 0": "rmdir delete unlink", "chdir": "chdir"}, "Dir."),
         **_calls({"open": "open Kernel.open .reopen", "shell": "system exec spawn IO.popen Process.spawn"}),
         **_calls({"shell": "capture2 capture2e capture3 popen2 popen2e popen3 pipeline"}, "Open3."),
         **_calls({"code": "eval load require_relative instance_eval class_eval"}),
@@ -134,14 +150,16 @@ PATHNAME_METHODS = frozenset(
 )
 
 _PERL_FILES = {
-    "write 0": "truncate write_file append_file edit_file overwrite_file",
-    "write 1": "symlink link store nstore lock_store sysopen",
-    "writes 0": "unlink rmdir",
+    "write 0": "append_file edit_file",
+    "write 1": "symlink link sysopen",
+    "replace 0": "truncate write_file overwrite_file",
+    "replace 1": "store nstore lock_store",
+    "removes 0": "unlink rmdir remove_tree rmtree File::Path::remove_tree File::Path::rmtree",
+    "read 0": "read_file",
     "writes 1": "chmod",
     "writes 2": "chown utime",
     "make 0": "mkdir",
     "makes 0": "make_path mkpath File::Path::make_path File::Path::mkpath",
-    "trees 0": "remove_tree rmtree File::Path::remove_tree File::Path::rmtree",
     "move": "rename",
     "move into": "move mv File::Copy::move File::Copy::mv",
     "copy": "copy cp File::Copy::copy File::Copy::cp",
@@ -172,8 +190,12 @@ PERL = Language(
 )
 
 _PHP_FILES = {
-    "write 0": "file_put_contents unlink rmdir touch chmod chown chgrp lchown lchgrp",
-    "write 1": "copy symlink link move_uploaded_file imagepng imagejpeg imagegif imagewebp",
+    "write 0": "touch chmod chown chgrp lchown lchgrp",
+    "write 1": "symlink link",
+    "replace 0": "file_put_contents",
+    "replace 1": "copy move_uploaded_file imagepng imagejpeg imagegif imagewebp",
+    "remove 0": "unlink rmdir",
+    "read 0": "file_get_contents file",
     "make 0": "mkdir",
     "move": "rename",
     "open": "fopen gzopen bzopen SplFileObject dba_open",
@@ -193,8 +215,11 @@ PHP = Language(
 )
 
 _LUA_FILES = {
-    "write 0": "io.output os.remove lfs.rmdir lfs.touch",
+    "write 0": "lfs.touch",
     "write 1": "lfs.link",
+    "replace 0": "io.output",
+    "remove 0": "os.remove lfs.rmdir",
+    "read 0": "io.lines",
     "make 0": "lfs.mkdir",
     "move": "os.rename",
     "open": "io.open",

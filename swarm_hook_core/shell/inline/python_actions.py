@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.python_functions import method_of_value, path_method
 from swarm_hook_core.shell.inline.python_values import (
@@ -23,6 +24,7 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
+READERS = ("read", "load", "open", "parse", "imread")  # how the names begin of what reads the file that it is given
 _OPEN_FILES = ("io.", "sys.")  # what makes them
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
 _WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -36,10 +38,13 @@ def rows(names: str, *row) -> dict:
 # Whose objects, and functions, have methods with such names that write nothing, or only what is open
 HARMLESS = ("unittest.", "multiprocessing.", "threading.", "datetime.", "re.", "asyncio.", "io.", "sys.", "os.")
 # Of any object: what calling such a method writes. `self`: the path that it is called on, of `pathlib`; the number of
-# arguments without which it is another method. Else the place of the argument that names what is written.
+# arguments without which it is another method; what becomes of the file (see `change`). Else the place of the argument
+# that names what is made anew.
 METHODS = {
-    **rows("write_text write_bytes symlink_to hardlink_to link_to chmod lchmod", "self", 1),
-    **rows("touch unlink rmdir", "self", 0),
+    **rows("write_text write_bytes", "self", 1, REPLACE),
+    **rows("symlink_to hardlink_to link_to chmod lchmod", "self", 1, EDIT),
+    **rows("touch", "self", 0, EDIT),
+    **rows("unlink rmdir", "self", 0, REMOVE),
     **rows("savefig to_csv to_json to_excel to_parquet to_pickle to_feather to_html to_hdf to_netcdf", "argument", 0),
     **rows("to_stata to_latex to_markdown to_xml to_file to_orc tofile write_image write_html", "argument", 0),
     **rows("write_pdf write_png write_csv write_parquet write_json sink_parquet sink_csv", "argument", 0),
@@ -56,14 +61,26 @@ def _paths(value) -> list:
     return [] if path is None else [path]
 
 
-def _write(code, a, place: int, keyword: str, is_optional: bool = False) -> None:
+def _write(code, a, place: int, keyword: str, is_optional: bool = False, how: str = EDIT) -> None:
     for path in _paths(a.get(place, keyword, 0 if is_optional else ANY)):
-        code.effects.write(path)
+        code.effects.write(path, how)
 
 
-def _tree(code, a, place: int, keyword: str) -> None:
+def _replace(code, a, place: int, keyword: str, is_optional: bool = False) -> None:
+    _write(code, a, place, keyword, is_optional, REPLACE)
+
+
+def _remove(code, a, place: int, keyword: str) -> None:
+    _write(code, a, place, keyword, False, REMOVE)
+
+
+def _tree(code, a, place: int, keyword: str, how: str = EDIT) -> None:
     for path in _paths(a.get(place, keyword, ANY)):
-        code.effects.tree(path)
+        code.effects.tree(path, how=how)
+
+
+def _remove_tree(code, a, place: int, keyword: str) -> None:
+    _tree(code, a, place, keyword, REMOVE)
 
 
 def _folder(code, a, place: int, keyword: str) -> None:
@@ -85,7 +102,7 @@ def _move_into(code, a):
 
 
 def _copy_into(code, a):
-    code.effects.write(code.effects.landing(*_two(a)))
+    code.effects.replace(code.effects.landing(*_two(a)))
     return a.get(1, "dst", ANY)
 
 
@@ -95,7 +112,7 @@ def _copy_tree(code, a):
 
 
 def _unpacked(code, a, place: int, keyword: str) -> None:
-    code.effects.tree(path_of(a.get(place, keyword, ".")) or UNKNOWN, lambda _path: None)
+    code.effects.tree(path_of(a.get(place, keyword, ".")) or UNKNOWN, lambda _path: None, REPLACE)
 
 
 def _opened(code, a, place: int, default: str):
@@ -110,15 +127,17 @@ def open_file(code, file, mode) -> OpenFile:
     if not isinstance(mode, str) or not is_known(mode):
         code.effects.guess_path()
     elif not {"w", "a", "x", "+"}.isdisjoint(mode):
-        code.effects.write(path)
+        code.effects.write(path, REPLACE if "w" in mode else EDIT)
         return OpenFile(path)
+    code.effects.reads(path)
     return OpenFile(path, disk.text_read(code, path))
 
 
 def _opened_by_flags(code, a):
     flags = a.get(1, "flags", ANY)
     if not isinstance(flags, int) or flags & _WRITES_FLAGS:
-        code.effects.write(text_of(a.get(0, "path", ANY)) if isinstance(flags, int) else UNKNOWN)
+        how = REPLACE if isinstance(flags, int) and flags & os.O_TRUNC else EDIT
+        code.effects.write(text_of(a.get(0, "path", ANY)) if isinstance(flags, int) else UNKNOWN, how)
     return 3
 
 
@@ -129,7 +148,8 @@ def _chdir(code, a) -> None:
 def _archive(code, a) -> None:
     mode = a.get(1, "mode", "r")
     if not isinstance(mode, str) or mode[:1] != "r":
-        _write_named(code, a.get(0, "file", a.get(0, "name")), is_exact=True)
+        how = REPLACE if isinstance(mode, str) and mode[:1] == "w" else EDIT
+        _write_named(code, a.get(0, "file", a.get(0, "name")), True, how)
 
 
 def _guess(code, a, place: int = 0, keyword: str = "") -> None:
@@ -173,7 +193,10 @@ def _project(code, a) -> None:
 
 ACTIONS: dict = {
     "write": _write,
+    "replace": _replace,
+    "remove": _remove,
     "tree": _tree,
+    "remove tree": _remove_tree,
     "folder": _folder,
     "move": _move,
     "move into": _move_into,
@@ -207,20 +230,20 @@ def call_method(code, owner, name: str, args: list, keywords: dict):
     made_by = owner.made_by if isinstance(owner, Unknown) else ""
     is_tree = made_by.startswith("xml.etree")
     if is_tree and name == "write":
-        _write_named(code, a.get(0, "file_or_filename"), is_exact=True)
+        _write_named(code, a.get(0, "file_or_filename"), True, REPLACE)
     elif not made_by.startswith(HARMLESS):
         return method_of_unknown(code, name, a)
     return owner if is_tree else ANY
 
 
 _MOVES = {"rename": _move, "replace": _move, "move": _move, "move_into": _move_into, "copy_into": _copy_into}
-_MOVES["copy"] = lambda code, a: code.effects.write(_two(a)[1])
+_MOVES["copy"] = lambda code, a: code.effects.replace(_two(a)[1])
 _ASKED = {"exists": "exists", "is_file": "isfile", "is_dir": "isdir", "is_symlink": "islink"}
 
 
 def _of_path(code, owner: Path, name: str, a):
     if METHODS.get(name, "")[:1] == ("self",):
-        return code.effects.write(owner.text)
+        return code.effects.write(owner.text, METHODS[name][2])
     if name == "open":
         return open_file(code, owner, a.get(0, "mode", "r"))
     if name in _MOVES:
@@ -229,6 +252,8 @@ def _of_path(code, owner: Path, name: str, a):
         return ANY if name.endswith("into") else target
     if name == "mkdir":
         return code.effects.make_folder(owner.text)
+    if name in ("read_text", "read_bytes"):
+        code.effects.reads(owner.text)
     if name == "read_text":
         return disk.text_read(code, owner.text)
     if name in _ASKED:
@@ -258,11 +283,12 @@ def _of_database(code, owner: Database, name: str, a) -> Database:
 def method_of_unknown(code, name: str, a):
     """A method of what nobody knows: it is judged by its name."""
     values = [*a.given, *a.named.values()]
-    kind, place = METHODS.get(name, ("", 0))
+    kind, place, *_how = METHODS.get(name, ("", 0))
     if kind == "self" and len(values) >= place:
         code.effects.guess_path()
     elif kind == "argument" and len(values) > place:
-        _write_named(code, a.given[place] if len(a.given) > place else values[0])
+        how = EDIT if "mode" in a.named or "append" in a.named else REPLACE
+        _write_named(code, a.given[place] if len(a.given) > place else values[0], how=how)
     elif kind == "extracts":
         _unpacked(code, a, place, "path")
     elif name in ("rename", "replace") and len(values) == 1 and isinstance(values[0], (str, Path, Unknown)):
@@ -271,18 +297,26 @@ def method_of_unknown(code, name: str, a):
         code.effects.guess_path()
         return OpenFile(UNKNOWN)
     elif name == "dump" and len(a.given) > 1 and isinstance(a.given[1], Path):  # ruamel.yaml
-        _write_named(code, a.given[1])
+        _write_named(code, a.given[1], how=REPLACE)
     elif name == "write" and values and isinstance(values[0], Path):
         _write_named(code, values[0])
+    elif name.startswith(READERS):
+        read(code, a)
     return ANY
 
 
-def _write_named(code, value, is_exact: bool = False) -> None:
+def read(code, a) -> None:
+    """The file that the first argument names, if it does, is read."""
+    for path in _paths(a.given[0]) if a.given and isinstance(a.given[0], (str, Path)) else ():
+        code.effects.reads(path)
+
+
+def _write_named(code, value, is_exact: bool = False, how: str = EDIT) -> None:
     """Where `value` names a file: it is written; unless that is exact, with an ending if the name has none."""
     no_name = value is None or isinstance(value, (OpenFile, list, tuple, dict, LibraryName, bool))
     if not no_name and not (isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)):
         for path in _paths(value):
-            code.effects.write(path)
+            code.effects.write(path, how)
             if not is_exact and is_known(path) and "." not in os.path.basename(path):
                 code.effects.guess_path()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.change import EDIT
 from swarm_hook_core.shell.inline.effects import SCRATCH, CodeEffects, Exit
 from swarm_hook_core.shell.inline.python_values import ANY, DiskFiles, Path, SomeFiles, text_of, tidy, truth
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
@@ -133,9 +134,11 @@ class DiskLoop:
         self.folder = folder
         self.writes_them = False
         self.writes_others = False
+        self.how = EDIT
 
-    def meet(self, path: str) -> None:
-        """A path that is not known is written."""
+    def meet(self, path: str, how: str) -> None:
+        """A path that is not known is written; `how`: see `change`."""
+        self.how = self.how if how == EDIT else how
         before = path[: -len(self.mark)] if path.endswith(self.mark) else None
         if before in ("", UNKNOWN + "/") or (before and absolute(self.folder, before) == self.root):
             self.writes_them = True
@@ -151,7 +154,7 @@ class ReplayEffects(CodeEffects):
         self.written: dict = {}
         self.is_unclear = False
 
-    def write(self, path: str) -> None:
+    def write(self, path: str, how: str = EDIT) -> None:
         whole = absolute(self.folder, path)
         if not path or path.startswith(SCRATCH):
             return
@@ -160,7 +163,7 @@ class ReplayEffects(CodeEffects):
         elif self.written.get(whole) is not True:
             self.written[whole] = None if self.doubt else True
 
-    def tree(self, path: str, admits=None) -> None:
+    def tree(self, path: str, admits=None, how: str = EDIT) -> None:
         self.is_unclear = True
 
     def guess(self, why: str) -> None:
@@ -213,8 +216,9 @@ def gone_through(code, files: DiskFiles, act):
     if effects.loops:  # the outer loop's replays go through this one, too
         effects.loops[-1].writes_them |= loop.writes_them
         effects.loops[-1].writes_others |= loop.writes_others
+        effects.loops[-1].how = effects.loops[-1].how if loop.how == EDIT else loop.how
     elif loop.writes_them or loop.writes_others:
-        effects.tree(files.root, code.replays.admits)
+        effects.tree(files.root, code.replays.admits, loop.how)
         if loop.writes_others:  # files whose names are made of theirs
             effects.guess_path()
     return result

@@ -15,9 +15,11 @@ from swarm_hook_core.shell.inline.python_actions import (
     HARMLESS,
     METHODS,
     NOWHERE,
+    READERS,
     call_method,
     may_be_path,
     method_of_unknown,
+    read,
     rows,
 )
 from swarm_hook_core.shell.inline.python_functions import ANYTHING, GIVES, path_function
@@ -37,17 +39,21 @@ _SAME = {
     "builtins.exec": "exec",
 }
 WRITERS = {
-    **rows("os.remove os.unlink os.rmdir os.removedirs os.truncate os.chmod os.lchmod os.chown", "write", 0, "path"),
+    **rows("os.remove os.unlink os.rmdir os.removedirs", "remove", 0, "path"),
+    **rows("os.truncate pandas.ExcelWriter", "replace", 0, "path"),
+    **rows("os.chmod os.lchmod os.chown", "write", 0, "path"),
     **rows("os.lchown os.utime os.setxattr os.removexattr os.mkfifo os.mknod os.chflags", "write", 0, "path"),
-    **rows("shutil.chown pandas.ExcelWriter dotenv.set_key dotenv.unset_key", "write", 0, "path"),
-    **rows("os.symlink os.link shutil.copyfile shutil.copymode shutil.copystat", "write", 1, "dst"),
+    **rows("shutil.chown dotenv.set_key dotenv.unset_key", "write", 0, "path"),
+    **rows("os.symlink os.link shutil.copymode shutil.copystat", "write", 1, "dst"),
+    **rows("shutil.copyfile", "replace", 1, "dst"),
     **rows("os.mkdir", "folder", 0, "path"),
     **rows("os.makedirs", "folder", 0, "name"),
     **rows("os.rename os.replace os.renames", "move", "src", "dst"),
     **rows("shutil.move", "move into"),
     **rows("shutil.copy shutil.copy2", "copy into"),
     **rows("shutil.copytree", "copy tree"),
-    **rows("shutil.rmtree venv.create send2trash.send2trash", "tree", 0, "path"),
+    **rows("shutil.rmtree send2trash.send2trash", "remove tree", 0, "path"),
+    **rows("venv.create", "tree", 0, "path"),
     **rows("shutil.unpack_archive", "unpacked", 1, "extract_dir"),
     **rows("os.open", "opened by flags"),
     **rows("os.chdir contextlib.chdir", "chdir"),
@@ -62,8 +68,8 @@ WRITERS = {
     **rows("py_compile.compile", "guess", 1, "cfile"),
     **rows("logging.FileHandler logging.handlers.RotatingFileHandler", "write", 0, "filename"),
     **rows("logging.handlers.TimedRotatingFileHandler logging.handlers.WatchedFileHandler", "write", 0, "filename"),
-    **rows("urllib.request.urlretrieve", "write", 1, "filename", True),
-    **rows("torch.save joblib.dump", "write", 1, "f"),
+    **rows("urllib.request.urlretrieve", "replace", 1, "filename", True),
+    **rows("torch.save joblib.dump", "replace", 1, "f"),
     # commands, and other code
     **rows("subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.Popen", "run"),
     **rows("asyncio.create_subprocess_exec", "run", True),
@@ -145,6 +151,8 @@ def call(code, dotted: str, args: list, keywords: dict):
     if dotted.startswith(ANYTHING):
         code.effects.guess_code()
     code.hand_over([*args, *keywords.values()])
+    if name.startswith(READERS):
+        read(code, a)
     if owner and not dotted.startswith(HARMLESS):
         has_word = not _WRITING_WORDS.isdisjoint(name.split("_")) and not dotted.startswith(_HARMLESS_FUNCTIONS)
         if METHODS.get(name, ("",))[0] == "argument":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, TooLong
 from swarm_hook_core.shell.inline.languages import LANGUAGES, NODE_MODULES, PATHNAME_METHODS
 from swarm_hook_core.shell.inline.scanned_values import Values, name_at, sign_at
@@ -21,6 +22,8 @@ SECONDS = 0.02
 _NO_CALL_AFTER = ("function", "def", "sub", "->", ".", "new", "&", "use", "import")
 _NO_CALL_BEFORE = ("=", "=>", ",", ")", "]", "}", ".", ";", ":", None)
 _WRITING_MODES = ("WR", "CREAT", "APPEND", "write", "append", "truncate", "create")
+_READS = "read"  # how an action begins that writes nothing
+_OPENING = ("flag", "flags", "append", "mode", "FILE_APPEND")
 _HANDED_ON_BEFORE = (";", ",", "\n", ")", None)
 _DECLARING = frozenset("const let var my our local final static async function".split())
 _LOADING = ("require", "import", "from", "await", "process.getBuiltinModule")
@@ -84,7 +87,7 @@ class Scan(Values):
                     if isinstance(part, list):
                         self.read(part)
                 is_key = (sign_at(found, at - 1), sign_at(found, at + 1)) == ("[", "]")
-                if is_key and self.has_modules and f".{token.value[0]}" in self.calls:
+                if is_key and self.has_modules and self.calls.get(f".{token.value[0]}", _READS)[:4] != _READS:
                     self.effects.guess_path()  # fs["writeFile"]
 
     # ------------------------------------------------------------------ names
@@ -212,7 +215,8 @@ class Scan(Values):
             return
         following = sign_at(found, place)
         if following != "(":
-            if following in _HANDED_ON_BEFORE and "." in name and action != "chdir" and not self.language.bare_calls:
+            is_writer = "." in name and action != "chdir" and action[:4] != _READS
+            if following in _HANDED_ON_BEFORE and is_writer and not self.language.bare_calls:
                 self.effects.guess_path()  # w = fs.writeFile
             is_bare = place < len(found) and found[place].kind != SIGN
             if not (is_bare or following not in _NO_CALL_BEFORE) or not (self.language.bare_calls or action == "code"):
@@ -237,7 +241,13 @@ class Scan(Values):
         place = int(detail) if detail.isdigit() else 0
         effects = self.effects
         first, second = [one if isinstance(one, str) else UNKNOWN for one in [*values, UNKNOWN, UNKNOWN][:2]]
-        does = {"write": effects.write, "tree": effects.remove, "make": effects.make_folder}.get(kind.rstrip("s"))
+        does = {
+            "write": effects.write, "replace": effects.replace, "remove": effects.remove, "tree": effects.change_all,
+            "make": effects.make_folder, "read": effects.reads,
+        }.get(kind.rstrip("s"))  # fmt: skip
+        if kind == "replace":
+            self.read_first(found, given)
+            does = effects.write if self.appends(found, given) else does
         if does is not None:
             chosen = values[place:] if kind.endswith("s") else values[place : place + 1]
             paths = [path for one in chosen for path in (one if isinstance(one, list) else [one])]
@@ -245,11 +255,11 @@ class Scan(Values):
                 does(path)
         elif kind == "move":
             effects.move(first, effects.landing(first, second) if detail else second)
-        elif kind == "copy":
+        elif kind in ("copy", "link"):
             if detail and effects.is_folder(first):
                 effects.copy_tree(first, second)
             else:
-                effects.write(effects.landing(first, second))
+                effects.write(effects.landing(first, second), REPLACE if kind == "copy" else EDIT)
         elif kind == "open":
             self.open_perl(values) if detail else self.open(values, found, given)
         elif kind in ("shell", "words"):
@@ -263,6 +273,18 @@ class Scan(Values):
             if not names_module:
                 effects.guess_code()
 
+    def read_first(self, found: list, given: list) -> None:
+        """What the arguments read is read before the call that they are given to."""
+        for start, stop in given[1:]:
+            for place in range(start, stop):
+                if (self.action_of(name_at(found, place)) or "")[:4] == _READS:
+                    self.meet(found, place)
+
+    def appends(self, found: list, given: list) -> bool:
+        """Whether options among the arguments say that the file is added to, or opened in some way of their own."""
+        places = (place for start, stop in given[1:] for place in range(start, stop))
+        return any(name_at(found, place) in _OPENING for place in places)
+
     def open(self, values: list, found: list, given: list) -> None:
         """``open(path, mode)``, ``openSync(path, O_WRONLY)``, ``Deno.open(path, {write: true})``"""
         if len(values) < 2:
@@ -273,7 +295,10 @@ class Scan(Values):
         names = " ".join(name_at(found, place) for place in range(*given[1])).strip()
         is_writing = is_known(mode) and mode[:3] != "utf" and set("wax+c>") & set(mode.partition(":")[0])
         if is_writing or any(part in names for part in _WRITING_MODES):
-            self.effects.write(self.joined(values[:1]))
+            anew = is_known(mode) and mode[:1] in ("w", ">") and mode[:2] != ">>"
+            self.effects.write(self.joined(values[:1]), REPLACE if anew else EDIT)
+        elif is_known(mode):
+            self.effects.reads(self.joined(values[:1]))
         elif not is_known(mode) and "RDONLY" not in names and not names.startswith(("encoding", "external", "read")):
             self.effects.guess_path()
 
@@ -289,7 +314,10 @@ class Scan(Values):
         elif mode.strip().startswith((">", "+<", "+>")):
             path = rest[0] if rest else mode.strip().lstrip("+<>").strip()
             if not path.startswith("&"):
-                self.effects.write(path)
+                anew = mode.strip().startswith((">", "+>")) and not mode.strip().startswith((">>", "+>>"))
+                self.effects.write(path, REPLACE if anew else EDIT)
+        elif rest:
+            self.effects.reads(rest[0])
 
     def run(self, kind: str, values: list, found: list, given: list) -> None:
         """Commands: as shell text, or as words."""

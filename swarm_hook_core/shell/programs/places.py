@@ -80,8 +80,12 @@ def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPL
         call.tree(dest, _beside(call, source, dest), how)
         return []
     named = [word for word in targets(call, source, dest, inside) if not (spared and exists(call, word))]
+    files, origin = call.walk.files, seen(call, source)
     for word in named:
-        call.write(word, how)
+        place = seen(call, word)
+        call.write(word, EDIT if files.is_made_of(origin, place) else how)
+        if origin and place:
+            files.made_of[place] = [(call.folder, ["", source])]
     return named
 
 

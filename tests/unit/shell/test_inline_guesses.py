@@ -96,7 +96,7 @@ def _calls() -> list[str]:
         named = f"__import__({module!r}, fromlist=['x']).{dotted.rpartition('.')[2]}" if module else dotted
         more = MORE.get(action) if action != "write" or details[0] == 99 else None
         calls.append(f"{named}(x, x, x)" if more is None else f"{named}({more})")
-    for name, (kind, place) in METHODS.items():
+    for name, (kind, place, *_how) in METHODS.items():
         calls.append(f"x.{name}({'x' if place or kind == 'argument' else ''})")
     return calls
 
@@ -132,7 +132,7 @@ def test_a_scanned_writer_of_an_unknown_path_is_never_silent(language, tmp_path)
     how, within, called = SCANNED[language]
     silent = []
     for name, action in LANGUAGES[language].calls.items():
-        if action == "chdir":
+        if action == "chdir" or action.startswith("read "):
             continue
         call = called % (f"x{name}" if name[0] == "." else f"$x{name}" if name[:2] == "->" else name)
         for code in (call, within % call):
