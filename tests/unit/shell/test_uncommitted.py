@@ -9,7 +9,8 @@ import pytest
 from support.checkouts import AMPLE, Checkout
 
 from swarm_hook_core.shell.model import UNKNOWN, GitCall
-from swarm_hook_core.shell.programs.git.uncommitted import swept, uncommitted
+from swarm_hook_core.shell.programs.git.repository import NoAnswer
+from swarm_hook_core.shell.programs.git.uncommitted import changes, swept
 
 pytestmark = pytest.mark.slow
 
@@ -182,14 +183,14 @@ def scene(checkout):
 
 
 def asked(here: Checkout, line: str, **more) -> tuple[set[str], set[str]]:
-    """What of all files ``git <line>`` would lose, and take along."""
+    """What of all that is not committed ``git <line>`` would lose, and take along."""
     call = GitCall(str(here.top), shlex.split(line) if isinstance(line, str) else line, f"git {line}", **more)
-    told = swept(call, [str(here.top / name) for name in sorted(here.everything())], AMPLE)
+    told = swept(call, [str(here.top / name) for name in sorted(not_committed(here))], AMPLE)
     lost, taken = ({os.path.relpath(path, here.top) for path in paths} for paths in told)
     return lost, taken
 
 
-def changes(here: Checkout) -> set[str]:
+def not_committed(here: Checkout) -> set[str]:
     """The files that are not as they were committed, ignored ones included."""
     told = here.git("status", "--porcelain", "-z", "--no-renames", "-uall", "--ignored=matching").split("\0")
     return {row[3:] for row in told if row}
@@ -200,7 +201,7 @@ def test_what_would_be_lost_is_what_is_lost(scene, row: str):
     state, line = row.split(" ", 1)
     here = scene(state)
     here.git("status")
-    before, dirty = here.files(), changes(here)
+    before, dirty = here.files(), not_committed(here)
     lost, taken = asked(here, line)
     here.git(*shlex.split(line), check=False)
     after = here.files()
@@ -216,7 +217,7 @@ def test_what_would_go_along_is_what_does(scene, row: str):
     def recorded() -> tuple[dict[str, str], dict[str, str]]:
         return here.entries("ls-files", "-s", "-z"), here.entries("ls-tree", "-r", "-z", "HEAD")
 
-    before, contents, dirty = recorded(), here.files(), changes(here)
+    before, contents, dirty = recorded(), here.files(), not_committed(here)
     lost, taken = asked(here, line)
     here.git(*shlex.split(line), check=False)
     (index, head), (index_then, head_then) = recorded(), before
@@ -292,10 +293,14 @@ def test_aliases_and_folders_are_followed(checkout):
     assert swept(GitCall(str(here.top / "src"), ["checkout", "."], ""), [str(here.top / "b.txt")], AMPLE) == ([], [])
 
 
-def test_a_file_that_is_committed_as_it_stands_is_not_lost(checkout):
-    here = checkout("clean")
-    assert asked(here, "checkout -f feature") == asked(here, "reset --hard HEAD~1") == (set(), set())
-    assert asked(here, "checkout -- a.txt b.txt") == asked(here, "rm -f b.txt") == (set(), set())
+def test_which_files_are_not_as_they_were_committed(templates):
+    here = templates["dirty"]
+    everything = [str(here.top / name) for name in sorted(here.everything())]
+    changed, untracked = (
+        {os.path.relpath(file, here.top) for file in told} for told in changes(str(here.top), everything, AMPLE)
+    )
+    assert (changed, untracked) == ({"b.txt", "staged.txt"}, {"i.log", "n/x.txt", "u.txt"})
+    assert changes(str(here.top), [*everything, "/elsewhere/x"], 0.0) == ([], [])
 
 
 def test_a_work_tree_is_removed_with_what_is_in_it(checkout, tmp_path):
@@ -303,20 +308,20 @@ def test_a_work_tree_is_removed_with_what_is_in_it(checkout, tmp_path):
     here.git("worktree", "add", "-q", str(tmp_path / "linked"), "feature")
     linked = Checkout(tmp_path / "linked")
     linked.write(**{"b.txt": "half done\n", "new.txt": "new\n"})
-    files = [str(linked.top / name) for name in ("a.txt", "b.txt", "new.txt")] + [str(here.top / "b.txt")]
+    files = [str(linked.top / name) for name in ("b.txt", "new.txt")] + [str(here.top / "b.txt")]
     for words in (
         ["worktree", "remove", "--force", str(linked.top)],
         ["worktree", "remove", "-f", "../linked"],
         ["worktree", "remove", "-ff", "linked"],
     ):
         lost, taken = swept(GitCall(str(here.top), words, ""), files, AMPLE)
-        assert sorted(lost) == files[1:3] and not taken, words
+        assert sorted(lost) == files[:2] and not taken, words
     assert swept(GitCall(str(here.top), ["worktree", "remove", "linked"], ""), files, AMPLE) == ([], [])
     assert swept(GitCall(str(here.top), ["worktree", "remove", "-f", "none"], ""), files, AMPLE) == ([], [])
     # The other way round, nothing of the first tree is touched from the second.
     here.put("b.txt", "half done\n")
     call = GitCall(str(linked.top), ["stash", "-u"], "")
-    assert sorted(swept(call, files, AMPLE)[0]) == files[1:3]
+    assert sorted(swept(call, files, AMPLE)[0]) == files[:2]
 
 
 def test_without_a_commit_without_a_repository_and_out_of_time(tmp_path):
@@ -330,8 +335,9 @@ def test_without_a_commit_without_a_repository_and_out_of_time(tmp_path):
     assert asked(here, "commit -m x") == (set(), {"a.txt"})
     assert asked(here, "rm -f a.txt") == ({"a.txt"}, set())
     file = str(here.top / "a.txt")
-    assert swept(GitCall(str(here.top), ["add", "."], ""), [file], 0.0) == ([], [])
-    assert uncommitted(str(here.top), [file], 0.0) == [] and uncommitted(str(here.top), [file], AMPLE) == [file]
+    with pytest.raises(NoAnswer):
+        swept(GitCall(str(here.top), ["add", "."], ""), [file], 0.0)
+    assert changes(str(here.top), [file], AMPLE) == ([file], [])
 
 
 def test_asking_changes_nothing(checkout):
@@ -339,6 +345,7 @@ def test_asking_changes_nothing(checkout):
     here.git("status")
     os.utime(here.top / "a.txt")
     before = here.footprint()
-    for row in rows(LOSES + LEAVES + TAKES):
-        asked(here, row.split(" ", 1)[1])
+    changes(str(here.top), [str(here.top / name) for name in here.everything()], AMPLE)
+    for words in (["stash", "-u"], ["worktree", "remove", "-f", "none"]):
+        swept(GitCall(str(here.top), words, ""), [str(here.top / "b.txt")], AMPLE)
     assert here.footprint() == before

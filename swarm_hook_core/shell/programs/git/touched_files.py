@@ -21,10 +21,11 @@ class Touch:
                         along into the index or a commit. Of the others git keeps such changes, or refuses
     covered             ``(absolute path, Cover)`` of what it would so touch of locked patterns
     unsure              whether it may touch more of them than git could tell
+    late                whether that is because git did not answer in time
     changes_repository  whether it changes the repository: index, HEAD, refs, stash
     """
 
-    __slots__ = ("certain", "lost", "taken", "covered", "unsure", "changes_repository")
+    __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "changes_repository")
 
     def __init__(self):
         self.certain: list = []
@@ -32,6 +33,7 @@ class Touch:
         self.taken: list = []
         self.covered: list = []
         self.unsure = False
+        self.late = False
         self.changes_repository = False
 
 
@@ -58,9 +60,21 @@ def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
         name = asks(words)
         if name:
             _ask(name, Question(call, words, repository, locked, touch, covers))
-    except (NoAnswer, Refused):
+    except (NoAnswer, Refused) as error:
         touch.unsure = bool(locked or covers)
+        touch.late = isinstance(error, NoAnswer)
     return touch
+
+
+def without_aliases(call, seconds: float = SECONDS):
+    """The words of a GitCall with aliases put in their place, None where nobody can tell."""
+    if is_subcommand(call.words[0]):
+        return call.words
+    top = tree_of(call)
+    try:
+        return top and _without_aliases(call.words, Repository(top, seconds, call.top, call.environment))
+    except (NoAnswer, Refused):
+        return None
 
 
 def _ask(name: str, question: "Question") -> None:

@@ -1,0 +1,74 @@
+"""The narrow form of a git command that would sweep up others' uncommitted changes: the same for one's own files."""
+
+import os
+
+from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.programs.git.table import options_of
+
+MOST_NAMED = 8  # files of one's own that a command names
+
+# What the names of one's own files stand behind.
+# verb -> (for what git knows, where some is new to it; None: it does not touch such files)
+_FORMS = {
+    "add": ("git add {files}", "git add {files}"),
+    "stage": ("git add {files}", "git add {files}"),
+    "commit": ("git commit {files}", None),
+    "stash": ("git stash push -- {files}", "git stash push -u -- {files}"),
+    "checkout": ("git checkout -- {files}", None),
+    "restore": ("git restore {files}", None),
+    "reset": ("git restore --staged --worktree {files}", None),
+    "checkout-index": ("git checkout -- {files}", None),
+    "read-tree": ("git restore --staged --worktree {files}", None),
+    "clean": (None, "git clean -f {files}"),
+    "rm": ("git rm -f {files}", None),
+}
+
+
+def way(words, changed, new, folder: str) -> str:
+    """A sentence that says what to run in the place of ``git <words>``; empty where there is nothing to say.
+
+    `changed`, `new`: the session's own files that it means, absolute, which git knows and does not know. They are named
+    as seen from `folder`, absolute where that is empty.
+    """
+    refusing = _refusing(words)
+    if refusing:
+        return f"`{refusing}` leaves them alone: git refuses where it would touch them."
+    own = _narrow(words, changed, new, folder)
+    if own:
+        return f"For your own files alone: `{own}`."
+    if words[0] in _FORMS:
+        return "Name your own files, if there are any."
+    if words[0] in ("rebase", "merge", "pull") and "--abort" not in words and "--skip" not in words:
+        return "In a work tree of your own (`git worktree add`) nothing needs to be put aside."
+    return ""
+
+
+def _narrow(words, changed, new, folder: str) -> str:
+    form, form_for_new = _FORMS.get(words[0], (None, None))
+    files = [*(changed if form else ()), *(new if form_for_new else ())]
+    chosen = (form_for_new if new and form_for_new else form) or ""
+    return chosen.format(files=_named(files, folder)) if files else ""
+
+
+def _refusing(words) -> str:
+    """The command that gets the same done where git itself refuses to touch what is not committed; or empty."""
+    options = options_of(words)
+    target = options.operands[0] if options.operands and is_known(options.operands[0]) else ""
+    if not target or "--" in words:
+        return ""
+    from shlex import quote
+
+    if words[0] == "reset" and target != "HEAD":
+        return f"git reset --keep {quote(target)}"
+    if words[0] == "switch" or (words[0] == "checkout" and options.has("-f", "--force")):
+        return f"git {words[0]} {quote(target)}"
+    return ""
+
+
+def _named(files, folder: str) -> str:
+    from shlex import quote
+
+    from swarm_hook_core.untrusted_text import cut
+
+    some = [cut(quote(os.path.relpath(file, folder) if folder else file), 500) for file in files[:MOST_NAMED]]
+    return " ".join(some) + (" ..." if len(files) > MOST_NAMED else "")

@@ -1,0 +1,480 @@
+"""Git commands that meet what others have changed and not committed: who is kept from what, and in which words."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.checkouts import AMPLE, Checkout, copied
+
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lookup import Session
+from swarm_hook_core.process import host_id
+from swarm_hook_core.shell import effects_of
+from swarm_hook_core.traces import Trail, journal_name, meetings, place_of, sweeps
+from swarm_hook_core.traces.meetings import Meetings
+
+pytestmark = pytest.mark.slow
+
+CONFIG = SimpleNamespace(runtime_name="codex", write_tools=(), guards=())
+ALIVE = {
+    "host": host_id(), "client_pid": os.getpid(), "client_start": "", "terminal_pid": None, "terminal_start": None,
+    "state": "busy", "last_seen": time.time(), "lease_seconds": 3600, "adopted": 1, "heartbeat": 0, "lease_until": None,
+    "other_clients": None, "runtime": "codex",
+}  # fmt: skip
+
+
+class Reader:
+    """The store, as far as it knows sessions; those in `gone` it does not know any more."""
+
+    def __init__(self):
+        self.gone: set[str] = set()
+
+    def holder(self, runtime: str, session_id: str):
+        return None if session_id in self.gone else (f"id-{session_id}", f"{runtime} session:{session_id}", ALIVE)
+
+    def purpose_of(self, instance_id: str) -> str:
+        return "the parser" if instance_id == "id-peer" else ""
+
+
+def note(who: str, folder: str, kind: str, key: str, at: float, text: str = "") -> None:
+    """Add an entry to the journal of session `who`."""
+    path = Path(place_of(folder), journal_name("codex", who))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = "" if path.exists() else f"1 session - codex\0{who}\n"
+    with open(path, "a") as file:
+        file.write(f"{first}{int(at * 1e9)} {kind} - Bash\0{key}{text and chr(0) + text}\n")
+
+
+class Beside:
+    """The session `me` in a checkout in which others have written as well."""
+
+    def __init__(self, here: Checkout, level: str = "keep"):
+        self.here = here
+        self.level = level
+        self.reader = Reader()
+
+    def wrote(self, who: str, *names: str, at: float = 0, top: str = "") -> None:
+        """Note that the session `who` has written these files, which are as they are."""
+        top = top or str(self.here.top)
+        for name in names:
+            note(who, top, "wrote", os.path.join(top, name), at or time.time() - 630)
+
+    def asked(self, command: str, folder: str = "") -> tuple[str, str]:
+        """Why a command is denied, or nothing; and what the model is told beside it."""
+        cwd = str(self.here.top / folder)
+        call = ToolCall("Bash", {"command": command}, "me", cwd)
+        trail = Trail(CONFIG, call, self.level)
+        now = time.time()
+        session = Session("id-me", "codex session:me", cwd)
+        denial, words = sweeps.judge(
+            session, call, effects_of(command, cwd), Meetings(trail, self.reader, now), trail, now
+        )
+        if denial is None:
+            trail.leave()
+        return ("" if denial is None else denial.reason), words
+
+    def denied(self, command: str, folder: str = "") -> str:
+        """Why it is denied: it must be, with nothing said beside it."""
+        denial, words = self.asked(command, folder)
+        assert denial and not words, (command, words)
+        return denial
+
+    def told(self, command: str, folder: str = "") -> str:
+        """What the model is told: the command must pass."""
+        denial, words = self.asked(command, folder)
+        assert not denial, denial
+        return words
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "SECONDS", AMPLE)
+    monkeypatch.setattr(meetings, "GIT_SECONDS", AMPLE)
+    monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def beside(checkout, state):
+    """`dirty`, in which peer has written b.txt, staged.txt, u.txt and i.log, and this session a.txt and mine.txt."""
+
+    def made(level: str = "keep") -> Beside:
+        here = checkout("dirty")
+        here.write(**{"a.txt": "mine\n", "mine.txt": "new\n"})
+        found = Beside(here, level)
+        found.wrote("peer", "b.txt", "staged.txt", "u.txt", "i.log")
+        found.wrote("me", "a.txt", "mine.txt")
+        return found
+
+    return made
+
+
+LOSES = """
+git checkout -- b.txt
+git checkout b.txt
+git checkout .
+git checkout HEAD -- .
+git checkout -f
+git checkout -f feature
+git switch -f feature
+git switch --discard-changes feature
+git restore .
+git restore b.txt
+git restore -SW staged.txt
+git reset --hard
+git reset --hard HEAD~1
+git reset --merge
+git stash
+git stash push -m words
+git stash -u
+git stash push -- b.txt
+git stash save words
+git clean -fd
+git clean -fdx
+git rm -f b.txt
+git checkout-index -fa
+git read-tree -u --reset HEAD
+git rebase --autostash feature
+git pull --autostash
+git -c rebase.autoStash=true rebase feature
+cd src && git checkout ..
+git fetch && git reset --hard origin/main
+if true; then git stash; fi
+"""
+TAKES = """
+git add -A
+git add .
+git add -u
+git add b.txt
+git commit -am x
+git commit -m x
+git commit b.txt -m x
+git mv b.txt c.txt
+"""
+NEITHER = """
+git status
+git checkout feature
+git switch feature
+git merge feature
+git rebase feature
+git pull
+git cherry-pick feature
+git restore --staged .
+git reset
+git rm b.txt
+git add a.txt mine.txt
+git commit a.txt -m x
+git stash push -- a.txt
+git checkout -- a.txt
+git stash list
+git fetch
+git push
+git branch topic
+git clean -fd src
+"""
+
+
+def rows(text: str) -> list[str]:
+    return [row for row in text.splitlines() if row]
+
+
+@pytest.mark.parametrize("level", ["notice", "keep", "turn"])
+def test_each_verb_at_each_level(beside, level: str):
+    here = beside(level)
+    for command in rows(LOSES):
+        said = here.told(command) if level == "notice" else here.denied(command)
+        assert "what others have changed and not committed" in said and "peer" in said, command
+    for command in rows(TAKES):
+        said = here.denied(command) if level == "turn" else here.told(command)
+        assert "what others have changed and not committed" in said and "peer" in said, command
+    for command in rows(NEITHER):
+        assert here.told(command) == "", command
+
+
+def test_the_words_of_a_denial_and_of_a_line(beside):
+    here = beside()
+    top = here.here.top
+    denial = here.denied("git stash -u")
+    assert denial == (
+        f"swarm: Bash (`git stash -u`) would put aside what others have changed and not committed: {top}/b.txt,"
+        f' {top}/staged.txt, {top}/u.txt (by codex session:peer 10 min ago (working on "the parser")).'
+        " For your own files alone: `git stash push -u -- a.txt mine.txt`. Leave theirs as it is: go on without this"
+        " command, or message their session (instance id-peer) and try again once they have committed. Past this only"
+        " a person can go, by running it in a terminal of their own."
+    )
+    assert here.told("git add -A") == (
+        f"swarm: `git add -A` stages what others have changed and not committed: {top}/b.txt, {top}/u.txt"
+        ' (by codex session:peer 10 min ago (working on "the parser")). For your own files alone: `git add a.txt mine.txt`.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("git stash", "`git stash push -- a.txt`"),
+        ("git checkout .", "`git checkout -- a.txt`"),
+        ("git restore .", "`git restore a.txt`"),
+        ("git reset --hard", "`git restore --staged --worktree a.txt`"),
+        ("git reset --hard feature", "`git reset --keep feature`"),
+        ("git clean -fd", "`git clean -f mine.txt`"),
+        ("git checkout -f feature", "`git checkout feature`"),
+        ("git switch -f feature", "`git switch feature`"),
+        ("git rm -rf .", "`git rm -f a.txt`"),
+        ("git rebase --autostash feature", "git worktree add"),
+        ("git add .", "`git add a.txt mine.txt`"),
+        ("git commit -am x", "`git commit a.txt`"),
+        ("git add -u", "`git add a.txt`"),
+        ("git checkout -- b.txt", "Name your own files, if there are any."),
+        ("git commit b.txt -m x", "Name your own files, if there are any."),
+        ("git stash -a", "`git stash push -u -- a.txt mine.txt`"),
+    ],
+)
+def test_the_narrow_form_names_one_s_own_files(beside, command: str, way: str):
+    here = beside("turn")
+    assert way in here.denied(command)
+
+
+def test_the_narrow_form_is_one_that_passes_and_does_it(beside):
+    here = beside("turn")
+    theirs = {name: text for name, text in here.here.files().items() if name not in ("a.txt", "mine.txt")}
+    for command in rows(LOSES + TAKES):
+        own = here.denied(command).partition("For your own files alone: `")[2].partition("`")[0]
+        for part in own.split(" && ") if own else ():
+            words = shlex.split(part)
+            assert words[0] == "git" and here.told(part if "commit" not in part else f"{part} -m x") == "", command
+    assert {name: text for name, text in here.here.files().items() if name in theirs} == theirs
+
+
+def test_without_files_of_one_s_own_it_is_said_to_name_them(beside):
+    here = beside()
+    here.here.git("checkout", "--", "a.txt")
+    os.remove(here.here.top / "mine.txt")
+    assert "Name your own files, if there are any." in here.denied("git stash")
+    assert "Name your own files, if there are any." in here.told("git add -A")
+
+
+def test_files_are_named_as_the_command_sees_them(beside):
+    here = beside()
+    assert "`git checkout -- ../a.txt`" in here.denied("git checkout -- ..", "src")
+    assert f"`git checkout -- {here.here.top}/a.txt`" in here.denied("cd src && git checkout -- ..")
+    here.here.write(**{"it's odd.txt": "x\n"})
+    here.wrote("me", "it's odd.txt")
+    assert "'it'\"'\"'s odd.txt'" in here.told("git add -A")
+
+
+def test_of_many_files_and_sessions_a_few_are_named(beside):
+    here = beside()
+    names = [f"many/{number:02}.txt" for number in range(30)]
+    for name in names:
+        here.here.put(name, "x\n")
+    for number in range(5):
+        here.wrote(f"peer{number}", *names[number * 4 : number * 4 + 4])
+    here.wrote("me", *names[20:])
+    told = here.told("git add many")
+    assert (
+        told.count("many/2") == 8
+        and told.count("many/0") + told.count("many/1") == 3 * 3
+        and "and 1 more (by codex" in told
+        and "and 8 more of other sessions" in told
+    )
+    assert "..." in told and len(told) < 2500
+
+
+def test_a_file_of_both_may_be_committed_by_who_wrote_it_last_but_not_thrown_away(beside):
+    here = beside("turn")
+    now = time.time()
+    here.wrote("me", "src/c.py", at=now - 60)
+    here.here.put("src/c.py", "of both\n")
+    here.wrote("peer", "src/c.py", at=now - 30)
+    assert "src/c.py (by codex session:peer" in here.denied("git commit src/c.py -m x")
+    assert here.denied("git add src/c.py") and here.denied("git checkout -- src/c.py")
+    here.wrote("me", "src/c.py", at=now)
+    assert here.told("git commit src/c.py -m x") == "" and here.told("git add src/c.py") == ""
+    assert "src/c.py (by codex session:peer" in here.denied("git checkout -- src/c.py")
+
+
+def test_where_git_does_not_say_in_time_it_passes_with_a_line(beside, monkeypatch):
+    here = beside("turn")
+    monkeypatch.setattr(sweeps, "SECONDS", 0.0)
+    assert "swarm: `git stash` may put aside what others have changed" in here.told("git stash")
+    assert "swarm: `git add b.txt` may stage what others have changed and not committed" in here.told("git add b.txt")
+    assert here.told("git add a.txt") == "" and here.told("git fetch") == ""
+
+
+def test_what_is_committed_and_who_has_gone_do_not_count(beside):
+    here = beside()
+    here.here.git("add", "b.txt", "staged.txt")
+    here.here.git("commit", "-qm", "theirs")
+    assert here.told("git stash") == ""
+    assert "u.txt" in here.denied("git clean -fd")
+    here.reader.gone.add("peer")
+    assert here.told("git clean -fd") == ""
+
+
+def test_what_one_command_commits_the_next_cannot_lose(beside):
+    here = beside()
+    told = here.told("git add -A && git commit -m x && git checkout -f feature")
+    assert told.count("swarm:") == 2 and "stages" in told and "commits" in told
+    assert here.told("git add -A && git commit -qam x").count("swarm:") == 2
+
+
+def test_what_may_not_run_here_is_a_line_at_most(beside):
+    here = beside()
+    told = here.told("cd $SOMEWHERE; git -C $TOP stash; cd nowhere && git stash")
+    assert "would" not in told
+
+
+def test_another_work_tree_of_the_repository_is_another_place_for_files(beside, tmp_path):
+    here = beside()
+    here.here.git("worktree", "add", "-q", str(tmp_path / "linked"), "feature")
+    linked = Beside(Checkout(tmp_path / "linked"))
+    assert linked.told("git stash -u") == "" and linked.told("git add -A") == ""
+    linked.here.write(**{"b.txt": "half done\n"})
+    linked.wrote("peer", "b.txt")
+    assert "linked/b.txt" in linked.denied("git stash -u") and "linked/b.txt" in linked.told("git add -A")
+    assert "linked/b.txt" in here.denied(f"git worktree remove --force {tmp_path}/linked")
+    assert here.told(f"git worktree remove {tmp_path}/linked") == "", "git refuses"
+
+
+# -- the stash --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trees(templates, tmp_path, state):
+    """Two work trees of one repository with nothing in the stash; the session `peer` is in the second."""
+
+    def made(level: str = "keep") -> tuple[Beside, Checkout]:
+        here = copied(templates["clean"], tmp_path / "copy")
+        here.git("stash", "clear")
+        here.git("worktree", "add", "-q", str(tmp_path / "linked"), "feature")
+        return Beside(here, level), Checkout(tmp_path / "linked")
+
+    return made
+
+
+def put_aside(beside: Beside, tree: Checkout, who: str, at: float) -> None:
+    """Let session `who` put a change aside in `tree` at this time."""
+    tree.put("b.txt", f"{at}\n")
+    note(who, str(tree.top), "stash", str(tree.top), at)
+    stamp = f"{int(at) + 1} +0000"
+    os.environ["GIT_COMMITTER_DATE"] = os.environ["GIT_AUTHOR_DATE"] = stamp
+    try:
+        tree.git("stash", "push", "-q")
+    finally:
+        del os.environ["GIT_COMMITTER_DATE"], os.environ["GIT_AUTHOR_DATE"]
+
+
+@pytest.mark.parametrize("level", ["notice", "keep", "turn"])
+def test_an_entry_that_another_session_has_put_into_the_stash(trees, level: str):
+    here, linked = trees(level)
+    put_aside(here, linked, "peer", time.time() - 30)
+    for command in (
+        "git stash pop",
+        "git stash drop",
+        "git stash clear",
+        "git stash branch x",
+        "git stash pop stash@{0}",
+    ):
+        said = here.told(command) if level == "notice" else here.denied(command)
+        assert "stash@{0} (by codex session:peer" in said, command
+    assert "stash@{0} (by codex session:peer" in here.told("git stash apply")
+    for command in (
+        "git stash list",
+        "git stash show",
+        "git stash pop 1",
+        "git stash drop stash@{4}",
+        "git stash push",
+    ):
+        assert here.told(command) == "", command
+
+
+def test_one_s_own_entries_are_one_s_own_and_named(trees):
+    here, linked = trees()
+    now = time.time()
+    put_aside(here, here.here, "me", now - 300)
+    put_aside(here, linked, "peer", now - 200)
+    put_aside(here, here.here, "me", now - 100)
+    for command in ("git stash pop", "git stash pop stash@{2}", "git stash drop 2", "git stash apply --index"):
+        assert here.told(command) == "", command
+    denial = here.denied("git stash pop 1")
+    assert "Yours: stash@{0}, stash@{2}, by the numbers of now." in denial and "stash@{1} (by codex" in denial
+    assert "stash@{1}" in here.denied("git stash clear")
+
+
+def test_the_words_about_an_entry(trees):
+    here, linked = trees()
+    put_aside(here, linked, "peer", time.time() - 570)
+    assert here.denied("git stash pop") == (
+        "swarm: Bash (`git stash pop`) would take out what another session has put into the stash: stash@{0} (by codex"
+        " session:peer 9 min ago). All work trees of a repository share it. Leave theirs where it is, or message their"
+        " session (instance id-peer). Past this only a person can go, by running it in a terminal of their own."
+    )
+
+
+def test_where_nobody_is_known_to_have_made_an_entry_it_passes(trees):
+    here, linked = trees()
+    now = time.time()
+    linked.put("b.txt", "a person's\n")
+    linked.git("stash")
+    assert here.told("git stash pop") == ""
+    linked.git("stash", "clear")
+    put_aside(here, linked, "peer", now - 30)
+    here.reader.gone.add("peer")
+    assert here.told("git stash pop") == ""
+    here.reader.gone.clear()
+    assert here.denied("git stash pop")
+    linked.git("stash", "drop", "-q")
+    put_aside(here, linked, "peer", now - 5000)  # long before what is there
+    linked.git("stash", "drop", "-q")
+    linked.put("b.txt", "a person's\n")
+    linked.git("stash")
+    here.reader.gone.add("peer")
+    assert here.told("git stash pop") == ""
+
+
+def test_one_note_stands_for_one_entry(trees):
+    here, linked = trees()
+    now = time.time()
+    put_aside(here, linked, "peer", now - 30)
+    linked.put("b.txt", "a person's\n")
+    linked.git("stash")
+    assert here.told("git stash pop") == "" and here.denied("git stash pop 1")
+
+
+def test_of_two_sessions_that_put_aside_at_once_nobody_knows_whose_is_which(trees):
+    here, linked = trees()
+    now = time.time()
+    note("me", str(here.here.top), "stash", str(here.here.top), now - 31)
+    put_aside(here, linked, "peer", now - 30)
+    assert here.told("git stash pop") == ""
+
+
+def test_what_a_command_puts_aside_itself_it_may_bring_back(trees):
+    here, linked = trees()
+    put_aside(here, linked, "peer", time.time() - 30)
+    assert here.denied("git stash && git pull && git stash pop"), "there is nothing to put aside: it brings back peer's"
+    here.here.put("b.txt", "mine\n")
+    assert here.told("git stash && git pull && git stash pop") == ""
+    assert here.told("echo x >c.txt; git stash -u; git pull; git stash pop") == ""
+    assert here.denied("git stash && git pull && git stash pop 1")
+
+
+def test_a_stash_is_noted_and_known_too_where_nobody_had_read_the_command(trees):
+    here, linked = trees()
+    here.here.put("b.txt", "mine\n")
+    assert here.told("git stash -q") == ""
+    own = Path(place_of(str(here.here.top)), journal_name("codex", "me"))
+    assert own.read_bytes().count(b" stash ") == 1
+    assert here.told("git stash list; git stash create; git stash drop") == ""
+    assert own.read_bytes().count(b" stash ") == 1
+    own.unlink()
+    linked.put("b.txt", "theirs\n")
+    note("peer", str(linked.top), "ran", str(linked.top), time.time(), "make && git stash -q")
+    linked.git("stash", "-q")
+    assert "stash@{0} (by codex session:peer" in here.denied("git stash pop")
+    note("me", str(here.here.top), "ran", str(here.here.top), time.time() + 4, "git stash")
+    assert here.denied("git stash pop"), "that one came later"
