@@ -50,11 +50,12 @@ class Gate:
 
 
 class Step(NamedTuple):
-    """One answer of the model: tool calls, or (without any) the closing words of a turn."""
+    """One answer of the model: tool calls, or (without any) the closing words of a turn; `error`: a refusal instead."""
 
     calls: Calls = ()
     text: str = ""
     gate: Gate | None = None
+    error: str = ""
 
 
 class Player:
@@ -202,6 +203,9 @@ class _Handler(BaseHTTPRequestHandler):
         step = Step(text=ERRAND) if dialect.is_errand(body) else self._step(dialect, body)
         if step.gate:
             step.gate.pass_through()
+        if step.error:
+            told = {"type": "error", "error": {"type": "invalid_request_error", "message": step.error}}
+            return self._send(json.dumps(told).encode(), "application/json", 400)
         whole, events = dialect.answer(self.models.spoken(step.calls), step.text, body)
         if not body.get("stream"):
             return self._send(json.dumps(whole).encode(), "application/json")
@@ -215,8 +219,8 @@ class _Handler(BaseHTTPRequestHandler):
         results = dialect.results(body)
         return player(results[len(results) - position.results :])
 
-    def _send(self, data: bytes, kind: str) -> None:
-        self.send_response(200)
+    def _send(self, data: bytes, kind: str, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(data)))
         self.end_headers()

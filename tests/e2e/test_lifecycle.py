@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -10,7 +11,7 @@ from .checks import assert_denied, assert_text
 from .client import Client
 from .coordinator import PEER_NAME
 from .ground import IDENTITY, wait_for
-from .models import play
+from .models import Step, play
 
 # What does not hang on the way of installing runs in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")
@@ -187,6 +188,24 @@ def test_a_lock_taken_between_two_turns_counts(client: Client) -> None:
     assert_denied(client, "second", "notes.md")
     assert len(before) == 1 and [s["id"] for s in before] == [s["id"] for s in after], (before, after)
     assert wait_for(lambda: coordinator.sessions() == [], GONE), coordinator.sessions()
+
+
+@pytest.mark.only("claude-code")
+def test_a_turn_that_the_service_has_broken_off_is_over_once_the_client_waits(client: Client) -> None:
+    """Claude Code ends such a turn without a Stop, and after a while notifies of being idle."""
+    settings = client.ground.home / ".claude.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "messageIdleNotifThresholdMs": 500}))
+
+    def states() -> list:
+        return client.ground.coordinator.query("SELECT state FROM swarm_sessions")
+
+    client.models.script("work", client.create("new.md", "new\n"), Step(error="no such thing"))
+    gate = client.hold("work", 1)
+    with client.interactive() as terminal:
+        terminal.enter(play("work"))
+        assert gate.wait_reached() and states() == [("working",)]
+        gate.open()
+        assert wait_for(lambda: states() == [("idle",)], 20), terminal.screen()
 
 
 def test_compacting_changes_nothing(client: Client) -> None:

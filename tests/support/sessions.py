@@ -127,6 +127,12 @@ def start(runtime: str, session_id: str, cwd: Any, source: str = "startup", **en
     return run(runtime, "session_start", payload, env)
 
 
+def subagent_payload(event: str, session_id: str, agent: str, cwd: Any) -> dict[str, Any]:
+    """The beginning or end of a subagent; both clients tell it alike."""
+    payload = {"session_id": session_id, "cwd": str(cwd), "hook_event_name": event, "agent_id": agent}
+    return {**payload, "agent_type": "general-purpose", "transcript_path": "/t"}
+
+
 def write_payload(runtime: str, session_id: str, cwd: Any, *paths: str) -> dict[str, Any]:
     """A call that writes `paths` as spelled: one file in Claude Code, any number in Codex."""
     if runtime == "claude-code":

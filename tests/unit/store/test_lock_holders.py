@@ -99,11 +99,6 @@ def test_the_clock_of_the_day_does_not_end_a_detached_lock(ground: Ground):
 # -- agents -------------------------------------------------------------------------------------------
 
 
-def subagent_payload(runtime: str, event: str, session_id: str, agent: str, cwd) -> dict:
-    payload = {"session_id": session_id, "cwd": str(cwd), "hook_event_name": event, "agent_id": agent}
-    return {**payload, "agent_type": "general-purpose", "transcript_path": "/t"}
-
-
 def hook(runtime: str, payload: dict) -> subprocess.CompletedProcess:
     return subprocess.run(
         sessions.argv(runtime, "subagent"), input=json.dumps(payload), capture_output=True, text=True,
@@ -113,11 +108,11 @@ def hook(runtime: str, payload: dict) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_subagent_is_told_its_id(ground: Ground, runtime: str):
-    done = hook(runtime, subagent_payload(runtime, "SubagentStart", "me", "a17", ground.repo))
+    done = hook(runtime, sessions.subagent_payload("SubagentStart", "me", "a17", ground.repo))
     assert (done.returncode, done.stderr) == (0, "")
     (inner,) = json.loads(done.stdout).values()
     assert inner["hookEventName"] == "SubagentStart" and "agent `a17`" in inner["additionalContext"]
-    assert hook(runtime, subagent_payload(runtime, "SubagentStart", "me", "", ground.repo)).stdout == ""
+    assert hook(runtime, sessions.subagent_payload("SubagentStart", "me", "", ground.repo)).stdout == ""
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -127,7 +122,7 @@ def test_what_a_subagent_holds_goes_with_it(ground: Ground, runtime: str):
         store.locks.acquire(me, "kept")
         for file, agent in (("one", "a1"), ("two", "a2")):
             store.locks.acquire_all(me, request(me, [file], agent=agent))
-        done = hook(runtime, subagent_payload(runtime, "SubagentStop", "me", "a1", ground.repo))
+        done = hook(runtime, sessions.subagent_payload("SubagentStop", "me", "a1", ground.repo))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         wait_for(lambda: len(list(store.locks.held(ground.scope))) == 2)
         assert sorted(os.path.basename(lock["file"]) for lock in store.locks.held(ground.scope)) == ["kept", "two"]
@@ -141,5 +136,5 @@ def test_nothing_is_started_for_a_subagent_that_held_nothing(ground: Ground, mon
     command.chmod(0o755)
     ground.session("me", "me")
     monkeypatch.setenv("SWARM_MCP_BIN", str(command))
-    hook("claude-code", subagent_payload("claude-code", "SubagentStop", "me", "a1", ground.repo))
+    hook("claude-code", sessions.subagent_payload("SubagentStop", "me", "a1", ground.repo))
     assert not mark.exists()

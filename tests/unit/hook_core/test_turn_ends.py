@@ -1,0 +1,111 @@
+"""What ends a turn, and with it what the turn's writes have claimed: events of the clients, as their hooks get them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import wait_for
+from support.sessions import captured, new_session, run, start, subagent_payload
+
+from swarm_hook_core.traces import claims
+from swarm_mcp.domain.lock import AUTO
+from swarm_mcp.store import Store
+
+pytestmark = pytest.mark.slow
+
+MISSING = "/nowhere/swarm-mcp"
+PLACES = {"PATH": "/usr/bin:/bin", "SWARM_MCP_BIN": MISSING}
+
+
+@pytest.fixture(params=["claude-code", "codex"])
+def runtime(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def session(runtime: str, repo: Path) -> str:
+    me = new_session()
+    assert start(runtime, me, repo).context
+    return me
+
+
+def write(runtime: str, me: str, file: Path, agent: str = "") -> None:
+    claims.make(str(file), str(file), runtime, me, agent, "Edit", time.time_ns())
+
+
+def tell(runtime: str, me: str, event: str, repo: Path, **env: str) -> None:
+    hook = {"SessionEnd": "session_end"}.get(event, "turn")
+    ran = run(runtime, hook, {**captured(runtime, event, repo), "session_id": me}, env)
+    assert (ran.code, ran.err) == (0, "")
+
+
+def held(*files: Path) -> list[str | None]:
+    with Store() as store:
+        return [lock.mode for file in files for lock in store.locks.on(str(file))]
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+@pytest.mark.parametrize("event", ["Stop", "UserPromptSubmit", "SessionEnd"])
+def test_a_turn_ends_with_its_claims_and_automatic_locks(runtime: str, event: str, adopted: bool, repo: Path) -> None:
+    me = session(runtime, repo)
+    write(runtime, me, repo / "f")
+    if adopted:
+        assert held(repo / "f") == [AUTO]
+    tell(runtime, me, event, repo)
+    assert claims.standing() == [] and held(repo / "f") == []
+
+
+@pytest.mark.parametrize("event", ["Stop", "UserPromptSubmit", "SessionEnd"])
+def test_where_the_coordinator_is_missing_the_hook_removes_the_claims(runtime: str, event: str, repo: Path) -> None:
+    me, peer = session(runtime, repo), session(runtime, repo)
+    write(runtime, me, repo / "f"), write(runtime, peer, repo / "g")
+    tell(runtime, me, event, repo, **PLACES)
+    assert [one.session_id for one in claims.standing()] == [peer]
+
+
+def test_what_an_agent_has_claimed_ends_with_the_agent(runtime: str, repo: Path) -> None:
+    me = session(runtime, repo)
+    write(runtime, me, repo / "f"), write(runtime, me, repo / "g", agent="a1")
+    tell(runtime, me, "Stop", repo)
+    assert held(repo / "f", repo / "g") == [AUTO]
+    write(runtime, me, repo / "g", agent="a1"), write(runtime, me, repo / "h", agent="a1")
+    ran = run(runtime, "subagent", subagent_payload("SubagentStop", me, "a1", repo))
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    wait_for(lambda: claims.standing() == [] and held(repo / "g", repo / "h") == [])
+
+
+def test_without_a_coordinator_an_agent_s_claims_end_all_the_same(runtime: str, repo: Path) -> None:
+    me = session(runtime, repo)
+    write(runtime, me, repo / "f"), write(runtime, me, repo / "g", agent="a1")
+    run(runtime, "subagent", subagent_payload("SubagentStop", me, "a1", repo), PLACES)
+    assert [one.agent for one in claims.standing()] == [""]
+
+
+def test_being_told_that_claude_code_waits_for_a_prompt_ends_a_turn(repo: Path) -> None:
+    me = session("claude-code", repo)
+    tell("claude-code", me, "UserPromptSubmit", repo)
+    write("claude-code", me, repo / "f")
+    payload = {**captured("claude-code", "Notification.idle_prompt", repo), "session_id": me}
+    for other in ("permission_prompt", ""):  # the turn goes on
+        run("claude-code", "turn", {**payload, "notification_type": other})
+        assert [one.session_id for one in claims.standing()] == [me]
+    assert run("claude-code", "turn", payload).out == ""
+    assert claims.standing() == []
+    with Store() as store:
+        assert [row.state for row in store.database.rows("SELECT state FROM swarm_sessions")] == ["idle"]
+
+
+def test_what_the_next_turn_writes_while_the_end_of_the_last_is_told_stays(repo: Path) -> None:
+    me = session("claude-code", repo)
+    at = time.time_ns() + 60 * 10**9
+    claims.make(str(repo / "f"), str(repo / "f"), "claude-code", me, "", "Edit", at)
+    tell("claude-code", me, "Stop", repo)
+    assert [one.session_id for one in claims.standing()] == [me]
+
+
+def test_a_session_that_goes_on_after_compacting_is_in_its_turn_still(runtime: str, repo: Path) -> None:
+    me = session(runtime, repo)
+    write(runtime, me, repo / "f")
+    assert start(runtime, me, repo, "compact").context
+    assert held(repo / "f") == [AUTO]
