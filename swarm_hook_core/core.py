@@ -126,8 +126,8 @@ class HookCore:
                 raise ValueError("the payload names no tool")
             return None
         trail = self._trail_of(call)
-        is_beside = trail is not None and not says_files and not trail.is_alone()
-        session, reader = self._session_of(call, only_beside_locks=not says_files and not is_beside)
+        is_read = not says_files and self._is_to_be_read(call, trail)
+        session, reader = self._session_of(call, only_beside_locks=not says_files and not is_read)
         if reader is None:
             if session is not None:
                 self._leave_unread(trail)
@@ -136,20 +136,24 @@ class HookCore:
         from swarm_hook_core.decision import Verdict, decide
         from swarm_hook_core.lookup import Peers
 
-        now = time.time()
-        peers = Peers(reader, session.instance_id, now, call.agent)
-        verdict, effects = Verdict(decide(self.config, session, call, peers, now)), None
-        if verdict.denial is None and not says_files:
+        now, effects = time.time(), None
+        if not says_files:
             from swarm_hook_core import opaque_calls
 
-            is_near = peers.any() and opaque_calls.concerns(call, session, peers)
-            effects = opaque_calls.effects_of(call) if is_near or is_beside else None
-            if is_near and effects is not None:
+            effects = opaque_calls.effects_of(call) if is_read else None
+        claimed = self._claimed(call, effects, trail, reader, now)
+        peers = Peers(reader, session.instance_id, now, call.agent, claimed)
+        verdict = Verdict(decide(self.config, session, call, peers, now))
+        if verdict.denial is None and not says_files and peers.any() and opaque_calls.concerns(call, session, peers):
+            effects = effects if is_read else opaque_calls.effects_of(call)
+            if effects is not None:
                 verdict = opaque_calls.judge(self.config, session, call, effects, peers, now)
-        if verdict.denial is not None:
-            self._count(call, verdict.denial, session, peers)
-        else:
+        if verdict.denial is None:
             self._meet(session, call, effects, trail, reader, verdict, now)
+        else:
+            self._count(call, verdict.denial, session, peers)
+        if verdict.denial is not None and claimed is not None:
+            claimed.take_back()
         self._add_news(call, verdict, peers)
         return verdict
 
@@ -169,6 +173,35 @@ class HookCore:
         from swarm_hook_core.traces import Trail
 
         return Trail(self.config, call, found)
+
+    def _is_to_be_read(self, call, trail) -> bool:
+        """Whether a call that does not say its files is looked at although nobody may hold a lock."""
+        from swarm_hook_core.state import has_claims
+
+        if trail is not None and (trail.level == "turn" or not trail.is_alone()):
+            return True
+        if not has_claims():
+            return False
+        from swarm_hook_core.traces.claims import others_stand
+
+        return others_stand(self.config.runtime_name, call.session_id, call.agent, time.time_ns())
+
+    def _claimed(self, call, effects, trail, reader, now: float):
+        """What others have claimed for their turns (``Claimed``), where anybody has; after the call's own claims."""
+        from swarm_hook_core.state import has_claims
+
+        is_own = trail is not None and trail.level == "turn"
+        if not is_own and not has_claims():
+            return None
+        from swarm_hook_core.traces.claimed import Claimed
+
+        claimed = Claimed(self.config.runtime_name, call, reader, int(now * 1e9))
+        if is_own:
+            try:
+                claimed.claim(trail.claims_of(effects))
+            except Exception as error:
+                self._record_fault("traces", error)
+        return claimed
 
     def _leave_unread(self, trail) -> None:
         """Leave the traces of a call that nobody has looked at: nobody holds a lock, or has left any traces here."""

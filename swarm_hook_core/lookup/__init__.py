@@ -148,10 +148,12 @@ class Peers:
 
     A session without an id of its own could not be registered. What its client's MCP server locked for
     it is then not held against it. What another of its agents holds than `own_agent` counts as a peer's.
+    `claimed` (``traces.claimed``) knows what others have claimed for their turns, where anybody has.
     """
 
-    def __init__(self, reader, own_id: str, now: float, own_agent: str = ""):
+    def __init__(self, reader, own_id: str, now: float, own_agent: str = "", claimed=None):
         self.reader = reader
+        self.claimed = claimed
         self.own_id = own_id
         self.own_agent = own_agent
         self.now = now
@@ -159,14 +161,16 @@ class Peers:
 
     def any(self) -> bool:
         """Tell whether anybody else has a lock at all; those of sessions that have gone still count."""
-        return self.reader.others_hold(self.own_id)
+        return bool(self.claimed is not None and self.claimed.any()) or self.reader.others_hold(self.own_id)
 
     def on(self, keys, over=()) -> list:
         """Return the Held locks under any of `keys` or `over`, and on patterns that cover what has one of `keys`.
 
         `over`, the folders over those paths: a pattern that fits a folder does not hold what is in it.
         """
-        found = self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
+        # Claims first: one that becomes a lock goes when the lock is there.
+        found = self.claimed.on(keys) if self.claimed is not None else []
+        found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
     def under(self, folders, limit: int = NEAR) -> list:
@@ -175,7 +179,8 @@ class Peers:
 
     def first_under(self, folders, limit: int) -> tuple:
         """Return what `under` does, and whether that may not be all there is."""
-        found = self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
+        found = self.claimed.under(folders) if self.claimed is not None else []
+        found += self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
         found += self.reader.worktree_locks_under(folders, self.own_id, limit)
         return self._live(found), len(found) >= limit
 

@@ -24,6 +24,7 @@ from swarm_hook_core.state import PLAIN, make_private, name_of, open_private, st
 LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part before it stays
 LONGEST_TEXT = 16 * 1024  # characters of a command that is kept; of a longer one as many from its start
 MOST = 400  # files of one call that are noted one by one
+MOST_CLAIMS = 100  # files of one call that are claimed for its turn
 _WORD = PLAIN | frozenset("_.:/@")
 _IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are the same in all letter cases
 
@@ -86,6 +87,12 @@ class Trail:
             for folder, path, how, by in found[:MOST]
             if (resolved := _resolved(folder, path))
         ]
+
+    def claims_of(self, effects) -> list:
+        """``(key, absolute path)`` of the files that the call certainly writes, as locks are stored."""
+        from swarm_hook_core.paths import key_of
+
+        return [(key_of(target[1]), target[1]) for target in self.targets_of(effects)[:MOST_CLAIMS]]
 
     def wrote(self, paths) -> None:
         """Add writes of the files at these `paths`, without links."""

@@ -42,6 +42,10 @@ class Claimed:
         for one in made:
             claims.take_back(one)
 
+    def any(self) -> bool:
+        """Whether anybody else has claimed anything; those of sessions that have gone still count."""
+        return claims.others_stand(*self._who(), self.now_ns)
+
     def on(self, keys) -> list:
         """The Held of each claim of others on a file with one of these keys; void ones too, as ``Peers`` has them."""
         return self._as_locks(claims.others(*self._who(), keys, self.now_ns))

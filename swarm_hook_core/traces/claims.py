@@ -132,6 +132,11 @@ def under(runtime, session_id, agent, folders, now_ns) -> list:
     ]
 
 
+def others_stand(runtime, session_id, agent, now_ns) -> bool:
+    """Whether anything is claimed that keeps this agent of a session out."""
+    return any(not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent) for one in standing())
+
+
 def standing() -> list:
     """Every claim there is, void ones too."""
     found = []

@@ -13,6 +13,7 @@ from support.traced import Player, checkout, git
 from swarm_hook_core import traces
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import journal
+from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
 
@@ -240,3 +241,65 @@ def test_what_a_full_disk_has_torn_costs_one_entry() -> None:
         data = b"\n" + whole[:cut] + b"\n" + traces.line("wrote", "/a/c", CALL)
         assert journal.newest(data, "/a/c", ("wrote",)).key == "/a/c"
         assert journal.newest(data, "/a/b", ("wrote",)) is None or cut == len(whole) - 1
+
+
+# -- the level `turn` ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_AUTO", "turn")
+
+
+@pytest.mark.parametrize(("mine", "theirs"), PAIRS)
+@pytest.mark.parametrize("first", ["tool", "shell"])
+@pytest.mark.parametrize("second", ["tool", "shell", "tree", "append"])
+def test_the_first_write_of_a_turn_keeps_all_others_off(mine, theirs, first, second, work: Path, turn) -> None:
+    me, peer = Player(mine, work), Player(theirs, work)
+    if first == "tool":
+        assert peer.edits("notes.md", "beta", "PEER") == ""
+    else:
+        assert peer.runs("sed -i s/beta/PEER/ notes.md") == ""
+    if second == "tool":
+        said = me.edits("notes.md", "gamma", "delta")
+    else:
+        said = me.runs({"shell": "echo x > notes.md", "tree": "rm -rf .", "append": "echo x >> notes.md"}[second])
+    assert said.startswith("denied: ") and "until its turn ends" in said
+    assert peer.edits("notes.md", "PEER", "AGAIN") == "", "its own turn goes on"
+    assert me.edits("other.md", "gamma", "delta") == "", "and so does the other's, elsewhere"
+
+
+def test_who_is_denied_has_claimed_nothing(work: Path, turn) -> None:
+    me, peer, third = Player("codex", work), Player("codex", work), Player("claude-code", work)
+    peer.edits("notes.md", "beta", "PEER")
+    both = "*** Begin Patch\n*** Update File: other.md\n@@\n-beta\n+x\n*** Update File: notes.md\n@@\n-a\n+b\n*** End Patch\n"
+    assert me.denied("apply_patch", {"command": both})
+    assert third.edits("other.md", "beta", "THIRD") == ""
+
+
+def test_an_agents_turn_is_its_own(work: Path, turn) -> None:
+    me = Player("claude-code", work)
+    edit = {"file_path": str(work / "notes.md"), "old_string": "beta", "new_string": "x"}
+    assert me.denied("Edit", edit, agent="one") == ""
+    assert "until its turn ends" in me.denied("Edit", edit, agent="two")
+    assert me.denied("Edit", edit) != "", "the session's own thread as well"
+    other = {**edit, "file_path": str(work / "other.md")}
+    assert me.denied("Edit", other) == "" and me.denied("Edit", other, agent="two") == ""
+
+
+def test_a_claim_ends_with_its_session(work: Path, turn) -> None:
+    me = Player("codex", work)
+    gone = Player("codex", work, client=(2**22 + 1, "0"))
+    gone.edits("notes.md", "beta", "PEER")
+    assert me.edits("notes.md", "gamma", "delta") == ""
+
+
+def test_a_lock_that_somebody_took_comes_before_a_claim(work: Path, turn) -> None:
+    me, peer, third = Player("codex", work), Player("codex", work), Player("codex", work)
+    with Store() as store:
+        store.locks.acquire(peer.row, str(work / "notes.md"), "mine")
+    assert me.edits("notes.md", "beta", "x").startswith("denied: ")
+    assert peer.edits("notes.md", "beta", "y") == ""
+    with Store() as store:
+        store.locks.release(peer.row, str(work / "notes.md"))
+    assert "was changed by" in third.edits("notes.md", "alpha", "z"), "who lets go of a file does so altogether"
