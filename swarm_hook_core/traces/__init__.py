@@ -66,9 +66,14 @@ class Trail:
             paths = [_resolved(call.folder, path) for path in self.config.extract_paths(call.input)][:MOST]
         else:
             paths = [target[1] for target in self.targets_of(effects)]
-        if not self.is_alone(paths):
+        git_calls = effects.git if effects is not None else ()
+        if not self.is_alone([*paths, *(os.path.join(git_call.folder, ".git") for git_call in git_calls)]):
             return False
         self.wrote(filter(None, paths))
+        if git_calls:
+            from swarm_hook_core.traces import stash_entries
+
+            stash_entries.note(git_calls, self)
         return True
 
     def targets_of(self, effects) -> list:

@@ -18,6 +18,7 @@ from swarm_hook_core.traces import journal, others_in
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 GIT_SECONDS = 0.5  # for all questions of a call
 MOST_COMMANDS = 3  # of one session that are read to see whether they wrote a file
+MOST_CHANGED = 50  # files below one folder of which is asked whether such commands wrote them
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
 OWN_TAIL = 8192  # bytes at the end of the own journal in which writes are still to be looked at
 KNOWN = ("wrote", "saw")
@@ -45,6 +46,8 @@ class Meetings:
         self._data: dict = {}  # place -> (own entries, [entries of each other session])
         self._writers: dict = {}  # (runtime, session id) -> (instance, label) or None
         self._purposes: dict = {}  # instance -> what it works on
+        self._written: dict = {}  # entry of a command -> the keys of the files that it wrote
+        self._changed: dict = {}  # folder -> what git says is not committed below it
         self._committed: dict = {}  # path -> whether git says that there is nothing in it to lose
         self._real = real_paths()
 
@@ -190,9 +193,11 @@ class Meetings:
                 continue
             if entry.kind != "ran":
                 continue
-            effects = effects_of(entry.text, entry.key)
-            written = [key for write in effects.writes for key in keys_for(write.path, write.folder, self._real)]
-            if not set(written).isdisjoint(keys):
+            if raw not in self._written:
+                effects = effects_of(entry.text, entry.key)
+                written = [key for write in effects.writes for key in keys_for(write.path, write.folder, self._real)]
+                self._written[raw] = set(written)
+            if not self._written[raw].isdisjoint(keys):
                 found.append(entry)
         return found
 
@@ -208,7 +213,22 @@ class Meetings:
             for entry in [own, *entries] if own else entries:
                 if entry.key.startswith("/") and (entry.key not in found or found[entry.key][1].at_ns < entry.at_ns):
                     found[entry.key] = (entry.key, entry, data)
+            for path in self._changed_below(root) if b" ran " in data else ():
+                for entry in self._ran_over(data, [path]):
+                    if path not in found or found[path][1].at_ns < entry.at_ns:
+                        found[path] = (path, entry, data)
         return sorted(found.values(), key=lambda one: -one[1].at_ns)[:MOST_BELOW]
+
+    def _changed_below(self, root: str) -> list:
+        """The paths at and below `root` that git says are not committed, if in time; not the ignored ones."""
+        if root not in self._changed:
+            self._changed[root] = []
+            top = _top_of(os.path.join(root, "x"))
+            if top:
+                from swarm_hook_core.shell.programs.git.uncommitted import changed_in
+
+                self._changed[root] = changed_in(top, root, GIT_SECONDS)[:MOST_CHANGED]
+        return self._changed[root]
 
     # ---------------------------------------------------------------------------------------- who, where, git
 

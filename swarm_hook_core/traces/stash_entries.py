@@ -51,6 +51,13 @@ def puts_aside(git_call, words, seconds: float, is_first: bool) -> bool:
         return True
 
 
+def note(git_calls, trail) -> None:
+    """Note in `trail` which of a call's git commands put something aside, where nobody else is there to be met."""
+    for one in git_calls:
+        if one.words[0] == "stash" and verb_of(one.words) in ("push", "save"):
+            trail.note_at(one.folder, "stash")
+
+
 def judge(git_call, words, sweeps):
     """``(Denial or None, line)`` of a command that takes an entry of another living session; None for other commands.
 

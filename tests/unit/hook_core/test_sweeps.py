@@ -9,7 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.checkouts import AMPLE, Checkout, copied
+from support import traced
+from support.checkouts import ALONE, AMPLE, Checkout, copied
+from support.sessions import mistakes, ready_store
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
@@ -17,6 +19,7 @@ from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.traces import Trail, journal_name, meetings, place_of, sweeps
 from swarm_hook_core.traces.meetings import Meetings
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -322,6 +325,18 @@ def test_what_one_command_commits_the_next_cannot_lose(beside):
     assert here.told("git add -A && git commit -qam x").count("swarm:") == 2
 
 
+def test_what_commands_wrote_that_nobody_had_read_counts_as_well(beside):
+    here = beside()
+    top = str(here.here.top)
+    here.here.put("src/c.py", "theirs\n")
+    note("peer", top, "ran", top, time.time() - 5, "cat src/c.py")
+    assert here.told("git checkout -- src") == ""
+    note("peer", top, "ran", top, time.time() - 5, "cd src && echo theirs >c.py")
+    assert "src/c.py (by codex session:peer" in here.denied("git checkout -- src")
+    here.here.git("commit", "-qam", "theirs")
+    assert here.told("git checkout HEAD~1 -- src") == ""
+
+
 def test_what_may_not_run_here_is_a_line_at_most(beside):
     here = beside()
     told = here.told("cd $SOMEWHERE; git -C $TOP stash; cd nowhere && git stash")
@@ -478,3 +493,50 @@ def test_a_stash_is_noted_and_known_too_where_nobody_had_read_the_command(trees)
     assert "stash@{0} (by codex session:peer" in here.denied("git stash pop")
     note("me", str(here.here.top), "ran", str(here.here.top), time.time() + 4, "git stash")
     assert here.denied("git stash pop"), "that one came later"
+
+
+# -- through the whole check ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def work(tmp_path, state, monkeypatch):
+    """A repository, in which sessions are played."""
+    for name, value in ALONE.items():
+        monkeypatch.setenv(name, value)
+    ready_store()
+    yield traced.checkout(tmp_path.resolve() / "work", "notes.md", "other.md")
+    assert mistakes() == []
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [("claude-code", "codex"), ("codex", "claude-code")])
+def test_one_session_sweeps_while_another_is_at_work(work, mine, theirs):
+    me, peer = traced.Player(mine, work), traced.Player(theirs, work)
+    peer.edits("notes.md", "beta", "PEER")
+    me.edits("other.md", "beta", "MINE")
+    for command in (
+        "git stash",
+        "git checkout .",
+        "git checkout -- notes.md",
+        "git reset --hard",
+        "git restore notes.md",
+    ):
+        for _ in range(2):  # as long as the trace stands
+            assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
+    assert "PEER" in (work / "notes.md").read_text() and "MINE" in (work / "other.md").read_text()
+    assert "`git stash push -- other.md`" in me.runs("git stash")
+    assert "stages what others have changed" in me.runs("git add -A") and "`git add" not in me.runs("git add other.md")
+    traced.git(work, "reset", "-q")
+    assert peer.runs("git stash push -q -- notes.md") == ""
+    assert "stash@{0}" in me.runs("git stash pop") and "PEER" not in (work / "notes.md").read_text()
+    assert peer.runs("git stash pop") == "" and "PEER" in (work / "notes.md").read_text()
+    assert me.runs("git stash push -- other.md") == "" and "MINE" not in (work / "other.md").read_text()
+    assert me.runs("git stash pop") == "" and "MINE" in (work / "other.md").read_text()
+
+
+def test_a_stash_beside_somebody_s_lock_is_noted_though_nobody_else_has_written(work, tmp_path):
+    me, peer = traced.Player("codex", work), traced.Player("codex", work)
+    with Store() as store:
+        store.locks.acquire(peer.row, str(tmp_path / "elsewhere.txt"))
+    (work / "notes.md").write_text("mine\n")
+    assert me.runs("cd .; git stash -q") == ""
+    assert "stash@{0}" in peer.runs("git stash drop")

@@ -51,6 +51,20 @@ def changes(top: str, files, seconds: float, settings=(), environment=None):
     return [named[one] for one in changed if one in named], [named[one] for one in untracked if one in named]
 
 
+def changed_in(top: str, folder: str, seconds: float) -> list:
+    """The files at and below `folder` in work tree `top` that are not committed as they stand: not the ignored ones.
+
+    None of them where git does not say in time.
+    """
+    repository, inside = Repository(top, seconds), os.path.relpath(folder, top)
+    below = ["" if inside == "." else inside]
+    try:
+        found = [*repository.untracked(below), *repository.against("HEAD", below)]
+    except (NoAnswer, Refused):
+        return []
+    return [os.path.join(top, name) for name in found]
+
+
 def removed_tree(call, seconds: float) -> str:
     """The top of the work tree that ``worktree remove --force`` removes; empty for other calls: git refuses."""
     if call.words[:2] != ["worktree", "remove"]:
