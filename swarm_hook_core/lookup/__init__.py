@@ -115,6 +115,13 @@ class LockReader:
         """Return locks of others on files and folders below these (spellings or keys), at most `limit` for each."""
         return []
 
+    def names_in(self, folders: list[str], own_id: str) -> "set[str] | None":
+        """Return the names in the folders with these keys, without letter case, at or below which others have locks.
+
+        None where that cannot be told: where there are patterns, or locks that may be known by other keys.
+        """
+        return None
+
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
         """Return locks of others on patterns that may cover something below any of the folders with these keys."""
         return []
@@ -172,6 +179,10 @@ class Peers:
         found = self.claimed.on(keys) if self.claimed is not None else []
         found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
+
+    def names_in(self, folders) -> "set[str] | None":
+        """Return the names in these folders that are or may be locked, as `LockReader.names_in` does."""
+        return self.reader.names_in(folders, self.own_id)
 
     def under(self, folders, limit: int = NEAR) -> list:
         """Return the Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""

@@ -23,6 +23,7 @@ DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
+NAMES_IN_FOLDER = 5000  # that are locked in one folder, before its files are asked about one by one
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
 SPELLED = "c.path_key IS NOT c.file"
@@ -211,8 +212,7 @@ class StoreReader(LockReader):
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         found: list[Held] = []
-        unkeyed = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
-        has_unkeyed = bool(self.connection.execute(unkeyed).fetchall())
+        has_unkeyed = self._has_unkeyed()
         for some in _batches(_storable(keys)):
             marks = _marks(some)
             rows = self._locks(f"c.path_key IN ({marks})", some)
@@ -264,6 +264,27 @@ class StoreReader(LockReader):
                 key = row["path_key"]
                 found[row["file"], key, row["instance_id"]] = _held(row, row["file"], *([key] if key else []))
         return list(found.values())
+
+    def names_in(self, folders: list[str], own_id: str) -> "set[str] | None":
+        if self._has_unkeyed() or self._has_patterns() or self._has_worktree_locks():
+            return None
+        names: set = set()
+        for folder in _storable(folders):
+            low = folder.rstrip("/") + "/"
+            for column, condition in (("path_key", ""), ("file", " AND path_key IS NOT file")):
+                sql = (
+                    f"SELECT {column} FROM context WHERE type = 'lock' AND {column} >= ? AND {column} < ?{condition}"
+                    " AND (instance_id <> ? OR agent IS NOT NULL) LIMIT ?"
+                )
+                found = self._rows_if_known(sql, (low, low[:-1] + "0", own_id, NAMES_IN_FOLDER))
+                if found is None or len(found) == NAMES_IN_FOLDER:
+                    return None
+                names.update(text[len(low) :].partition("/")[0].casefold() for (text,) in found)
+        return names
+
+    def _has_unkeyed(self) -> bool:
+        unkeyed = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
+        return bool(self.connection.execute(unkeyed).fetchall())
 
     def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> list:
         condition = "c.path_key >= ? AND c.path_key < ? AND "

@@ -5,16 +5,14 @@ import time
 
 from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision
 from swarm_hook_core.labels import token
-from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for, real_paths
+from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.shell.model import Guess
 from swarm_hook_core.wording import holder, reason
 
-SECONDS = 0.01  # of this thread's processor time for what is certain; what is left then is a guess
 GIT_SECONDS = 0.5  # for all git commands of a call together
 TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
 FIRST_LOCKS = 50  # that are looked at before the others: with many of them mostly one of the first is met
 FEW_GIT_CALLS = 4  # of a command, which are all looked at
-WRITES_AT_ONCE = 100  # between two looks at the clock
 MOST_PLACES = 8  # in which guesses are looked up; those in more count as anywhere
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
@@ -29,7 +27,7 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
     the files are watched.
     """
     identity = token(session.label, "identity")
-    certain, possible = _certain(session, effects, peers)
+    certain, possible = _certain(session, effects, peers, effects.budget.part())
     if certain:
         path, held, by, within = certain
         queue = peers.waiting_for(path)
@@ -59,13 +57,12 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
     return Verdict(None, "", _around(session, cwd, peers) if effects.runs else ())
 
 
-def _certain(session, effects, peers):
+def _certain(session, effects, peers, last: float):
     """``(path, held, by, within)`` of the first lock that is certainly met, or None; ``[(held, why)]`` that may be.
 
-    What there is no time for becomes a guess of `effects`.
+    What there is no time for until `last` (this thread's processor time) becomes a guess of `effects`.
     """
     possible: list = []
-    last = time.thread_time() + SECONDS
 
     def is_late(folder: str, by: str) -> bool:
         late = time.thread_time() > last
@@ -73,15 +70,13 @@ def _certain(session, effects, peers):
             effects.guesses.append(Guess("more than there is time to look at", folder, by))
         return late
 
-    real = real_paths()
-    for begin in range(0, len(effects.writes), WRITES_AT_ONCE):
-        some = effects.writes[begin : begin + WRITES_AT_ONCE]
-        if begin and is_late(some[0].folder, some[0].by):
-            break
-        collision = first_collision(session, [(write.folder, write.path) for write in some], peers.on, real)
-        if collision:
-            path, held, place, within = collision
-            return (path, held, some[place].by, within), possible
+    def late_at(place: int) -> bool:
+        return is_late(effects.writes[place].folder, effects.writes[place].by)
+
+    collision = first_collision(session, [(write.folder, write.path) for write in effects.writes], peers, late_at)
+    if collision:
+        path, held, place, within = collision
+        return (path, held, effects.writes[place].by, within), possible
     end = time.monotonic() + TREE_SECONDS
     for tree in effects.trees:
         for number, (path, held) in enumerate(_in_tree(session, tree.root, peers), 1):

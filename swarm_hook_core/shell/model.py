@@ -2,9 +2,12 @@
 
 import os
 
+from swarm_hook_core.budget import Budget
 from swarm_hook_core.change import EDIT
 
 MOST = 2000  # writes, trees, reads or guesses that are kept; a command that has more writes is a guess
+
+MORE = "more effects than can be kept"
 
 MOST_LINES = 24  # of names that were found, which are read one by one
 MOST_TEXT = 256 * 1024  # characters of a stream
@@ -22,11 +25,13 @@ class Effects:
     guesses  Guess: may write something that the command does not name
     reads    Read: a file whose content it certainly shows, or part of it
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
+    budget   the time to find and to judge them, which begins when this is made
     """
 
-    __slots__ = ("writes", "trees", "git", "guesses", "reads", "runs")
+    __slots__ = ("writes", "trees", "git", "guesses", "reads", "runs", "budget")
 
     def __init__(self):
+        self.budget = Budget()
         self.writes: list = []
         self.trees: list = []
         self.git: list = []
@@ -44,8 +49,8 @@ class Effects:
         kind = getattr(self, _LISTS[type(item)])
         if len(kind) < MOST:
             kind.append(item)
-        elif kind is not self.reads and len(self.guesses) <= MOST:
-            self.guesses.append(Guess("more effects than can be kept", ""))
+        elif kind is not self.reads and (not self.guesses or self.guesses[-1].why != MORE):
+            self.guesses.append(Guess(MORE, ""))
 
 
 class Write:

@@ -10,6 +10,9 @@ from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.statements import statement
 from swarm_hook_core.shell.word_reader import TooLong
 
+MOST_WORDS = 4000  # of a command that writes
+SECONDS_TO_LOAD = 0.008  # what one program needs, of the Budget's for all
+
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
 # What nearly every program calls the subcommands that only look.
@@ -76,6 +79,9 @@ def _program(walk, scope, words):
     if not is_known(name):
         call.guess("a computed command")
         return None
+    if len(words) > MOST_WORDS and not only_reads(walk, words):
+        call.guess("more words than are looked at")
+        return None
     if words[1:] in (["--help"], ["--version"]) or not call.name:
         if "/" in name:  # a script of the project need not know the option
             call.runs_project()
@@ -105,12 +111,13 @@ def _program(walk, scope, words):
         _do(call, program)
         return call.output
     walk.met.add(call.name)
-    before, left, start, modules = walk.end, walk.seconds_to_load, time.thread_time(), len(sys.modules)
-    walk.end += left  # it may import what it needs
+    budget, before, start, modules = walk.budget, walk.end, time.thread_time(), len(sys.modules)
+    end, left = budget.end, budget.to_load
+    walk.end += min(left, SECONDS_TO_LOAD)  # it may import what it needs
     try:
         _do(call, program)
     finally:
-        walk.end, walk.seconds_to_load = before, left
+        walk.end, budget.end, budget.to_load = before, end, left
         if len(sys.modules) > modules:
             walk.forgive(time.thread_time() - start)
     return call.output

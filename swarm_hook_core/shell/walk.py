@@ -21,9 +21,8 @@ from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
-SECONDS = 0.02  # of this thread's processor time, so that a busy machine changes no answer
-SECONDS_TO_PARSE = 0.009  # of those, for a script as a whole: what was read of it in that time is gone through
-SECONDS_TO_LOAD = 0.03  # beside those, for importing what knows the programs
+SECONDS = 0.011  # of the check's Budget
+SECONDS_TO_PARSE = 0.006  # of those, for a script as a whole: what was read of it in that time is gone through
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock
@@ -35,11 +34,13 @@ class Walk(Unknowns):
     effects      what was found so far
     files        the files as the script has left them so far
     scope        the Scope of the command that is being run
+    budget       that of the effects; the walk itself has until `end` of it
     """
 
     def __init__(self, effects: Effects, folder: "str | None", environment):
         super().__init__()
         self.effects = effects
+        self.budget = effects.budget
         self.files = Files(effects, self)
         # A folder of None: nobody knows where it runs.
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
@@ -49,8 +50,7 @@ class Walk(Unknowns):
         self.steps = self.clock_at = 0
         self.fresh = 0  # paths given out for process substitutions
         self.met: set = set()  # programs met so far
-        self.end = time.thread_time() + SECONDS
-        self.seconds_to_load = SECONDS_TO_LOAD
+        self.end = self.budget.part(SECONDS)
         self.seconds_to_list = SECONDS_TO_LIST
 
     # What programs use
@@ -134,9 +134,7 @@ class Walk(Unknowns):
 
     def forgive(self, seconds: float) -> None:
         """So much of the time went into loading what knows a program; there is a limit to that, too."""
-        seconds = min(seconds, self.seconds_to_load)
-        self.seconds_to_load -= seconds
-        self.end += seconds
+        self.end += self.budget.forgive(seconds)
 
     def in_doubt(self, work, *given) -> None:
         """Do ``work(self, *given)``: all that it finds is only possible."""

@@ -16,6 +16,7 @@ from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
 LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 MOST_FIELDS = 512  # of one word with braces
+FIELDS_A_LOOK = 200  # at the clock
 MOST_BRACE_LETTERS = 100_000  # of all fields of such a word
 MOST_BRACE_STEPS = 12_000  # characters between braces that are looked at, over and over
 _BLANK = " \t\n"
@@ -31,7 +32,9 @@ def fields(walk, scope, word: Word) -> list[str]:
     for parts in braces(word.parts) if "{" in word.raw else [word.parts]:
         out = _Fields(scope.separators())
         Expansion(walk, scope, out).put(with_home(scope, parts))
-        for pieces in out.finish():
+        for number, pieces in enumerate(out.finish(), 1):
+            if not number % FIELDS_A_LOOK:
+                walk.spend(0)
             text = "".join(piece for piece, _magic in pieces)
             if any(magic and any(sign in piece for sign in signs) for piece, magic in pieces) and is_known(text):
                 wanted = _as_pattern(pieces)

@@ -34,7 +34,6 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
 
-SECONDS = 0.025  # of this thread's processor time, parsing included
 MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
 _OF_ANOTHER_PYTHON = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
@@ -51,7 +50,6 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
         call.guess("computed Python code")
         return
     source, marks = _without_marks(source)
-    started = time.thread_time()
     effects = CodeEffects(call, "Python", is_script=file is not None)
     try:
         tree = parsed(source)
@@ -63,8 +61,7 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
         if marks or of_another or not isinstance(error, SyntaxError):
             effects.guess_code("code that cannot be read")
         return
-    # The walk has its own time; late in it there is little left for code.
-    seconds = SECONDS / 10 if started > call.walk.end else max(SECONDS / 4, SECONDS - time.thread_time() + started)
+    seconds = call.walk.budget.part() - time.thread_time()
     first_argv = list(argv)
     code = Code(effects, marks, argv, stdin, file, seconds)
 

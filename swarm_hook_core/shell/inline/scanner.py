@@ -7,8 +7,6 @@ functions are not followed.
 
 from __future__ import annotations
 
-import time
-
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, TooLong
 from swarm_hook_core.shell.inline.languages import LANGUAGES, NODE_MODULES, PATHNAME_METHODS
@@ -17,7 +15,6 @@ from swarm_hook_core.shell.inline.tokens import NAME, SIGN, TEXT, Language, toke
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 LONGEST = 64 * 1024  # characters of code
-SECONDS = 0.02
 
 _NO_CALL_AFTER = ("function", "def", "sub", "->", ".", "new", "&", "use", "import")
 _NO_CALL_BEFORE = ("=", "=>", ",", ")", "]", "}", ".", ";", ":", None)
@@ -41,8 +38,7 @@ def scan(call, name: str, code: str, argv=()) -> None:
         effects.guess_code(TOO_LONG)
         return
     language = LANGUAGES[name].prepare()
-    # The walk has its own time; late in it there is little left for code.
-    until = time.thread_time() + (SECONDS / 10 if time.thread_time() > call.walk.end else SECONDS)
+    until = call.walk.budget.part()
     try:
         found = tokens(code, language, until)
         scanned = Scan(effects, language, argv, until)

@@ -89,13 +89,13 @@ def codex(call) -> None:
 
 
 def files_in(text: str, strip=None, directory: str = "", prefix: str = ""):
-    """The files of `text`, as git takes it: (path, whether it is relative to the top of the work tree), each once.
+    """Yield each file of `text` once, as git takes it: (path, whether it is relative to the top of the work tree).
 
     Names of ``diff --git`` are relative to the top, those of plain diffs to where the patch is applied. `strip`:
     leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder where the patch
     is applied, relative to the top, which a plain diff's names may begin with.
     """
-    found: dict = {}
+    seen: set = set()
     for kind, of_git, names in _headers(text[:LONGEST]):
         names = [name for name in names[:2] if name != "/dev/null"]
         if kind == "files" and strip is None and not of_git:
@@ -104,8 +104,10 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = ""):
         for name in names:
             parts = name.split("/")
             if len(parts) > taken_off:
-                found[(os.path.join(directory, "/".join(parts[taken_off:])), of_git or kind != "files")] = None
-    return list(found)
+                found = os.path.join(directory, "/".join(parts[taken_off:])), of_git or kind != "files"
+                if found not in seen:
+                    seen.add(found)
+                    yield found
 
 
 def targets(text: str, folder, strip, reverse=False) -> "list[str]":

@@ -15,7 +15,8 @@ def words_of(reading, target: str) -> "list[str]":
     if not opened:
         return [target]
     field, _, after = rest.partition("}")
-    return [before + word + end for word in _field(reading, field) for end in words_of(reading, after)]
+    ends = words_of(reading, after) if after else [""]
+    return [before + word + end for word in _field(reading, field) for end in ends]
 
 
 def _field(reading, text: str) -> "list[str]":

@@ -547,11 +547,13 @@ def test_the_files_of_patches(checkout):
     here.git("mv", "a.txt", "moved.txt")
     here.put("src/c.py", "-- removed\n++ added\n")
     renamed = here.git("diff", "-M", "HEAD")
-    assert files_in(renamed) == [("a.txt", True), ("moved.txt", True), ("src/c.py", True)]
+    assert list(files_in(renamed)) == [("a.txt", True), ("moved.txt", True), ("src/c.py", True)]
     plain = "--- x/old.c\t2020-01-01\n+++ x/new.c\n@@ -1 +1 @@\n--- gone\n+++ come\n"
-    assert files_in(plain) == [("old.c", False), ("new.c", False)]
-    assert files_in("--- a/b/c\n+++ /dev/null\n", 2, "under") == [("under/c", False)]
-    assert files_in("--- a/src/c\n+++ b/src/c\n--- a/d\n+++ b/d\n", None, "", "src") == [("c", False)], "as git guesses"
+    assert list(files_in(plain)) == [("old.c", False), ("new.c", False)]
+    assert list(files_in("--- a/b/c\n+++ /dev/null\n", 2, "under")) == [("under/c", False)]
+    assert list(files_in("--- a/src/c\n+++ b/src/c\n--- a/d\n+++ b/d\n", None, "", "src")) == [("c", False)], (
+        "as git guesses"
+    )
     assert unquoted('"n\\303\\244 \\"me\\t"') == 'nä "me\t' and unquoted("plain") == "plain"
 
 

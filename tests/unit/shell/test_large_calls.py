@@ -12,10 +12,13 @@ import pytest
 from bench import large_shapes
 from support.fixtures import Ground
 
-from swarm_hook_core import decision
+from swarm_hook_core import budget, decision, many_targets, opaque_calls
+from swarm_hook_core.budget import Budget
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, Session, sqlite
 from swarm_hook_core.paths import real_paths
-from swarm_hook_core.shell import collision, effects_of, walk, word_reader
+from swarm_hook_core.shell import collision, effects_of, model, running, word_reader
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.programs.git import named_places
@@ -24,7 +27,7 @@ from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records
 
 SECONDS_A_CALL = 1e-7  # of a function, by the clock of the test below
-SECONDS = walk.SECONDS + walk.SECONDS_TO_LOAD + 0.01
+SECONDS = budget.SECONDS + budget.SECONDS_TO_LOAD + 0.01
 SIZE = 64_000
 
 
@@ -86,12 +89,38 @@ def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, m
     assert over == {}
 
 
+def test_a_part_of_a_check_has_what_is_left_and_a_little_in_any_case(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "thread_time", lambda: now[0])
+    check = Budget()
+    assert check.part() == budget.SECONDS and check.part(0.001) == budget.LEAST_SECONDS
+    now[0] = budget.SECONDS - 0.001
+    assert check.part() == check.part(1.0) == now[0] + budget.LEAST_SECONDS
+    assert check.forgive(0.002) == 0.002 and check.end == budget.SECONDS + 0.002
+    assert check.forgive(1.0) == budget.SECONDS_TO_LOAD - 0.002 and check.forgive(1.0) == 0
+
+
+def test_of_a_command_with_very_many_words_nothing_is_looked_at(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(running, "MOST_WORDS", 3)
+    found = effects_of("touch a b; touch a b c d; cat a b c d; touch e", str(tmp_path))
+    assert written(found) == ["a", "b", "e"]
+    assert [one.why for one in found.guesses] == ["more words than are looked at"]
+
+
+def test_that_there_were_more_effects_is_said_once(monkeypatch):
+    monkeypatch.setattr(model, "MOST", 2)
+    found = Effects()
+    for number in range(9):
+        found.add(Write("/", f"{number}", "x"))
+    assert written(found) == ["0", "1"] and [one.why for one in found.guesses] == [model.MORE]
+
+
 def test_loading_is_forgiven_so_much_and_no_more():
     one = Walk(Effects(), "/", {})
     end = one.end
     for _ in range(10):
         one.forgive(0.02)
-    assert one.end == pytest.approx(end + walk.SECONDS_TO_LOAD)
+    assert one.end == pytest.approx(end + budget.SECONDS_TO_LOAD)
 
 
 # -- meeting locks ----------------------------------------------------------------------------------
@@ -137,11 +166,12 @@ FILES = ("src/a.py", "src/b.py", "src/c.py")
 def test_a_write_that_there_was_time_for_denies_and_those_behind_it_are_possible(
     ground: Ground, repo: Path, monkeypatch
 ):
-    monkeypatch.setattr(collision, "WRITES_AT_ONCE", 2)
+    monkeypatch.setattr(decision, "FIRST_TARGETS", 2)
     scene = Scene(ground, repo, *FILES)
     free, locked = Write(str(repo), "free", "x"), Write(str(repo), "src/b.py", "x")
     assert scene.judged(free, free, free, locked).denial.path == str(repo / "src/b.py")
-    monkeypatch.setattr(collision, "SECONDS", -1)
+    monkeypatch.setattr(budget, "LEAST_SECONDS", -1)
+    monkeypatch.setattr(budget, "SECONDS", -1)
     assert scene.judged(free, locked, free).denial.path == str(repo / "src/b.py")
     late = scene.judged(free, free, locked)
     assert late.denial is None and "more than there is time to look at" in late.notice and len(late.watched) == 3
@@ -156,7 +186,8 @@ def test_a_tree_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo
 
 
 def test_a_tree_that_there_is_no_time_for_is_possible(ground: Ground, repo: Path, monkeypatch):
-    monkeypatch.setattr(collision, "SECONDS", -1)
+    monkeypatch.setattr(budget, "LEAST_SECONDS", -1)
+    monkeypatch.setattr(budget, "SECONDS", -1)
     late = Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x"))
     assert late.denial is None and len(late.watched) == 3
 
@@ -213,7 +244,8 @@ def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_ov
 
 
 def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Path, monkeypatch):
-    monkeypatch.setattr(collision, "SECONDS", -1)
+    monkeypatch.setattr(budget, "LEAST_SECONDS", -1)
+    monkeypatch.setattr(budget, "SECONDS", -1)
     scene = Scene(ground, repo, "src/c.py")
     other, call = (GitCall(str(repo), ["checkout", file], "git") for file in ("docs/d.md", "src/c.py"))
     assert scene.judged(*[other] * (collision.FEW_GIT_CALLS - 1), call).denial is not None
@@ -236,9 +268,62 @@ def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_nam
         (["src/b.py"], 0, "src/b.py"),
     ):
         targets = [(str(repo), name) for name in names]
-        found = decision.first_collision(scene.session, targets, scene.peers.on)
+        found = decision.first_collision(scene.session, targets, scene.peers)
         assert (found[0], found[2]) == (str(repo / path), place)
-    assert decision.first_collision(scene.session, [(str(repo), "x")] * 20, scene.peers.on) is None
+    assert decision.first_collision(scene.session, [(str(repo), "x")] * 20, scene.peers) is None
+
+
+@pytest.mark.parametrize("locked", ("src/b.py", "src/new/x", "src", "src/*.py", "docs/d.md", ""))
+def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
+    ground: Ground, repo: Path, monkeypatch, locked: str
+):
+    """One question tells that the others are free; what it finds is what asking about each would."""
+    monkeypatch.setattr(decision, "FIRST_TARGETS", 1)
+    monkeypatch.setattr(many_targets, "FEW", 2)
+    (repo / "src/link.py").symlink_to("../docs/d.md")
+    scene = Scene(ground, repo, *filter(None, [locked]))
+    for folder, start in ((str(repo), "src/"), (str(repo / "src"), ""), ("/", str(repo / "docs/../src") + "/")):
+        names = ["free", "a.py", "B.PY", "c.py", "link.py", " b.py", "b.py", "new", "other", "d.md"]
+        targets = [(folder, start + name) for name in names]
+        asked = many_targets.to_ask(targets, range(1, len(targets)), scene.peers)
+        found = decision.first_collision(scene.session, targets, scene.peers)
+        each = [decision.first_collision(scene.session, [one], scene.peers) for one in targets]
+        first = next((place for place, one in enumerate(each) if one), None)
+        assert (found and found[2]) == first, (start, found)
+        if locked in ("src/b.py", ""):
+            assert not {"c.py", "new", "other", "d.md"} & {names[place] for place in asked}, start
+
+
+@pytest.mark.parametrize("locked", ("a", "a/b/c/d/e/f/g", "a/b/c/d/e/f/g/h/i", "src/a.py"))
+def test_a_lock_on_a_folder_far_over_a_path_is_found(ground: Ground, repo: Path, monkeypatch, locked: str):
+    monkeypatch.setattr(decision, "DEEP", len(repo.parts) + 1)
+    scene = Scene(ground, repo, locked)
+    found = decision.first_collision(scene.session, [(str(repo), "a/b/c/d/e/f/g/h/i/file")], scene.peers)
+    assert (found is not None) == (locked != "src/a.py")
+
+
+def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bound(
+    ground: Ground, repo: Path, monkeypatch
+):
+    monkeypatch.setattr(model, "MOST", 3)
+    monkeypatch.setattr(decision, "MOST_PATCHED", 3)
+    scene = Scene(ground, repo, "src/a.py")
+    config = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, lambda _input: [])
+
+    def verdict(*names: str):
+        body = "".join(f"*** Update File: {name}\n@@\n-x\n+y\n" for name in names)
+        command = f"cd src && apply_patch <<'EOF'\n*** Begin Patch\n{body}*** End Patch\nEOF\n"
+        call = ToolCall("Bash", {"command": command}, "me", str(repo))
+        denial = decision.decide(config, scene.session, call, scene.peers, time.time())
+        effects = opaque_calls.effects_of(call)
+        found = opaque_calls.judge(config, scene.session, call, effects, scene.peers, time.time())
+        return decision.Verdict(denial, found.notice, found.watched)
+
+    assert verdict("b.py", "a.py").denial.reason.startswith(f"swarm lock blocked Bash for {repo}/src/a.py: held by")
+    assert verdict("b.py", "c.py").denial is verdict("b.py").denial is None
+    assert verdict("w", "x", "a.py", "z").denial is not None
+    late = verdict("w", "x", "y", "a.py")
+    assert late.denial is None and len(late.watched) == 1 and model.MORE in late.notice
 
 
 def test_a_lock_without_a_key_is_found_among_many_names(ground: Ground, repo: Path):

@@ -1,0 +1,34 @@
+"""How much processor time the check of one call may take, all its parts together.
+
+It is the time of this thread, so that a busy machine changes no answer. What there is no time for is a guess: the call
+goes ahead, and the files that it may write are compared afterwards.
+"""
+
+import time
+
+SECONDS = 0.014  # from the first look at the call to the last lock
+LEAST_SECONDS = 0.003  # that each part has, whatever those before it have taken
+SECONDS_TO_LOAD = 0.010  # beside those, for importing what knows the programs
+
+
+class Budget:
+    """The time of one check, which begins now; it is over when the thread has taken processor time until `end`."""
+
+    __slots__ = ("end", "to_load")
+
+    def __init__(self):
+        self.end = time.thread_time() + SECONDS
+        self.to_load = SECONDS_TO_LOAD
+
+    def part(self, seconds: "float | None" = None) -> float:
+        """When a part of the check that begins now is over: after `seconds`, sooner where there is no more time."""
+        now = time.thread_time()
+        until = self.end if seconds is None else min(self.end, now + seconds)
+        return max(until, now + LEAST_SECONDS)
+
+    def forgive(self, seconds: float) -> float:
+        """How much of `seconds`, which went into importing, is not held against the check; there is a limit."""
+        seconds = min(seconds, self.to_load)
+        self.to_load -= seconds
+        self.end += seconds
+        return seconds

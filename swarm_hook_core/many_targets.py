@@ -1,0 +1,56 @@
+"""Which of the very many files of one call are asked about one by one: for most, one question a folder will do."""
+
+import os
+
+from swarm_hook_core.paths import keys_for
+
+FEW = 8  # files of one folder, which are asked about one by one
+ENTRIES = 4  # names in a folder that are looked at for links, for each file that is written there
+
+
+def to_ask(targets, places, peers) -> list:
+    """Return those of `places` in `targets` (folder, path as spelled) of which a lock, if there is any, may be found.
+
+    Of each folder that is one, whose answer goes for the folder itself and those over it, and those whose name is
+    locked there, leads elsewhere or could be read in more than one way. The others are certainly free.
+    """
+    groups: dict = {}
+    for place in places:
+        folder, spelled = targets[place]
+        start, slash, _name = spelled.rpartition("/")
+        groups.setdefault((folder, start + slash), []).append(place)
+    asked: list = []
+    for (folder, start), some in groups.items():
+        taken = _taken(os.path.join(folder, start), len(some), peers) if len(some) > FEW else None
+        if taken is None:
+            asked += some
+            continue
+        asked.append(some[0])
+        asked += [place for place in some[1:] if not _is_free(targets[place][1][len(start) :], taken)]
+    return sorted(asked)
+
+
+def _is_free(name: str, taken: set) -> bool:
+    plain = name.isascii() and name.strip() == name and name not in ("", ".", "..") and "\0" not in name
+    return plain and name.casefold() not in taken
+
+
+def _taken(folder: str, files: int, peers):
+    """The names in absolute `folder`, without letter case, that are locked or links; None where that is not known."""
+    locked = peers.names_in(keys_for(folder, "/"))
+    if locked is None:
+        return None
+    links: set = set()
+    for place in {folder, os.path.normpath(folder)}:
+        try:
+            with os.scandir(place) as entries:
+                for seen, entry in enumerate(entries):
+                    if seen > ENTRIES * files:
+                        return None
+                    if entry.is_symlink():
+                        links.add(entry.name.casefold())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError):
+            return None
+    return locked | links
