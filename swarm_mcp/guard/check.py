@@ -48,7 +48,7 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
     if not os.path.isfile(store_path()):
         return []
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
-        me = _committer(store, who)
+        me = committer(store, who)
         viewer = token(me.label or "", "identity") if me else identity("MCP")
         lapsed = store.leases.overtaken(me.id) if me and hook == "pre-commit" else []
         if not lapsed and not store.locks.counts(None)["live"]:
@@ -104,7 +104,7 @@ def _is_own(lock: dict, me: Session | None) -> bool:
     return bool(me and lock["instance_id"] == me.id) or runs_inside(lock["agent"], lock)
 
 
-def _committer(store: Store, who: str) -> Session | None:
+def committer(store: Store, who: str) -> Session | None:
     """The session that commits, None for a person."""
     reference = who or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if not reference:

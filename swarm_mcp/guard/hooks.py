@@ -72,14 +72,22 @@ case $said in
 esac
 exit 0
 """
+# With --auto there may be something to be said of a commit that goes ahead.
+_VERDICT_OR_WORDS = """\
+status=$?
+case $said in
+"swarm guard: "*) printf '%s\\n' "$said" >&2; [ $status -eq 1 ] && exit 1 ;;
+esac
+exit 0
+"""
 
 
-def beside(hook: str, command: list[str]) -> str:
-    """A hook that stands alone: `command` is the coordinator's argv prefix."""
-    return f"#!/bin/sh\n{MARK}\n{_guarded(hook, command, chained=False)}"
+def beside(hook: str, command: list[str], auto: bool = False) -> str:
+    """A hook that stands alone: `command` is the coordinator's argv prefix; `auto`: as ``guard install --auto``."""
+    return f"#!/bin/sh\n{MARK}\n{_guarded(hook, command, chained=False, auto=auto)}"
 
 
-def chained(hook: str, command: list[str], earlier: str) -> str:
+def chained(hook: str, command: list[str], earlier: str, auto: bool = False) -> str:
     """A hook that runs the one of the same name in the folder `earlier`, and then, where it is of `HOOKS`, ours.
 
     An empty `earlier` is the folder that git would use without us. The earlier hook has the same arguments and
@@ -89,7 +97,7 @@ def chained(hook: str, command: list[str], earlier: str) -> str:
     text = f"#!/bin/sh\n{MARK}\n{folder}earlier=$earlier/{hook}\n"
     if hook not in HOOKS:
         return text + '[ -f "$earlier" ] && [ -x "$earlier" ] || exit 0\nexec "$earlier" "$@"\n'
-    return text + _guarded(hook, command, chained=True)
+    return text + _guarded(hook, command, chained=True, auto=auto)
 
 
 def framework() -> str:
@@ -108,11 +116,13 @@ def _check(command: list[str], by_name: str = "swarm-mcp") -> str:
     return _CHECK.format(seconds=LIMIT_SECONDS, installed=installed, by_name=by_name)
 
 
-def _guarded(hook: str, command: list[str], chained: bool) -> str:
+def _guarded(hook: str, command: list[str], chained: bool, auto: bool) -> str:
     check = f"hook={hook}\n{_check(command)}"
     there = '[ -f "$earlier" ] && [ -x "$earlier" ]'
     if hook != "pre-push":
         first = f'if {there}; then "$earlier" "$@" || exit $?; fi\n' if chained else ""
+        if auto:
+            return f"{first}{check}said=$(check --auto </dev/null 2>&1)\n{_VERDICT_OR_WORDS}"
         return f"{first}{check}said=$(check </dev/null 2>&1)\n{_VERDICT}"
     # Both read what git says on standard input; the full stop keeps newlines at its end.
     first = "told=$(cat; echo .)\ntold=${told%.}\n"
@@ -161,19 +171,22 @@ class _Place(NamedTuple):
         return os.path.isabs(self.looked) and os.path.realpath(self.looked) == os.path.realpath(self.folder)
 
 
-def install(folder: str) -> Outcome:
-    """Guard the repository around `folder`; again for one that is guarded: bring the hooks up to date."""
+def install(folder: str, auto: bool = False) -> Outcome:
+    """Guard the repository around `folder`; again for one that is guarded: bring the hooks up to date.
+
+    With `auto` commits are also held against what other sessions have changed without a lock (``changes``).
+    """
     repository = Repository(folder)
     place, command = _place(repository), coordinator_command()
     default = os.path.join(repository.common, "hooks")
     if place.is_ours:
         earlier = str(_read_record(place.home).get("earlier") or "")
-        changed = _fill(repository, place.folder, earlier, command)
+        changed = _fill(repository, place.folder, earlier, command, auto)
         return Outcome("dispatcher", place.folder, changed, earlier or _shared(repository))
     if not place.looked and not any(_is_foreign(os.path.join(default, hook)) for hook in HOOKS):
         made = not os.path.isdir(default)
         os.makedirs(default, exist_ok=True)
-        written = [_put(os.path.join(default, hook), beside(hook, command)) for hook in HOOKS]
+        written = [_put(os.path.join(default, hook), beside(hook, command, auto)) for hook in HOOKS]
         if made:
             _write_record(place.home, {"made": default})
         return Outcome("beside", default, any(written))
@@ -182,7 +195,7 @@ def install(folder: str) -> Outcome:
     # A folder that all of a person's repositories share is looked up at each run: it may be moved any day.
     earlier = place.looked if place.is_own else ""
     try:
-        _fill(repository, place.folder, earlier, command)
+        _fill(repository, place.folder, earlier, command, auto)
         repository.ask("config", "--file", place.config, SETTING, place.folder)
         if not _place(repository).is_ours:
             raise SwarmError(f"{SETTING} is set by something that comes after {place.config}; nothing was changed")
@@ -251,12 +264,13 @@ def _shared(repository: Repository) -> str:
     return os.path.join(repository.common, "hooks")
 
 
-def _fill(repository: Repository, folder: str, earlier: str, command: list[str]) -> bool:
+def _fill(repository: Repository, folder: str, earlier: str, command: list[str], auto: bool) -> bool:
     """Write the dispatcher's scripts, `earlier` as for ``chained``; whether anything changed."""
     os.makedirs(folder, exist_ok=True)
     now = os.path.join(repository.top, earlier or _shared(repository))
     there = [name for name in NAMES_IF_THERE if os.path.isfile(os.path.join(now, name))]
-    changed = [_put(os.path.join(folder, name), chained(name, command, earlier)) for name in (*NAMES, *there)]
+    texts = {name: chained(name, command, earlier, auto) for name in (*NAMES, *there)}
+    changed = [_put(os.path.join(folder, name), text) for name, text in texts.items()]
     for name in set(NAMES_IF_THERE).difference(there):
         path = os.path.join(folder, name)
         if _is_ours(path):

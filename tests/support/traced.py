@@ -9,6 +9,7 @@ from typing import Any
 
 from support.sessions import hook_core, join, new_session
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.traces import journal_name, place_of
 from swarm_mcp.store import Store, driver
 
 
@@ -96,3 +97,12 @@ def checkout(folder: Path, *names: str) -> Path:
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "start")
     return folder
+
+
+def note(who: str, folder: str, kind: str, key: str, at: float, text: str = "", runtime: str = "codex") -> None:
+    """Add an entry to the journal of session `who`."""
+    path = Path(place_of(folder), journal_name(runtime, who))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = "" if path.exists() else f"1 session - {runtime}\0{who}\n"
+    with open(path, "a") as file:
+        file.write(f"{first}{int(at * 1e9)} {kind} - Bash\0{key}{text and chr(0) + text}\n")

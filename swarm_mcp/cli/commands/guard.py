@@ -16,8 +16,11 @@ NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
 
 
+AUTO = Option("--auto", "look also at what other sessions have changed without a lock (see `swarm-mcp auto`)")
+
+
 @verb(
-    Usage(choice("install", about="action"), DIR, JSON),
+    Usage(choice("install", about="action"), AUTO, DIR, JSON),
     Usage(choice("uninstall", about="action"), DIR, JSON),
     Usage(
         choice("check", about="action"),
@@ -27,6 +30,7 @@ DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDE
             choices=("pre-commit", "pre-push"),
         ),
         Option("--remote NAME", "of a push: where it goes"),
+        AUTO,
         AS,
         DIR,
         JSON,
@@ -41,6 +45,9 @@ def guard(args: Arguments) -> int:
     SWARM_GUARD=off git commit ..., or git commit -n. A session whose lock has lapsed may not commit the file either
     once another has had it, until it has locked it again: what it knows of it is old.
 
+    With --auto a commit is also held against what other live sessions have changed and not committed, staged here: at
+    level `turn` it is refused, at `notice` and `keep` it goes ahead with a word. `install` without it takes that out.
+
     `check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
 
     example: swarm-mcp guard install
@@ -51,7 +58,7 @@ def guard(args: Arguments) -> int:
         return _check(args, folder)
     from swarm_mcp.guard import hooks
 
-    done = hooks.install(folder) if action == "install" else hooks.uninstall(folder)
+    done = hooks.install(folder, args.given("--auto")) if action == "install" else hooks.uninstall(folder)
     if args.json:
         show({"ok": True, **done._asdict()})
     elif action == "uninstall":
@@ -71,6 +78,11 @@ def _check(args, folder: str) -> int:
     stdin = piped() if hook == "pre-push" else None
     try:
         found = refusals(hook, folder, args.value("--as"), stdin, args.value("--remote"))
+        changes = None
+        if args.given("--auto") and hook == HOOKS[0] and not found:
+            from swarm_mcp.guard.changes import changed_by_others
+
+            changes = changed_by_others(folder, args.value("--as"))
     except SwarmError as error:
         if not args.value("--hook") or args.json:
             raise
@@ -79,11 +91,44 @@ def _check(args, folder: str) -> int:
 
         faults.record("guard", hook, faults.describe(error))
         return 0
+    refused = bool(found) or (changes is not None and changes.refused)
     if args.json:
-        show({"ok": not found, "hook": hook, "held": [_shown(refusal) for refusal in found]})
+        told = {} if changes is None else {"changed": [_changed(trace) for trace in changes.traces]}
+        show({"ok": not refused, "hook": hook, "held": [_shown(refusal) for refusal in found], **told})
     elif found:
         _say_why(hook, found)
-    return 1 if found else 0
+    elif changes is not None and changes.traces:
+        _say_whose(changes)
+    return 1 if refused else 0
+
+
+def _say_whose(changes) -> None:
+    """What the commit takes along of other sessions' changes."""
+    from os.path import relpath
+    from time import time
+
+    from swarm_hook_core.traces.wording import changed_by
+    from swarm_mcp.guard.hooks import SAYS
+
+    count = len(changes.traces)
+    what = "a staged file has" if count == 1 else f"{count} staged files have"
+    complain(f"{SAYS}{'commit refused: ' if changes.refused else ''}{what} uncommitted changes of other sessions")
+    for trace in changes.traces[:NAMED]:
+        file = named(relpath(trace.path, changes.top))
+        complain(f"  {file}: changed by {changed_by(trace, changes.identity, time())}")
+    if count > NAMED:
+        complain(f"  and {count - NAMED} more")
+    if changes.refused:
+        complain(
+            "Leave them out (git restore --staged FILE). Past it once: SWARM_GUARD=off git commit ... (or --no-verify)"
+        )
+    else:
+        complain("The commit takes them along; to leave one out: git reset --soft HEAD~1, git restore --staged FILE")
+
+
+def _changed(trace) -> dict:
+    held = trace.held
+    return {"file": trace.path, "instance_id": held.instance_id, "changed_at": held.since}
 
 
 def _say_why(hook: str, found: list) -> None:

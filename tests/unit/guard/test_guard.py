@@ -6,13 +6,16 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from support.fixtures import SWARM, Ground
 from support.sessions import ROOT
+from support.traced import note
 
 from swarm_hook_core.repository import tree_over
+from swarm_hook_core.traces import place_of
 from swarm_mcp.guard import hooks
 from swarm_mcp.guard.check import refusals
 from swarm_mcp.store.database import Database
@@ -133,6 +136,77 @@ def test_a_person_s_commit_of_a_held_file_is_refused_and_says_by_whom(repo: Repo
     assert repo.git("commit", "-m", "x", SWARM_GUARD="off").returncode == 0, "the way past it, once"
     assert repo.commit("a.txt").returncode == 1
     assert repo.git("commit", "--no-verify", "-m", "x").returncode == 0
+
+
+@pytest.fixture
+def traces(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Live sessions of Codex that have changed files without a lock: a function of who, and which."""
+    monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
+
+    def wrote(who: str, *names: str, ago: float = 300.0) -> dict:
+        row = repo.ground.session(who, f"identity:w codex session:{who}", runtime="codex")
+        for name in names:
+            note(who, str(repo.top), "wrote", str(repo.top / name), time.time() - ago)
+        return row
+
+    return wrote
+
+
+@pytest.mark.parametrize("way", ["beside", "dispatcher"])
+def test_with_auto_a_commit_meets_what_others_have_changed_without_a_lock(repo: Repo, traces, monkeypatch, way):
+    if way == "dispatcher":
+        user_hook(repo.top / ".git/hooks", "pre-commit", repo.top.parent / "log")
+    assert repo.guard("install", "--auto").code == 0
+    traces("theirs", "a.txt", "b.txt")
+    for level, refused in (("off", False), ("notice", False), ("keep", False), ("turn", True)):
+        monkeypatch.setenv("SWARM_AUTO", level)
+        done = repo.commit("a.txt", "docs/c.txt")
+        assert (done.returncode == 1) is refused, level
+        said = "a.txt: changed by identity:w codex session:theirs 5 min ago" in done.stderr
+        assert said is (level != "off") and "b.txt" not in done.stderr and "docs" not in done.stderr
+        assert ("SWARM_GUARD=off git commit" in done.stderr) is refused
+    assert done.stderr.startswith(
+        "swarm guard: commit refused: a staged file has uncommitted changes of other sessions\n"
+    )
+    assert repo.git("commit", "-m", "x", CODEX_THREAD_ID="theirs").returncode == 0, "its own"
+    assert repo.commit("a.txt", SWARM_GUARD="off").returncode == 0
+    assert repo.commit("docs/c.txt").returncode == 0, "nobody else's"
+    assert repo.commit("a.txt").returncode == 1
+    assert repo.guard("install").code == 0, "without --auto it is as before"
+    assert repo.git("commit", "-m", "x").stderr == ""
+
+
+def test_what_auto_finds_as_json_and_for_a_session(repo: Repo, traces, monkeypatch):
+    monkeypatch.setenv("SWARM_AUTO", "turn")
+    row, mine = traces("theirs", "a.txt", "b.txt"), traces("mine", "docs/c.txt")
+    for name in ("a.txt", "b.txt", "docs/c.txt"):
+        (repo.top / name).write_text("2\n")
+    repo.git("add", "-A")
+    done = repo.guard("check", "--auto", "--json", "--as", mine["id"])
+    changed = {(one["file"], one["instance_id"]) for one in done.json["changed"]}
+    assert done.code == 1 and not done.json["ok"] and not done.json["held"]
+    assert changed == {(str(repo.top / name), row["id"]) for name in ("a.txt", "b.txt")}
+    assert "changed" not in repo.guard("check", "--json", "--as", mine["id"]).json
+    traces("mine", "a.txt", "b.txt", ago=100)
+    done = repo.guard("check", "--auto", "--json", "--as", mine["id"])
+    assert done.code == 0 and done.json == {"ok": True, "hook": "pre-commit", "held": [], "changed": []}
+    repo.ground.sql("UPDATE swarm_sessions SET lease_seconds = 10")
+    repo.ground.backdate(row, 3600)
+    repo.ground.backdate(mine, 3600)
+    assert repo.guard("check", "--auto").code == 0, "who has gone is not at work"
+
+
+def test_auto_says_a_lock_first_and_lets_pass_where_traces_cannot_be_read(repo: Repo, peer: dict, traces, monkeypatch):
+    monkeypatch.setenv("SWARM_AUTO", "turn")
+    traces("theirs", "a.txt", "b.txt")
+    assert repo.guard("install", "--auto").code == 0
+    done = repo.commit("a.txt", "b.txt")
+    assert done.returncode == 1 and "a.txt: held by" in done.stderr and "b.txt" not in done.stderr
+    repo.ground.sql("DELETE FROM context")
+    place = Path(place_of(str(repo.top)))
+    shutil.rmtree(place)
+    place.write_text("no folder")
+    assert repo.git("commit", "-m", "x").returncode == 0
 
 
 def test_what_hold_runs_commits_what_hold_keeps(repo: Repo):

@@ -12,6 +12,7 @@ import pytest
 from support import traced
 from support.checkouts import ALONE, AMPLE, Checkout, copied
 from support.sessions import mistakes, ready_store
+from support.traced import note
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
@@ -42,15 +43,6 @@ class Reader:
 
     def purpose_of(self, instance_id: str) -> str:
         return "the parser" if instance_id == "id-peer" else ""
-
-
-def note(who: str, folder: str, kind: str, key: str, at: float, text: str = "") -> None:
-    """Add an entry to the journal of session `who`."""
-    path = Path(place_of(folder), journal_name("codex", who))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    first = "" if path.exists() else f"1 session - codex\0{who}\n"
-    with open(path, "a") as file:
-        file.write(f"{first}{int(at * 1e9)} {kind} - Bash\0{key}{text and chr(0) + text}\n")
 
 
 class Beside:

@@ -1,0 +1,67 @@
+"""What a commit would take along of the changes that other live sessions have made and not committed."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, NamedTuple
+
+from swarm_hook_core.environment import identity
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.labels import token
+from swarm_hook_core.state import store_path
+from swarm_hook_core.traces import Trail
+from swarm_hook_core.traces.levels import OFF, TURN, level
+from swarm_mcp.guard.check import BUSY_SECONDS, committer
+from swarm_mcp.guard.repository import Repository
+from swarm_mcp.store import Store
+
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Trace
+
+PREFIX = "MCP"  # of variables that are about no client
+
+
+class Changes(NamedTuple):
+    """What others have changed of the staged files (`traces`), and whether the level in force refuses the commit.
+
+    `top`: the work tree; `identity`: whose words these are to be.
+    """
+
+    traces: list[Trace]
+    refused: bool
+    top: str
+    identity: str
+
+
+def changed_by_others(folder: str, who: str = "") -> Changes:
+    """What the commit in `folder` would take along, for the session `who` as in ``check.refusals``.
+
+    What the committer's own session has written since counts as its own. Raises SwarmError.
+    """
+    chosen = level(PREFIX, folder)
+    nothing = Changes([], False, folder, "")
+    if chosen == OFF or not os.path.isfile(store_path()):
+        return nothing
+    me_is_nobody = SimpleNamespace(runtime=None, session_id=None, label=None)
+    repository = Repository(folder)
+    with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+        me = committer(store, who) or me_is_nobody
+        trail = Trail(SimpleNamespace(runtime_name=me.runtime or ""), _commit(me.session_id or "", repository), chosen)
+        if trail.is_alone():
+            return nothing
+        from swarm_hook_core.traces.meetings import Meetings
+        from swarm_hook_core.traces.sweeps import went_on_with
+
+        meetings = Meetings(trail, store.as_hooks_read_it(), time.time())
+        staged = {os.path.join(repository.top, file) for file in repository.staged()}
+        traces = [trace for trace in meetings.fresh_below(repository.top) if trace.path in staged]
+        traces = [trace for trace in traces if not went_on_with(meetings, trace)]
+    viewer = token(me.label or "", "identity") if me is not me_is_nobody else identity(PREFIX)
+    return Changes(traces, bool(traces) and chosen == TURN, repository.top, viewer)
+
+
+def _commit(session_id: str, repository: Repository) -> ToolCall:
+    """A commit as the call of a session."""
+    return ToolCall("git commit", {}, session_id, repository.top)
