@@ -68,9 +68,9 @@ class HookCore:
         except Exception as error:
             from swarm_hook_core import fail_closed, unchecked_calls
 
-            refused = fail_closed.verdict(self.config, call, error)
-            if refused is not None:
-                return refused
+            verdict = fail_closed.verdict(self.config, call, error)
+            if verdict is not None:
+                return verdict
             verdict = unchecked_calls.beside_locks(self.config, call, error, self.driver)
             if verdict is None:
                 raise
@@ -175,16 +175,23 @@ class HookCore:
         return Trail(self.config, call, found)
 
     def _is_to_be_read(self, call, trail) -> bool:
-        """Whether a call that does not say its files is looked at although nobody may hold a lock."""
+        """Whether a call that does not say its files is looked at although nobody may hold a lock.
+
+        A fault in what others have changed is no reason to pass over locks.
+        """
         from swarm_hook_core.state import has_claims
 
-        if trail is not None and (trail.level == "turn" or not trail.is_alone()):
-            return True
-        if not has_claims():
-            return False
-        from swarm_hook_core.traces.claims import others_stand
+        try:
+            if trail is not None and (trail.level == "turn" or not trail.is_alone()):
+                return True
+            if not has_claims():
+                return False
+            from swarm_hook_core.traces.claims import others_stand
 
-        return others_stand(self.config.runtime_name, call.session_id, call.agent, time.time_ns())
+            return others_stand(self.config.runtime_name, call.session_id, call.agent, time.time_ns())
+        except Exception as error:
+            self._traces_failed(call, error)
+            return False
 
     def _claimed(self, call, effects, trail, reader, now: float):
         """What others have claimed for their turns (``Claimed``), where anybody has; after the call's own claims."""
@@ -200,8 +207,15 @@ class HookCore:
             try:
                 claimed.claim(trail.claims_of(effects))
             except Exception as error:
-                self._record_fault("traces", error)
+                self._traces_failed(call, error)
         return claimed
+
+    def _traces_failed(self, call, error) -> None:
+        """Record that what others have changed could not be looked at. Raises NotChecked where that is to deny."""
+        from swarm_hook_core import fail_closed, faults
+
+        self._record_fault("traces", error)
+        fail_closed.demand(self.config, call, f"what others have changed: {faults.describe(error)}")
 
     def _leave_unread(self, trail) -> None:
         """Leave the traces of a call that nobody has looked at: nobody holds a lock, or has left any traces here."""
@@ -209,8 +223,15 @@ class HookCore:
             return
         try:
             trail.note_unread()
-            trail.leave()
         except Exception as error:
+            self._record_fault("traces", error)
+            return
+        self._leave(trail)
+
+    def _leave(self, trail) -> None:
+        try:
+            trail.leave()
+        except Exception as error:  # a full disk: the call itself was checked
             self._record_fault("traces", error)
 
     def _meet(self, session, call, effects, trail, reader, verdict, now: float) -> None:
@@ -221,18 +242,17 @@ class HookCore:
             self._leave_unread(trail)
             return
         try:
-            if trail.note_alone(effects):
-                trail.leave()
-                return
-            from swarm_hook_core.traces import verdict as by_level
+            if not trail.note_alone(effects):
+                from swarm_hook_core.traces import verdict as by_level
 
-            targets = trail.targets_of(effects)
-            denial, words = by_level.judge(self.config, session, call, targets, effects, trail, reader, now)
-            verdict.denial = denial
-            verdict.notice = "\n".join(filter(None, (verdict.notice, words)))
-            trail.leave()
+                targets = trail.targets_of(effects)
+                denial, words = by_level.judge(self.config, session, call, targets, effects, trail, reader, now)
+                verdict.denial = denial
+                verdict.notice = "\n".join(filter(None, (verdict.notice, words)))
         except Exception as error:
-            self._record_fault("traces", error)
+            self._traces_failed(call, error)
+            return
+        self._leave(trail)
 
     def _session_of(self, call, only_beside_locks: bool):
         """The Session that makes `call`, and its LockReader; ``(None, None)`` where either is out of reach.

@@ -14,16 +14,21 @@ class NotChecked(Exception):
 
 
 def verdict(config, call, error: BaseException):
-    """The Verdict that denies `call`, whose check ended in `error`, and recorded so; None where it may go ahead."""
+    """The Verdict on `call`, whose check ended in `error`: a denial, unless it writes nothing. The error is recorded.
+
+    None where nobody has asked for that: then it is for others to say what comes of the error.
+    """
     found = _closed(config, call)
-    if found is None or not _may_write(config, call):
+    if found is None:
         return None
     from swarm_hook_core import faults
     from swarm_hook_core.decision import Denial, Verdict
 
     why = str(error) if isinstance(error, NotChecked) else faults.describe(error)
-    faults.record(config.runtime_name, "pre_tool_use", f"denied, as it could not be checked: {why}")
-    return Verdict(Denial("", None, _words(call.tool, why, found)), failed=True)
+    may_write = _may_write(config, call)
+    denied = "denied, as it could not be checked: " if may_write else ""
+    faults.record(config.runtime_name, "pre_tool_use", denied + why)
+    return Verdict(Denial("", None, _words(call.tool, why, found)) if may_write else None, failed=True)
 
 
 def demand(config, call, why: str) -> None:

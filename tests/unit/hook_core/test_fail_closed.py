@@ -148,6 +148,39 @@ def test_where_all_is_well_nothing_changes(runtime: str, tmp_path: Path) -> None
     assert unseen.out == "" and all("not registered" in line["fault"] for line in mistakes())
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to this user")
+def test_locks_count_where_what_others_have_changed_cannot_be_looked_at(runtime: str, tmp_path: Path) -> None:
+    assert_traces_matter(runtime, tmp_path, lambda place: place.chmod(0))
+
+
+def test_traces_that_cannot_be_read_are_a_check_that_was_not_made(runtime: str, tmp_path: Path) -> None:
+    def spoil(place: Path) -> None:
+        for journal in place.iterdir():
+            journal.unlink()
+            journal.mkdir()
+
+    assert_traces_matter(runtime, tmp_path, spoil)
+
+
+def assert_traces_matter(runtime: str, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    """Beside another session's traces that are `spoil`ed a write is denied, else only recorded."""
+    ready_store()
+    me, peer = new_session(), new_session()
+    (tmp_path / ".git").mkdir()
+    for session in (me, peer):
+        assert start("codex" if session == peer else runtime, session, tmp_path).context
+    assert write("codex", peer, tmp_path, "g").out == ""
+    (place,) = Path(os.environ["SWARM_STATE_DIR"], "traces").iterdir()
+    spoil(place)
+    peer_locks(tmp_path, tmp_path / "h")
+    closed = {"SWARM_FAIL": "closed"}
+    assert write(runtime, me, tmp_path, "f").out == "" and fault_lines()
+    assert "swarm lock blocked" in write(runtime, me, tmp_path, "h").reason
+    assert_denied(write(runtime, me, tmp_path, "f", **closed), "what others have changed")
+    assert_denied(run(runtime, "pre_tool_use", {**shell(runtime, tmp_path, "echo > f"), "session_id": me}, closed))
+    assert run(runtime, "pre_tool_use", {**shell(runtime, tmp_path, "ls"), "session_id": me}, closed).reason == ""
+
+
 # -- what a client might send --------------------------------------------------------------------------
 
 
