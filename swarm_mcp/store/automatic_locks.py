@@ -19,8 +19,9 @@ from swarm_hook_core.lookup import storable
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.traces import claims
 from swarm_hook_core.traces.claimed import NOTE
-from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, keeps_out
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out
 from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.lock_request import LockRequest, Reach, reach_in
 
 TYPE_CHECKING = False
@@ -31,20 +32,25 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
-    from swarm_mcp.store.locks import Locks
 
 
 class AutomaticLocks:
     """The embedded store's automatic locks."""
 
     def __init__(
-        self, db: Database, finder: LockFinder, endings: Callable[[], LockEndings], locks: Callable[[], Locks]
+        self,
+        db: Database,
+        finder: LockFinder,
+        endings: Callable[[], LockEndings],
+        grant: Callable[[Session, LockRequest], list[Lock]],
+        adopt_beside: Callable[[], bool],
     ):
-        # Most who look find claims adopted already, and need not load what granting a lock takes.
+        """`grant`: as ``Locks.grant``; `adopt_beside`: `adopt` of the same store opened to be written."""
         self._db = db
         self._finder = finder
         self._endings = endings
-        self._locks = locks
+        self._grant = grant
+        self._adopt_beside = adopt_beside
         self._sessions: dict[tuple[str, str], Session | None] = {}  # while one call adopts
 
     def adopt(self) -> bool:
@@ -52,8 +58,13 @@ class AutomaticLocks:
 
         A claim of a session that this store does not know stays where it is: it may be another store's.
         """
-        self._sessions = {}
-        if self._db.read_only or not any(map(self._is_ours, claims.standing())):
+        found, self._sessions = claims.standing(), {}
+        if found and self._db.read_only:
+            try:
+                return self._adopt_beside()
+            except SwarmError:
+                return False  # a sandbox does not let who only lists locks write
+        if not any(map(self._is_ours, found)):
             return False
         if self._db.connection.in_transaction:
             self._adopt()
@@ -139,7 +150,7 @@ class AutomaticLocks:
             return True  # what it has asked for covers the file already
         if own is None:
             wanted = LockRequest((reach,), NOTE, AUTO, claim.agent, float(claims.HOLD_SECONDS), tool=claim.tool)
-            own = self._locks().grant(session, wanted)[0]
+            own = self._grant(session, wanted)[0]
         self._renew(own.id, claim)
         return True
 

@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from swarm_mcp.store.automatic_locks import AutomaticLocks
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.worktree_locks import WorktreeLocks
 
@@ -46,9 +45,9 @@ class LockFinder:
     What asks for rows gets every lock that fits, whether or not it still holds; `live` leaves out those that do not.
     """
 
-    def __init__(self, db: Database, automatic: Callable[[], AutomaticLocks] | None = None):
+    def __init__(self, db: Database, adopt: Callable[[], bool] | None = None):
         self._db = db
-        self._automatic = automatic
+        self._adopt = adopt
         self._worktrees: WorktreeLocks | None = None
 
     @property
@@ -65,7 +64,7 @@ class LockFinder:
 
         Costs one look at the disk where nobody has ever claimed anything.
         """
-        return self._automatic is not None and has_claims() and self._automatic().adopt()
+        return self._adopt is not None and has_claims() and self._adopt()
 
     def select(self, condition: str, values: tuple) -> list[Lock]:
         """Return every lock that fits, live or not, oldest first."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
+    from swarm_mcp.store.lock_request import LockRequest
     from swarm_mcp.store.locks import Locks
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.notices import Notices
@@ -60,6 +61,7 @@ else:
             return value
 
 
+ADOPTION_SECONDS = 0.5  # for who only reads to have what was claimed written, while somebody else is writing
 _ANY_LEASED = "context WHERE type = 'lock' AND ttl IS NOT NULL"
 _LEASED = f"{_ANY_LEASED} AND instance_id = ?"
 
@@ -154,7 +156,14 @@ class Store:
     def automatic_locks(self) -> AutomaticLocks:
         from swarm_mcp.store.automatic_locks import AutomaticLocks
 
-        return AutomaticLocks(self.database, self._finder, lambda: self._endings, lambda: self.locks)
+        def adopt_beside() -> bool:
+            with Store(self.database.path, busy_seconds=ADOPTION_SECONDS) as store:
+                return store.automatic_locks.adopt()
+
+        def grant(session: Session, wanted: LockRequest) -> list[Lock]:
+            return self.locks.grant(session, wanted)
+
+        return AutomaticLocks(self.database, self._finder, lambda: self._endings, grant, adopt_beside)
 
     @made_once
     def queue(self) -> LockQueue:
@@ -282,7 +291,7 @@ class Store:
     def _finder(self) -> LockFinder:
         from swarm_mcp.store.lock_finder import LockFinder
 
-        return LockFinder(self.database, lambda: self.automatic_locks)
+        return LockFinder(self.database, lambda: self.automatic_locks.adopt())
 
     @made_once
     def _endings(self) -> LockEndings:

@@ -10,6 +10,7 @@ from swarm_mcp.answer_size import printed
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_row, show
 from swarm_mcp.cli.pages import AFTER
+from swarm_mcp.domain.lock import AUTO
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
@@ -78,7 +79,12 @@ def _say_lock(lock: dict, now: int) -> None:
     mine = " (this session)" if lock["yours"] else ""
     note = f": {quoted(lock['content'])}" if lock["content"] else ""
     say(f"  {lock['mode']}, held by {who}{mine}{THROUGH.get(lock['rule'], '').format(file=named(lock['file']))}{note}")
-    until = f"lapses in {duration(lock['lapses_in'])} unless renewed" if "lapses_in" in lock else "until it is released"
+    until = "until it is released"
+    if "lapses_in" in lock:
+        left = duration(lock["lapses_in"])
+        until = f"lapses in {left} unless renewed"
+        if lock["mode"] == AUTO:
+            until = f"until its turn ends, or in {left} without a further write"
     if lock.get("expected_end"):
         away = lock["expected_end"] - now
         until += f", expected to end {f'in {duration(away)}' if away > 0 else f'{duration(-away)} ago'}"
@@ -179,11 +185,12 @@ def _told(event: dict, path: str) -> str:
         agent = f", agent {details['agent']}" if details.get("agent") else ""
         while_ran = "while " if what == "altered" else "by "
         parts.append(f"{while_ran}{who}{' ran a call' if what == 'altered' else ''}{agent}{_through(event, path)}")
-        parts += [f"{name} {details[name]}" for name in ("mode",) if details.get(name) and what == "acquired"]
+        if details.get("mode") and (what == "acquired" or details["mode"] == AUTO):
+            parts.append(f"mode {details['mode']}")
         for name, words in (("to", "to"), ("from", "from"), ("by", "by"), ("holder", "from")):
             if details.get(name) and what != "altered":
                 parts.append(f"{words} {short(details[name])}")
-        if details.get("reason") and details["reason"] != what:
+        if details.get("reason") and details["reason"].replace("_", " ") != what:
             parts.append(details["reason"])
     if details.get("fence"):
         parts.append(f"fence {details['fence']}")

@@ -12,7 +12,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import claims
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED
-from swarm_mcp.errors import Deadlock, LockRefused
+from swarm_mcp.errors import Deadlock, LockRefused, StoreUnavailable
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.store.lock_request import reach_of, request
 from swarm_mcp.store.sessions import Registration
@@ -270,9 +270,20 @@ def test_a_claim_of_another_store_s_session_stays(embedded: Place):
     assert embedded.locks() == [] and [one.session_id for one in claims.standing()] == ["elsewhere"]
 
 
-def test_a_store_that_is_only_read_leaves_claims_alone(embedded: Place, ground):
+def test_who_only_reads_has_it_written(embedded: Place, ground):
     embedded.write("ann")
     with ground.store(read_only=True) as store:
+        assert [lock.mode for lock in store.locks.on(embedded.file)] == [AUTO]
+    assert claims.standing() == []
+
+
+def test_where_the_store_cannot_be_written_who_reads_leaves_claims_alone(embedded: Place, ground, monkeypatch):
+    def refused():
+        raise StoreUnavailable("the store is in a sandbox")
+
+    embedded.write("ann")
+    with ground.store(read_only=True) as store:
+        monkeypatch.setattr(store.automatic_locks, "_adopt_beside", refused)
         assert store.locks.on(embedded.file) == []
     assert len(claims.standing()) == 1
 
