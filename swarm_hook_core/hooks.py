@@ -59,9 +59,9 @@ class ToolCall(SessionEvent):
 
 def session_event(payload: dict) -> SessionEvent:
     """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
-    names = ("session_id", "cwd", "hook_event_name", "agent_id", "source", "notification_type")
-    *words, source, told = [_text(payload.get(key)) for key in names]
-    return SessionEvent(*words, source or told)
+    why = "notification_type" if payload.get("hook_event_name") == "Notification" else "source"
+    words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", why)]
+    return SessionEvent(*words)
 
 
 def tool_call(payload: dict) -> ToolCall:

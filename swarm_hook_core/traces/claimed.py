@@ -54,7 +54,7 @@ class Claimed:
         """The same of files below folders with these keys."""
         return self._as_locks(claims.under(*self._who(), folders, self.now_ns))
 
-    def _who(self) -> tuple:
+    def _who(self) -> "tuple[str, str, str]":
         return self.runtime, self.call.session_id, self.call.agent
 
     def _as_locks(self, found) -> list:

@@ -226,12 +226,12 @@ def _read(path: str):
         os.close(handle)
     try:
         told = loads(text)
-        words = [told[name] for name in _WORDS]
-        at = told["at"]
-        if all(isinstance(word, str) for word in words) and isinstance(at, int):
-            return Claim(*words, at, written, path)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        pass
+    except (ValueError, RecursionError):
+        told = None
+    facts = {name: told.get(name) for name in (*_WORDS, "at")} if isinstance(told, dict) else {}
+    at = facts.pop("at", None)
+    if isinstance(at, int) and all(isinstance(word, str) for word in facts.values()):
+        return Claim(**facts, at=at, written=written, path=path)
     return Claim("", "", "", "", written=written, path=path)
 
 
