@@ -35,7 +35,7 @@ class Trail:
     `level`: the level in force for it (``levels``).
     """
 
-    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines")
+    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real")
 
     def __init__(self, config, call, level: str):
         self.config = config
@@ -44,6 +44,7 @@ class Trail:
         self.own_name = journal_name(config.runtime_name, call.session_id)
         self._places: dict = {}  # folder -> place
         self._lines: dict = {}  # place -> entries to be appended
+        self._real = None  # as ``paths.real_paths`` makes it, once a path was resolved
 
     def place_of(self, folder: str) -> str:
         """The folder of the journals of absolute `folder`."""
@@ -63,7 +64,7 @@ class Trail:
         """
         call = self.call
         if call.tool in self.config.write_tools:
-            paths = [_resolved(call.folder, path) for path in self.config.extract_paths(call.input)][:MOST]
+            paths = [self._resolved(call.folder, path) for path in self.config.extract_paths(call.input)[:MOST]]
         else:
             paths = [target[1] for target in self.targets_of(effects)]
         git_calls = effects.git if effects is not None else ()
@@ -90,7 +91,7 @@ class Trail:
         return [
             (os.path.join(folder, path), resolved, how, by)
             for folder, path, how, by in found[:MOST]
-            if (resolved := _resolved(folder, path))
+            if (resolved := self._resolved(folder, path))
         ]
 
     def claims_of(self, effects) -> list:
@@ -106,9 +107,21 @@ class Trail:
 
     def saw(self, folder: str, path: str) -> None:
         """Add that the session knows by now what is in the file at `path`, as spelled in `folder`."""
-        resolved = _resolved(folder, path)
+        resolved = self._resolved(folder, path)
         if resolved:
             self.note("saw", resolved)
+
+    def _resolved(self, folder: str, path: str) -> str:
+        """The path without links of `path`, as spelled in `folder`; empty where the text can name no file."""
+        if self._real is None:
+            from swarm_hook_core.paths import real_paths
+
+            self._real = real_paths()
+        whole = os.path.join(folder, path)
+        try:
+            return "" if b"\0" in os.fsencode(whole) else self._real(whole)
+        except ValueError:
+            return ""
 
     def note(self, kind: str, path: str, text: str = "") -> None:
         """Add an entry about the file at `path`, which is without links."""
@@ -255,11 +268,3 @@ def _keys_of(path: str) -> list:
     from swarm_hook_core.paths import NO_CASE, keys_for
 
     return [path, *(key for key in keys_for(path, "/") if key.startswith(NO_CASE))]
-
-
-def _resolved(folder: str, path: str) -> str:
-    """The path without links of `path`, as spelled in `folder`; empty where the text can name no file."""
-    try:
-        return os.path.realpath(os.path.join(folder, path))
-    except ValueError:
-        return ""
