@@ -374,8 +374,10 @@ class HookCore:
             words = lifecycle.start(self.config, event, self.registrar)
         except lifecycle.NotRegistered as error:
             words = trouble = str(error)
-        self._tell("SessionStart", "\n\n".join(filter(None, (words, self.words_now(event)))), trouble)
+        news = self._news_of_others(event)
+        self._tell("SessionStart", "\n\n".join(filter(None, (words, self.words_now(event), news.words))), trouble)
         self.registrar.told()
+        news.told()
 
     def _session_end(self, event) -> None:
         from swarm_hook_core import lifecycle
@@ -386,12 +388,25 @@ class HookCore:
     def _turn(self, event) -> None:
         from swarm_hook_core import lifecycle
 
-        words = lifecycle.turn(self.config, event, self.registrar)
-        text = "\n".join(filter(None, (words, self.words_now(event))))
-        # The end of a turn has no use for words: a client that is told something then goes on working.
-        if event.name == "UserPromptSubmit":
-            self._tell("UserPromptSubmit", text)
+        words = [lifecycle.turn(self.config, event, self.registrar), self.words_now(event)]
+        if event.name != "UserPromptSubmit":
+            self.registrar.told()
+            return  # at a turn's end words are of no use: a client that is told something then goes on working
+        news = self._news_of_others(event)
+        self._tell("UserPromptSubmit", "\n".join(filter(None, [*words, news.words])))
         self.registrar.told()
+        news.told()
+
+    def _news_of_others(self, event):
+        """The News that a session is told when it, or its turn, begins: nearly always without words."""
+        from swarm_hook_core.traces.news import News
+
+        try:
+            call = ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name)
+            return News(self._trail_of(call), self.driver, time.time())
+        except Exception as error:
+            self._record_fault("traces", error)
+            return News(None)
 
     def _subagent(self, event) -> None:
         if event.name == "SubagentStart":

@@ -22,6 +22,7 @@ Entries are looked up by their key in the bytes, so that what does not concern a
 from swarm_hook_core.traces import escaped
 
 DAY_SECONDS = 86400  # a trace means nothing after that
+TAIL = 64 * 1024  # bytes at the end of a journal in which the newest are looked for
 
 
 class Entry:
@@ -100,6 +101,29 @@ def entries_below(data: bytes, folder: str, kinds) -> list:
             found[entry.key] = entry
         place = data.find(wanted, close) if close >= 0 else -1
     return sorted(found.values(), key=lambda entry: -entry.at_ns)
+
+
+def newest_below(data: bytes, folder: str, kinds, most: int) -> list:
+    """The newest entries of `kinds`, one for each path at or below the folder with this key, at most so many.
+
+    They are read from the end on, however many there are; the newest first.
+    """
+    begin, found = b"\0" + escaped(folder.rstrip("/")), {}
+    marks = [f" {kind} ".encode() for kind in kinds]
+    for raw in reversed(data[-TAIL:].split(b"\n")):
+        place = raw.find(b"\0")
+        if not raw.startswith(begin, place) or not any(mark in raw[:place] for mark in marks):
+            continue
+        try:
+            entry = Entry(raw)
+        except ValueError:
+            continue  # torn, or cut off
+        same = (entry.key, entry.text)
+        if same not in found and (entry.key + "/").startswith(folder.rstrip("/") + "/"):
+            found[same] = entry
+            if len(found) == most:
+                break
+    return list(found.values())
 
 
 def _unescaped(data: bytes) -> str:

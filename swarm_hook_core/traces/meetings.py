@@ -19,6 +19,7 @@ SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a
 GIT_SECONDS = 0.5  # for all questions of a call
 MOST_COMMANDS = 3  # of one session that are read to see whether they wrote a file
 MOST_CHANGED = 50  # files below one folder of which is asked whether such commands wrote them
+MOST_RAN = 30  # of one session that are read for the files that they wrote
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
 OWN_TAIL = 8192  # bytes at the end of the own journal in which writes are still to be looked at
 KNOWN = ("wrote", "saw")
@@ -75,6 +76,31 @@ class Meetings:
         found = [trace for path, entry, data in self._below(root) if (trace := self._trace(path, entry, data))]
         self._ask_git([trace.path for trace in found])
         return [trace for trace in found if not self._is_committed(trace.path)]
+
+    def untold_below(self, root: str, most: int) -> tuple:
+        """The newest fresh Traces below absolute `root` that this session has neither seen nor been told of.
+
+        And the paths of those among them (`most` in all) that git says are committed.
+        """
+        root = self._real(root)
+        own, others = self._at(root)
+        newest: dict = {}
+        for data in others:
+            for path, entry in self._lately(data, root, most):
+                if path not in newest or newest[path][0].at_ns < entry.at_ns:
+                    newest[path] = (entry, data)
+        found: list = []
+        for path, (entry, data) in sorted(newest.items(), key=lambda one: -one[1][0].at_ns):
+            told = journal.newest(own, path, ("told",))
+            if (told is None or told.at_ns < entry.at_ns) and self._is_unseen(path, [path], entry):
+                trace = self._trace(path, entry, data)
+                if trace is not None:
+                    found.append(trace)
+                    if len(found) == most:
+                        break
+        self._ask_git([trace.path for trace in found])
+        committed = [trace.path for trace in found if self._is_committed(trace.path)]
+        return [trace for trace in found if trace.path not in committed], committed
 
     def own_below(self, root: str) -> list:
         """The paths below absolute `root` that this session has written itself and not committed, the newest first."""
@@ -202,6 +228,21 @@ class Meetings:
         return found
 
     # --------------------------------------------------------------------------------------------- many files
+
+    def _lately(self, data: bytes, root: str, most: int):
+        """``(path, entry)`` of the newest writes at and below `root` in `data`, by commands that nobody read too."""
+        for entry in journal.newest_below(data, root, ("wrote",), most):
+            if entry.key.startswith("/"):
+                yield entry.key, entry
+        if b" ran " not in data:
+            return
+        from swarm_hook_core.shell import effects_of
+
+        for entry in journal.newest_below(data, root, ("ran",), MOST_RAN):
+            for write in effects_of(entry.text, entry.key).writes:
+                path = self._real(os.path.join(write.folder, write.path))
+                if (path + "/").startswith(root.rstrip("/") + "/"):
+                    yield path, entry
 
     def _below(self, root: str) -> list:
         """``(path, entry, entries it stands in)`` of the newest trace on each path at and below `root`."""
