@@ -61,7 +61,7 @@ class News:
         groups = list(by_whom.values())
         shown = groups if len(groups) < LINES else groups[: LINES - 2]
         lines = [
-            "swarm: changed by others and not committed; read such a file again before you change it, and keep it:"
+            "swarm: changed by others and not committed. Read such a file again before you change it, keep theirs:"
         ]
         for group in shown:
             some = group[:FILES]
