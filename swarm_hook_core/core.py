@@ -375,9 +375,11 @@ class HookCore:
         except lifecycle.NotRegistered as error:
             words = trouble = str(error)
         news = self._news_of_others(event)
-        self._tell("SessionStart", "\n\n".join(filter(None, (words, self.words_now(event), news.words))), trouble)
+        told = (words, self.words_now(event), news and news.words)
+        self._tell("SessionStart", "\n\n".join(filter(None, told)), trouble)
         self.registrar.told()
-        news.told()
+        if news is not None:
+            news.told()
 
     def _session_end(self, event) -> None:
         from swarm_hook_core import lifecycle
@@ -393,20 +395,23 @@ class HookCore:
             self.registrar.told()
             return  # at a turn's end words are of no use: a client that is told something then goes on working
         news = self._news_of_others(event)
-        self._tell("UserPromptSubmit", "\n".join(filter(None, [*words, news.words])))
+        self._tell("UserPromptSubmit", "\n".join(filter(None, [*words, news and news.words])))
         self.registrar.told()
-        news.told()
+        if news is not None:
+            news.told()
 
     def _news_of_others(self, event):
-        """The News that a session is told when it, or its turn, begins: nearly always without words."""
-        from swarm_hook_core.traces.news import News
-
+        """The News of the changes of others that a session is told when it, or its turn, begins; None for none."""
         try:
-            call = ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name)
-            return News(self._trail_of(call), self.driver, time.time())
+            trail = self._trail_of(ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
+            if trail is None or trail.is_alone():
+                return None
+            from swarm_hook_core.traces.news import News
+
+            return News(trail, self.driver, time.time())
         except Exception as error:
             self._record_fault("traces", error)
-            return News(None)
+            return None
 
     def _subagent(self, event) -> None:
         if event.name == "SubagentStart":

@@ -6,7 +6,6 @@ files at most, and never keeps a turn from beginning.
 
 import os
 
-from swarm_hook_core import environment
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import git_root
 
@@ -16,17 +15,16 @@ LINES = 5
 
 
 class News:
-    """The changes of others where `trail`, a session's, begins, in `words` for its model; None: there are to be none.
+    """The changes of others around the session of `trail`, in `words` for its model, which may be none.
 
-    `told` notes that the model has read them.
+    `told` notes that it has read them.
     """
 
-    def __init__(self, trail, driver=None, now: float = 0.0):
+    def __init__(self, trail, driver, now: float):
         self.words = ""
         self._trail = trail
         self._paths: list = []
-        if trail is not None and not trail.is_alone():
-            self._find(trail, driver, now)
+        self._find(trail, driver, now)
 
     def told(self) -> None:
         """Note that, so that it is not said again. Raises OSError."""
@@ -40,13 +38,13 @@ class News:
         from swarm_hook_core.state import local_store
         from swarm_hook_core.traces.meetings import Meetings
 
-        root, config = git_root(trail.call.folder), trail.config
-        reader = StoreReader(local_store(), driver)
+        root, reader = git_root(trail.call.folder), StoreReader(local_store(), driver)
+        session = reader.session(trail.config.runtime_name, trail.call.session_id)
+        if session is None:
+            return  # whoever is not known leaves no traces, so that it could not be noted either
         found, committed = Meetings(trail, reader, now).untold_below(root, MOST)
         if found:
-            session = reader.session(config.runtime_name, trail.call.session_id)
-            identity = token(session.label, "identity") if session else environment.identity(config.env_prefix)
-            self._say(found, os.path.realpath(root), identity, now)
+            self._say(found, os.path.realpath(root), token(session.label, "identity"), now)
         self._paths += committed  # there is nothing to be said of these any more
 
     def _say(self, found: list, root: str, identity: str, now: float) -> None:

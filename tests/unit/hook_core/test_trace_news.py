@@ -32,6 +32,8 @@ def news(player: Player, folder: Path | None = None) -> list[str]:
     """The lines that a session is told at a turn's beginning, without the first, and counts as told."""
     event = SessionEvent(player.session_id, str(folder or player.folder), "UserPromptSubmit")
     found = player.core._news_of_others(event)
+    if found is None:
+        return []
     found.told()
     lines = found.words.splitlines()
     assert len(lines) <= 5 and (not lines or lines[0].startswith("swarm: changed by others"))

@@ -1,0 +1,32 @@
+"""What others have changed and not committed is told to a session that starts, and at each turn, in the real client."""
+
+from __future__ import annotations
+
+import pytest
+
+from .client import Client
+
+pytestmark = pytest.mark.ways("install")
+
+
+def test_a_session_is_told_of_others_changes_when_it_starts_and_at_its_next_turn(client: Client) -> None:
+    first, second = client.create("plan.md", "mine\n"), client.create("sub/more.md", "mine\n")
+    with client.held("peer", first, second, at=1) as peer, client.interactive() as terminal:
+        client.turn(terminal, "one")
+        assert _news(client, "one") == ["plan.md"]
+        gate = client.hold("peer", 2)
+        peer.gate.open()
+        assert gate.wait_reached()
+        client.turn(terminal, "two")
+        assert _news(client, "two") == ["plan.md", "sub/more.md"], "each once, with what it was told before"
+        client.ground.commit(client.ground.checkout)
+        client.run("three")
+        assert _news(client, "three") == []
+        gate.open()
+
+
+def _news(client: Client, script: str) -> list[str]:
+    """The files that the model has been told of by then, as often as it was."""
+    lines = [line for line in client.context(script).splitlines() if line.startswith("- ") and ": by identity:" in line]
+    assert all(client.name in line and " s ago" in line for line in lines), lines
+    return [name for line in lines for name in line[2:].partition(": by ")[0].split(", ")]
