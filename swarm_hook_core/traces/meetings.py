@@ -69,6 +69,7 @@ class Meetings:
                 trace = self._trace(path, entry, data)
                 if trace is not None and self._is_unseen(path, [path], entry):
                     found.append(trace)
+        self._ask_git([trace.path for trace in found])
         return [trace for trace in found if not self._is_committed(trace.path)]
 
     def fresh_below(self, root: str) -> list:
