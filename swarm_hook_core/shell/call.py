@@ -3,7 +3,7 @@
 import os
 
 from swarm_hook_core.change import EDIT
-from swarm_hook_core.shell.model import Guess, Stream, Tree, absolute, is_known
+from swarm_hook_core.shell.model import Guess, Read, Stream, Tree, absolute, is_known
 
 LONGEST_BY = 80  # characters of a command that a denial quotes
 MANY = 100  # effects after which the time is looked at for each
@@ -97,6 +97,17 @@ class Call:
     def says(self, text: "str | None" = None, found=None) -> None:
         """What it prints."""
         self.output = Stream(text, found)
+
+    def shows(self, words) -> None:
+        """It prints what is in the files `words`, or part of it; of none what it reads from its standard input."""
+        walk = self.walk
+        if not walk.scope.shown or walk.doubts:
+            return
+        if not words and self.stdin is not None and self.stdin.file:
+            words = [self.stdin.file]
+        for word in words:
+            if word and word != "-" and is_known(word) and (self.folder or word[0] == "/"):
+                walk.effects.add(Read(self.folder or "/", word))
 
     def run(self, words: "list[str]", stdin=None, folder: "str | None" = None) -> None:
         """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""

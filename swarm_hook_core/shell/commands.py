@@ -8,6 +8,7 @@ from swarm_hook_core.shell.model import Input, Stream, absolute, is_known, joine
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
+_SCREENS = ("/dev/stdout", "/dev/stderr", "/dev/tty")
 _GOES_ON = (">>", "&>>", "<>")  # what is in the file stays
 
 
@@ -116,11 +117,13 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
         replaced += walk.effects.writes[writes:] if how == REPLACE else ()
         if kind != "<>" and one.fd in ("", "1"):
             caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
-    heard, scope.heard = scope.heard, scope.heard or bool(caught)
+    heard, shown = scope.heard, scope.shown
+    scope.heard = heard or bool(caught)
+    scope.shown = shown and (caught is None or caught in _SCREENS)
     try:
         stream = work()
     finally:
-        scope.heard = heard
+        scope.heard, scope.shown = heard, shown
         if not lasting:
             scope.stdin = kept
         made_of, scope.line = scope.line, line

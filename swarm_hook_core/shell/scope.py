@@ -29,6 +29,7 @@ class Scope:
     if_failed  folders where the shell is if the last command failed, where that is another than `folder`
     elsewhere  folders where the shell may be as well, since a `cd` before may have failed
     heard      whether what is printed goes to another command, or into a variable or a file
+    shown      whether what is printed certainly comes before the model's eyes, as far as the shell can tell
     line       (folder, words) of each command so far whose output goes the same way; None where nobody asks
     ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
     """
@@ -36,7 +37,7 @@ class Scope:
     __slots__ = (
         "folder", "environment", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status",
         "predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard",
-        "line",
+        "shown", "line",
     )  # fmt: skip
 
     def __init__(self, folder, words, environment):
@@ -58,6 +59,7 @@ class Scope:
         self.options: set = set()
         self.locals = None  # name -> value before, in a function
         self.heard = False
+        self.shown = True
         self.line: list | None = None
         self.last = ""  # last word of the last command
 
@@ -110,7 +112,7 @@ class Scope:
         other.variables, other.functions = dict(self.variables), dict(self.functions)
         other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
         other.status, other.predicate, other.last = self.status, self.predicate, self.last
-        other.heard, other.line = self.heard, self.line
+        other.heard, other.shown, other.line = self.heard, self.shown, self.line
         other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
         return other
 
@@ -128,13 +130,16 @@ class Scope:
         self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
 
     def adopt(self, other: "Scope") -> None:
-        """Go on from the state of `other`."""
+        """Go on from the state of `other`; what is printed goes where it went."""
+        shown = self.shown
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
+        self.shown = shown
 
     def merge(self, others: list, mark_of_values) -> None:
         """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""
         live = [one for one in others if not one.ended]
+        self.shown = self.shown and len(live) == len(others)  # what follows may not be reached
         if not live:
             self.adopt(others[0])
             return

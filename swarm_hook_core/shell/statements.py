@@ -6,6 +6,7 @@ Each takes the walk, the Scope that it changes and the statement, and gives the 
 from swarm_hook_core.shell import globs, syntax
 from swarm_hook_core.shell.commands import calculation, command, condition, redirected
 from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
+from swarm_hook_core.shell.showing import rarely_fails, shown_parts
 from swarm_hook_core.shell.words import fields, number, pattern, value
 
 MOST_ROUNDS = 40  # of one loop; the names beyond go through it as one
@@ -23,6 +24,8 @@ def sequence(walk, scope, nodes):
             scope.may_be_in(scope.if_failed)
         scope.if_failed, before = (), node
         printed.append(statement(walk, scope, node))
+        if "errexit" in scope.options and scope.status is None and not rarely_fails(node):
+            scope.shown = False  # the script may end there
     return joined(printed)
 
 
@@ -50,6 +53,7 @@ def statement(walk, scope, node):
 
 def chain(walk, scope, node):
     printed = [statement(walk, scope, node.first)]
+    left = node.first
     for operator, right in node.rest:
         if scope.ended:
             break
@@ -58,6 +62,9 @@ def chain(walk, scope, node):
         failed = scope.failed()
         other = failed.fork() if operator == "||" else scope.fork()
         other.if_failed = ()
+        if goes_on is not True and (goes_on is False or operator == "||" or asked or not rarely_fails(left)):
+            other.shown = False
+        left = right
         if operator == "&&" and scope.tried is not None:
             other.folder = scope.tried  # `cd nowhere && rm x` names `nowhere/x`
         printed.append(statement(walk, other, right))
@@ -80,10 +87,11 @@ def chain(walk, scope, node):
 
 def pipeline(walk, scope, node):
     stream = None
+    shown = shown_parts(node.parts)
     line = [] if scope.line is None else scope.line
-    for part in node.parts:
+    for part, is_shown in zip(node.parts, shown):
         inside = scope.fork()
-        inside.line = line
+        inside.line, inside.shown = line, scope.shown and is_shown
         inside.heard = scope.heard or part is not node.parts[-1]
         if part is not node.parts[0]:
             inside.stdin = Input(stream)
@@ -108,11 +116,14 @@ def branches(walk, scope, node):
     printed: list = []
     after: list = []
     taken = False  # a branch that is certainly the one
+    shown = scope.shown
     for asked, body in node.clauses:
         sequence(walk, scope, asked)
         decided = scope.status
         inside = scope.fork()
         inside.if_failed = ()
+        inside.shown = scope.shown and decided is True
+        scope.shown = scope.shown and decided is False
         printed.append(sequence(walk, inside, body))
         if not taken and decided is not False:
             after.append(inside)
@@ -125,6 +136,7 @@ def branches(walk, scope, node):
             after.append(inside)
     elif not taken:
         after.append(scope.fork())
+    scope.shown = shown
     scope.merge(after, walk.one_of)
     scope.status, scope.predicate = None, False
     return joined(printed)
@@ -142,6 +154,7 @@ def cases(walk, scope, node):
             continue  # another pattern is known to be the one
         falls = goes_on
         inside = scope.fork()
+        inside.shown = scope.shown and hit is True
         printed.append(sequence(walk, inside, body))
         if not sure:
             after.append(inside)
@@ -176,6 +189,7 @@ def each(walk, scope, node):
 def rounds(walk, scope, node):
     """while, until, and the counting for."""
     printed: list = []
+    shown = scope.shown
     for _number in range(MOST_ROUNDS):
         sequence(walk, scope, node.condition)
         decided = scope.status if not node.until or scope.status is None else not scope.status
@@ -183,6 +197,7 @@ def rounds(walk, scope, node):
             break
         if decided is None:  # how often it goes round, nobody knows: once as it is, once with what that changed
             before = scope.fork()
+            scope.shown = False
             printed.append(_round(walk, scope, node.body))
             if not _left_loop(walk, scope):
                 if _forget_changed(walk, before, scope):
@@ -190,6 +205,7 @@ def rounds(walk, scope, node):
                     printed.append(_round(walk, scope, node.body))
                     _left_loop(walk, scope)
                 scope.merge([before, scope.fork()], walk.one_of)
+            scope.shown = shown
             printed.append(None)
             break
         printed.append(_round(walk, scope, node.body))

@@ -195,7 +195,7 @@ class Walk(Unknowns):
     def substituted(self, scope, script: Script) -> str:
         """What ``$(script)`` stands for; its effects count."""
         inside = scope.fork()
-        inside.heard = True
+        inside.heard, inside.shown = True, False
         stream = self.nested_in(inside, script)
         if stream is None:
             return UNKNOWN
@@ -208,7 +208,7 @@ class Walk(Unknowns):
     def process(self, scope, script: Script, writes: bool) -> str:
         """A path that stands for ``<(script)`` or ``>(script)``."""
         inside = scope.fork()
-        inside.heard = not writes
+        inside.heard, inside.shown = not writes, False
         stream = self.nested_in(inside, script)
         self.fresh += 1
         path = f"/dev/fd/{63 + self.fresh}"

@@ -133,13 +133,22 @@ class CodeEffects:
 
     def run(self, words: list, stdin=None, folder=None) -> None:
         """Run a command. `stdin`: the text it reads."""
-        if not self.is_script or not self.doubt:
-            self._here(folder).run(words, _stream(stdin))
+        self._unseen(lambda call: call.run(words, _stream(stdin)), folder)
 
     def script(self, text: str, stdin=None, folder=None) -> None:
         """Run shell text; otherwise as `run`."""
-        if not self.is_script or not self.doubt:
-            self._here(folder).script(text, (), _stream(stdin))
+        self._unseen(lambda call: call.script(text, (), _stream(stdin)), folder)
+
+    def _unseen(self, work, folder) -> None:
+        """Do ``work(call)``; what it prints goes to the code, and nobody knows where from there."""
+        scope = self.call.walk.scope
+        shown = scope.shown
+        scope.shown = False
+        try:
+            if not self.is_script or not self.doubt:
+                work(self._here(folder))
+        finally:
+            scope.shown = shown
 
     def runs_project(self) -> None:
         """Code of the project is run."""

@@ -29,12 +29,16 @@ def awk(call) -> None:
         if options.has(short, long):
             call.write(options.value(short, long) or default, REPLACE)
     values = dict(pair.split("=", 1) for pair in options.values("-v", "--assign") if "=" in pair)
-    for kind, what in actions("\n".join(texts), values):
+    done = actions("\n".join(texts), values)
+    is_in_place = "inplace" in [name.removesuffix(".awk") for name in options.values("-i", "--include")]
+    if not done and not is_in_place:
+        call.shows([word for word in operands if not _is_assignment(word)])
+    for kind, what in done:
         if kind in _HOW:
             call.write(what, _HOW[kind])
         else:
             call.script(what)
-    if "inplace" not in [name.removesuffix(".awk") for name in options.values("-i", "--include")]:
+    if not is_in_place:
         return
     suffix = values.get("inplace::suffix") or values.get("INPLACE_SUFFIX") or ""
     for word in operands:

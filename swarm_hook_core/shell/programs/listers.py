@@ -128,6 +128,7 @@ def ls(call: Call) -> None:
 
 def cat(call: Call) -> None:
     options = split(call.words)
+    call.shows(options.operands)
     streams = [
         call.stdin if word == "-" else call.walk.files.text_of(word, call.folder) for word in options.operands or ["-"]
     ]
@@ -146,6 +147,7 @@ def head(call: Call) -> None:
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
     stream = call.stdin
+    call.shows(options.operands)
     if options.operands:
         stream = call.walk.files.text_of(options.operands[0], call.folder) if len(options.operands) == 1 else None
     if stream is None or options.has("-c", "--bytes"):

@@ -6,7 +6,7 @@ _CONDITIONS = ("unless", "only")
 _LISTS = ("default", "skip", "drop", "needs", "asks")
 _FLAGS = ("onedash", "valued", "strict", "ends", "elsewhere", "reads", "nothing")
 _EFFECTS = frozenset(
-    "write replace remove remove-all existing mark tree maybe over flat manifest put run text project passes"
+    "shows write replace remove remove-all existing mark tree maybe over flat manifest put run text project passes"
     " passes-names do language guess".split()
 )
 

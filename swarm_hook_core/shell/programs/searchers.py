@@ -28,6 +28,8 @@ def grep(call) -> None:
     recursive = rg or options.has("-r", "-R", "--recursive", "--dereference-recursive")
     recursive = recursive or "recurse" in options.values("-d", "--directories")
     if not lists:
+        if not options.has("-q", "-c", "--quiet", "--count"):
+            call.shows(operands)
         if not operands and call.stdin is not None and not recursive:
             _filter(call, options, pattern)
         return

@@ -28,6 +28,8 @@ def sed(call) -> None:
                 call.write(what, REPLACE)
             elif not options.has("--sandbox", "--posix"):
                 call.script(what)
+    if not in_place:
+        call.shows(operands)
     for word in operands if in_place else ():
         if word not in ("-", ""):
             call.write(word)

@@ -45,6 +45,7 @@ and what it does with its targets:
   manifest    the same as `write`, of files in the next folder above that has a manifest
   project     runs the project's code             guess    may write what it does not name: why, to the line's end
   passes      prints what comes in                passes-names   prints of the names that come in
+  shows       prints what is in them, or part of it: the model has seen them by then
   do          calls a function of ``functions``   nothing, reads   writes nothing
   language    calls a function of a module: its arguments are a language of their own, and not read here
 
@@ -170,7 +171,7 @@ split gsplit: -abClnpt,--suffix-length,--additional-suffix,--bytes,--line-bytes,
     do pieces
 csplit gcsplit: -fnb,--prefix,--digits,--suffix-format= do pieces
 tree: -LPIHTi,--filelimit,--charset,--timefmt,--sort= -o=FILE
-less: -bhjkptTxyzP,--lesskey-file,--tag,--pattern= -oO,--log-file,--LOG-FILE=FILE
+less: -bhjkptTxyzP,--lesskey-file,--tag,--pattern= -oO,--log-file,--LOG-FILE=FILE shows {}
 xxd: onedash -c,-cols,-g,-groupsize,-l,-len,-n,-name,-o,-s,-seek,-R= replace {2}
   -r -revert: write {2}
 iconv: -ft,--from-code,--to-code= -o,--output=FILE
@@ -1031,11 +1032,16 @@ emacs emacsclient: onedash -l,-load,-f,-funcall,-e,-eval,-execute,-L,-directory,
 nano pico micro hx joe kak mcedit code subl zed cursor: unless -h -V --list-extensions --install-extension maybe {}
 
 # ---- readers: they write nothing, whatever their arguments
-agrep cmp cksum cloc colordiff comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff diff3: reads
-diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp jq lolcat look nl paste pcregrep: reads
-ripgrep rev scc shellcheck sift sum tac tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
+nl: -bdfhilnsvw,--body-numbering,--section-delimiter,--number-format,--number-separator,--number-width= reads shows {}
+bat batcat: -lHr,--language,--highlight-line,--file-name,--style,--theme,--wrap,--pager,--color,--line-range= reads
+    shows {}
+jq: -Lf,--indent,--from-file= reads shows {}
+more most tac diff colordiff: reads shows {}
+agrep cmp cksum cloc comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff3: reads
+diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp lolcat look paste pcregrep: reads
+ripgrep rev scc shellcheck sift sum tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
 zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless xzmore: reads
-lz4cat gzcat bat batcat glow mdcat most more gcat gwc gcut gtr zipinfo identify yamllint actionlint vale: reads
+lz4cat gzcat glow mdcat gcat gwc gcut gtr zipinfo identify yamllint actionlint vale: reads
 proselint write-good alex commitlint checkmake tflint checkov: reads
 b2sum b3sum crc32 md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum shasum xxhsum basenc: reads
 df dircolors du duf dust erd fuser getfattr mdfind mdls mountpoint ncdu pathchk stat vdir dir whereis locate: reads

@@ -129,6 +129,15 @@ def _text(call, source: str):
         return None
 
 
+def show_staged(call, reading) -> None:
+    """``show :file``: what was added last."""
+    for word in reading.options.operands:
+        path = word[1:].removeprefix("0:")
+        if word[:1] == ":" and is_known(word) and call.folder:
+            top = "" if path.startswith((".", "/")) else work_tree(call.folder)
+            call.shows([os.path.join(top or "", path)])
+
+
 def settings(call, reading) -> None:
     """``config``: a file that is named, or the user's own."""
     for path in reading.options.values("-f", "--file"):

@@ -17,13 +17,19 @@ from swarm_hook_core.shell.programs.rows import Case, row_of
 
 ROWS = """
 # ---- they only read
-status blame annotate grep ls-files ls-tree ls-remote rev-parse cat-file describe shortlog check-ignore: reads
+status annotate grep ls-files ls-tree ls-remote rev-parse cat-file describe shortlog check-ignore: reads
 check-attr check-mailmap check-ref-format for-each-ref name-rev merge-base count-objects fsck version help var: reads
 show-ref show-branch show-index diff-pairs cherry range-diff patch-id verify-commit verify-tag verify-pack: reads
 get-tar-commit-id column stripspace fmt-merge-msg difftool gitk gui instaweb request-pull send-email: reads
 fast-export merge-tree mktree daemon upload-pack upload-archive credential credential-cache check-rules: reads
 web--browse citool last-modified unpack-file: reads
-diff diff-files diff-index diff-tree log show whatchanged rev-list: --output=FILE reads
+diff: -GSUO,--unified= --output=FILE reads shows {}
+  --cached --staged --stat --numstat --shortstat --summary --name-only --name-status --quiet -s --no-patch: reads
+log: -nGSLO,--max-count,--since,--until,--after,--before,--author,--grep= --output=FILE reads
+  -p -u --patch: reads shows {}
+show: --output=FILE reads do show_staged
+blame: -LSC= reads shows {}
+diff-files diff-index diff-tree whatchanged rev-list: --output=FILE reads
 
 # ---- they leave a repository as it is, and make files that their words name
 archive: -o,--output=FILE --format,--prefix,--remote,--exec,--add-file= reads
