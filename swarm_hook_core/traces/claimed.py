@@ -6,6 +6,8 @@ claimed.on(keys), claimed.under(...)  then, beside the store's locks
 claimed.take_back()                   where the call is denied
 """
 
+import os
+
 from swarm_hook_core.lookup import AUTO, Held
 from swarm_hook_core.traces import claims
 
@@ -21,20 +23,26 @@ class Claimed:
         self.reader = reader
         self.now_ns = now_ns
         self.own: list = []
+        self._met: list = []
         self._holders: dict = {}
 
     def claim(self, targets) -> None:
         """Claim these files, pairs of key and absolute path, for the session of this call. Raises OSError.
 
-        One that somebody else has claimed stays theirs: `on` finds it.
+        One that somebody else has claimed stays theirs: `on` finds it, also where it has ended since. A folder is not
+        claimed: whoever makes one, or removes it, is not at work on all that is in it.
         """
         call = self.call
         for key, file in targets:
+            if os.path.isdir(file):
+                continue
             made = claims.make(
                 key, file, self.runtime, call.session_id, call.agent, call.tool, self.now_ns, self._is_void
             )
             if made.is_new:
                 self.own.append(made)
+            elif not made.is_of(*self._who()):
+                self._met.append(made)
 
     def take_back(self) -> None:
         """Remove what `claim` has newly made. Raises OSError."""
@@ -48,7 +56,9 @@ class Claimed:
 
     def on(self, keys) -> list:
         """The Held of each claim of others on a file with one of these keys; void ones too, as ``Peers`` has them."""
-        return self._as_locks(claims.others(*self._who(), keys, self.now_ns))
+        met = {one.key: one for one in self._met if one.key in keys}
+        met.update((one.key, one) for one in claims.others(*self._who(), keys, self.now_ns))
+        return self._as_locks(met.values())
 
     def under(self, folders) -> list:
         """The same of files below folders with these keys."""

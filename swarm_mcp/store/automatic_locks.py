@@ -137,14 +137,15 @@ class AutomaticLocks:
             return True
         if departed(session, self._db.now(), self._db.here):
             return True
+        if os.path.isdir(claim.file):
+            return True  # the write has made it: a lock on it would hold all that is in it
         reach = _reach(claim)
         if reach is None:
             return False  # nobody can lock such a file; the hooks still see the claim
         met = self._finder.live(self._finder.meeting(reach))
         if any(keeps_out(row, session.id, claim.agent, EXCLUSIVE) for row in met):
             return True
-        over = {row.id for row in self._finder.covering(reach)}
-        mine = [row for row in met if row.instance_id == session.id and row.id in over]
+        mine = [row for row in met if row.instance_id == session.id]
         own = next((row for row in mine if row.mode == AUTO and self._finder.is_same(row, reach)), None)
         if own is None and mine:
             return True  # what it has asked for covers the file already
@@ -167,8 +168,7 @@ def _reach(claim: Claim) -> Reach | None:
     """Return what a claim is on; None where the store can hold no such name."""
     if not storable(claim.key) or not storable(claim.file):
         return None
-    base = claim.key if os.path.isdir(claim.file) else ""
-    return reach_in({"file": claim.file, "path_key": claim.key, "pattern": None, "base": base})
+    return reach_in({"file": claim.file, "path_key": claim.key, "pattern": None, "base": ""})
 
 
 def _written(row) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from support.memory_store.tables import Part
@@ -38,6 +39,8 @@ class AutomaticLocks(Part):
         session = self.store.instances.of_session(claim.runtime, claim.session_id)
         if session is None or claim.is_over(time.time_ns()) or not self.store.instances.live(session.id):
             return session is not None or claim.is_over(time.time_ns())
+        if os.path.isdir(claim.file):
+            return True
         reach = reach_in({"file": claim.file, "path_key": claim.key, "pattern": None})
         if reach is None or any(
             keeps_out(lock, session.id, claim.agent, EXCLUSIVE) for lock in self.store.locks.meeting(reach)

@@ -54,6 +54,25 @@ def test_what_one_agent_has_claimed_is_another_one_s_of_its_session(tmp_path: Pa
         assert (held.instance_id, held.agent) == (own_id, "a")
 
 
+def test_who_has_met_a_claim_is_denied_though_it_ends_meanwhile(tmp_path: Path) -> None:
+    """Else it would write without a claim of its own, and a third session could claim the file."""
+    with Store() as store:
+        (me, _), (peer, _) = joined(store, tmp_path), joined(store, tmp_path)
+        theirs, mine = claimed(store, peer), claimed(store, me)
+        theirs.claim([(KEY, KEY)])
+        mine.claim([(KEY, KEY)])
+        theirs.take_back()
+        assert len(mine.on([KEY])) == 1 and mine.on(["/r/b"]) == []
+
+
+def test_a_folder_is_not_claimed(tmp_path: Path) -> None:
+    with Store() as store:
+        (me, _) = joined(store, tmp_path)
+        mine = claimed(store, me)
+        mine.claim([(str(tmp_path), str(tmp_path))])
+        assert mine.own == [] and claims.standing() == []
+
+
 @pytest.mark.parametrize("how", ["never registered", "left"])
 def test_a_claim_of_a_session_that_is_not_there_is_void(how: str, tmp_path: Path) -> None:
     with Store() as store:

@@ -14,7 +14,7 @@ from swarm_hook_core.traces import claims
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED
 from swarm_mcp.errors import Deadlock, LockRefused, StoreUnavailable
 from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.store.lock_request import reach_of, request
+from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
 HERE = (os.getpid(), start_time(os.getpid()))
@@ -113,6 +113,13 @@ def test_a_session_s_agents_may_write_what_it_has_and_not_the_other_way_round(pl
     place.write("ann", f"{place.scope}/b", agent="x")
     (lock,) = place.store.locks.on(f"{place.scope}/b")
     assert lock.agent == "x"
+
+
+def test_a_folder_that_a_write_has_made_is_not_locked(place: Place):
+    made = f"{place.scope}/made"
+    place.write("ann", made)
+    os.mkdir(made)
+    assert place.locks(f"{made}/f") == [] and claims.standing() == []
 
 
 # ------------------------------------------------------------------------------------------------- its lease
@@ -321,10 +328,3 @@ def test_what_is_known_of_a_lock_before_the_transaction_is_looked_at_again(embed
     embedded.store.locks._look = claimed_meanwhile
     with pytest.raises(LockRefused):
         embedded.store.locks.acquire_all(embedded.bob, wanted)
-
-
-def test_a_folder_that_was_written_is_locked_with_all_below(embedded: Place):
-    os.makedirs(f"{embedded.scope}/sub")
-    embedded.write("ann", f"{embedded.scope}/sub")
-    assert embedded.locks(f"{embedded.scope}/sub/f") == [("ann", AUTO)]
-    assert embedded.store.locks.meeting(reach_of(embedded.bob, "sub"))
