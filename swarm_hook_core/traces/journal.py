@@ -67,6 +67,11 @@ def owner_of(data: bytes) -> tuple:
     return entry.tool, entry.key
 
 
+def keys_in(data: bytes) -> set:
+    """The keys of all entries in `data`, as they stand there."""
+    return {raw.split(b"\0", 2)[1] for raw in data.split(b"\n") if b"\0" in raw}
+
+
 def newest(data: bytes, key: str, kinds, before: int = -1):
     """The newest Entry of one of `kinds` about the path with this key in `data`, or None."""
     wanted, end = b"\0" + escaped(key), len(data) if before < 0 else before

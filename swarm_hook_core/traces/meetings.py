@@ -13,7 +13,7 @@ import os
 
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import journal, others_in
+from swarm_hook_core.traces import escaped, journal, others_in
 
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 GIT_SECONDS = 0.5  # for all questions of a call
@@ -21,6 +21,7 @@ MOST_COMMANDS = 3  # of one session that are read to see whether they wrote a fi
 MOST_CHANGED = 50  # files below one folder of which is asked whether such commands wrote them
 MOST_RAN = 30  # of one session that are read for the files that they wrote
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
+FEW_FILES = 16  # that are searched for one by one; for more, a journal's keys are listed once
 OWN_TAIL = 8192  # bytes at the end of the own journal in which writes are still to be looked at
 KNOWN = ("wrote", "saw")
 
@@ -47,6 +48,9 @@ class Meetings:
         self._data: dict = {}  # place -> (own entries, [entries of each other session])
         self._writers: dict = {}  # (runtime, session id) -> (instance, label) or None
         self._purposes: dict = {}  # instance -> what it works on
+        self._asked = 0  # files so far
+        self._named: dict = {}  # entries -> the keys in them
+        self._ran: dict = {}  # entries -> those of commands that nobody had read
         self._written: dict = {}  # entry of a command -> the keys of the files that it wrote
         self._changed: dict = {}  # folder -> what git says is not committed below it
         self._committed: dict = {}  # path -> whether git says that there is nothing in it to lose
@@ -147,8 +151,10 @@ class Meetings:
     def _newest_on(self, path: str, resolved: str, only_unseen: bool):
         keys = keys_for(path, "/", self._real)
         found = []
+        self._asked += 1
         for data in self._at(os.path.dirname(resolved))[1]:
-            entries = [entry for key in keys if (entry := journal.newest(data, key, ("wrote",)))]
+            named = [key for key in keys if self._may_name(data, key)]
+            entries = [entry for key in named if (entry := journal.newest(data, key, ("wrote",)))]
             entries += self._ran_over(data, keys)
             found += [(entry, data) for entry in entries]
         for entry, data in sorted(found, key=lambda pair: -pair[0].at_ns):
@@ -158,6 +164,14 @@ class Meetings:
             if trace is not None:
                 return trace
         return None
+
+    def _may_name(self, data: bytes, key: str) -> bool:
+        """Whether there may be an entry about this key in `data`; of the many files of one call most have none."""
+        if self._asked <= FEW_FILES:
+            return True
+        if data not in self._named:
+            self._named[data] = journal.keys_in(data)
+        return escaped(key) in self._named[data]
 
     def _trace(self, path: str, entry, data: bytes):
         """The Trace of `entry` in another's `data`, None where it is not fresh; git is asked later, of few."""
@@ -212,7 +226,9 @@ class Meetings:
 
         found: list = []
         names = {os.path.basename(key).encode("utf-8", "surrogatepass") for key in keys}
-        lines = [raw for raw in data.split(b"\n") if b" ran " in raw and any(name in raw for name in names)]
+        if data not in self._ran:
+            self._ran[data] = [raw for raw in data.split(b"\n") if b" ran " in raw]
+        lines = [raw for raw in self._ran[data] if any(name in raw for name in names)]
         for raw in lines[: -MOST_COMMANDS - 1 : -1]:
             try:
                 entry = journal.Entry(raw)

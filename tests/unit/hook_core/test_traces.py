@@ -12,7 +12,7 @@ from support.traced import Player, checkout, git
 
 from swarm_hook_core import traces
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.traces import journal
+from swarm_hook_core.traces import journal, meetings
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -73,6 +73,15 @@ def test_an_edit_goes_ahead_and_its_model_is_told_once(work: Path) -> None:
     assert me.edits("notes.md", "delta", "epsilon") == ""
     peer.edits("notes.md", "PEER", "AGAIN")
     assert "was changed by" in me.edits("notes.md", "epsilon", "zeta")
+
+
+def test_of_many_files_those_are_found_that_a_journal_has(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meetings, "FEW_FILES", 1)
+    me, peer = Player("codex", work), Player("claude-code", work)
+    me.runs("cat notes.md other.md sub/deep.md")
+    peer.edits("sub/deep.md", "beta", "PEER")
+    said = me.runs("rm -f new.md notes.md other.md sub/deep.md")
+    assert said.startswith("denied: ") and "sub/deep.md" in said
 
 
 def test_a_client_that_says_it_itself_is_told_nothing(work: Path) -> None:
