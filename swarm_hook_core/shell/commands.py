@@ -86,7 +86,7 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
     scope.line = [] if line is None else line
     caught, appends = None, False
     to_nowhere = False
-    replaced = []  # the Writes of files whose content goes
+    replaced: list = []  # the Writes of files whose content goes
     for one in redirects:
         kind = one.operator
         if kind in ("<<", "<<-"):

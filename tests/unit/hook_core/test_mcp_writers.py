@@ -145,6 +145,11 @@ def test_a_tool_changes_replaces_or_removes(tool: str, given: dict, expected: st
     assert ", ".join(found).replace(f"{top}/", "") == expected
 
 
+def test_a_terminal_s_command_shows_what_it_prints(top: Path):
+    effects = effects_of_tool("mcp__fs__run_command", {"command": "cat a.txt"}, str(top))
+    assert effects is not None and [read.path for read in effects.reads] == ["a.txt"]
+
+
 @pytest.mark.parametrize(
     ("tool", "given", "expected"),
     [

@@ -31,6 +31,7 @@ RUNTIME = RuntimeConfig(
     scratch_dir_name="swarm-editor",
     write_tools={"save_buffer"},
     extract_paths=paths_under_keys("buffer"),
+    replaces={"save_buffer"},
     dialect=Dialect(
         fields={
             "hook_event_name": "event", "session_id": "conversation.id", "cwd": "workspace.root", "tool_name": "tool",
