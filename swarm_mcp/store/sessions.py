@@ -7,6 +7,7 @@ import time
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
+from swarm_hook_core.state import has_claims
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
@@ -127,7 +128,8 @@ class Sessions(SessionTable):
         return row is not None
 
     def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        self._finder().adopt()
+        if has_claims():  # else a session that starts need not load what finds locks
+            self._finder().adopt()
         return super().held_beside(instance, limit, viewer_identity)
 
     def rename_session(self, instance_id: str, name: str, new_name: str) -> bool:
