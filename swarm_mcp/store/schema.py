@@ -13,6 +13,9 @@ from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 # with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders.
 # 8: storms of denials.
 OUR_VERSION = 8
+# Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
+# index for the longest of paths.
+PAGE_BYTES = 2048
 
 TABLES = {
     "instances": """
@@ -209,6 +212,7 @@ def _set_journal(connection, driver) -> None:
     from swarm_mcp.store.driver import version, wal_is_safe
 
     wanted = "WAL" if wal_is_safe(version(driver)) else "DELETE"
+    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     try:
         connection.execute(f"PRAGMA journal_mode = {wanted}")

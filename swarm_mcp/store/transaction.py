@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 TURN = 0.003  # with 32 processes everybody has one within 0.15 s
 FIRST_PAUSE = 0.0001  # between the tries of whose turn it is
 PAUSE = 0.004  # without a line
-STRAY_PAUSE = 0.08  # of those in line, should the line not move
+PATIENCE = 0.4  # in line: longer than a line that moves takes, since who asks out of turn takes others' turns from them
+STRAY_PAUSE = 0.08  # between the tries of those in line, should the line not move
 
 
 def is_busy(error: BaseException) -> bool:
@@ -63,7 +64,7 @@ class Transaction:
         if (is_over and is_waited_for(database.folder)) or not database.try_to("BEGIN IMMEDIATE"):
             if self.before_waiting:
                 self.before_waiting()
-            line = Line(database.folder)
+            line = Line(database.folder, min(PATIENCE, database.busy_seconds))
             try:
                 database.insist_on("BEGIN IMMEDIATE", line.pause)
             finally:
@@ -115,7 +116,8 @@ class Line:
     file of its own would lie about for ever.
     """
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, patience: float = PATIENCE):
+        self.patience = patience  # until the next try, should it not be our turn before
         self.turn, self.done = _thread.allocate_lock(), _thread.allocate_lock()
         self.turn.acquire()  # held until it is our turn
         self.done.acquire()  # held until we have the store, or give up
@@ -134,7 +136,8 @@ class Line:
         elif self.folder < 0:
             pause()
         else:
-            self.first = self.turn.acquire(timeout=STRAY_PAUSE / 2 + _some(STRAY_PAUSE))
+            self.first = self.turn.acquire(timeout=self.patience)
+            self.patience = STRAY_PAUSE / 2 + _some(STRAY_PAUSE)
 
     def leave(self) -> None:
         """Wait no more, having got the store or given up: our turn ends soon, and does not come if it has not yet."""

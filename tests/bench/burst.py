@@ -22,6 +22,7 @@ from pathlib import Path
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store, cleanup, transaction
 from swarm_mcp.store.database import Database
+from swarm_mcp.store.schema import PAGE_BYTES
 from swarm_mcp.store.sessions import Registration
 
 ROWS = (16_224, 100_000)
@@ -233,7 +234,7 @@ def _is_done(store: Store) -> bool:
 
 def _pages(path: str) -> tuple[int, int]:
     def of(name: str) -> int:
-        return os.path.getsize(name) // 4096 if os.path.exists(name) else 0
+        return os.path.getsize(name) // PAGE_BYTES if os.path.exists(name) else 0
 
     return of(path), of(path + "-wal")
 

@@ -30,11 +30,13 @@ sys.path[:0] = json.loads(sys.argv[1])
 path, checkout, name = json.loads(sys.argv[2])
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
+from swarm_mcp.store.schema import PAGE_BYTES
 from swarm_mcp.store.sessions import Registration
 store = Store(path)
 facts = {"runtime": "codex", "session_id": name, "client": (os.getpid(), start_time(os.getpid()))}
 me = store.instances.register(Registration(checkout, label=name, lease_seconds=86400, **facts))
 bare = store.database.driver.connect(path + ".bare", isolation_level=None, timeout=15)
+bare.execute(f"PRAGMA page_size = {PAGE_BYTES}")
 bare.execute("PRAGMA journal_mode = WAL")
 bare.execute("PRAGMA synchronous = NORMAL")
 bare.execute("CREATE TABLE IF NOT EXISTS held (file TEXT PRIMARY KEY, holder TEXT)")

@@ -13,6 +13,7 @@ from support.fixtures import Ground
 
 from swarm_mcp.store import cleanup, driver, session_table, space, transaction
 from swarm_mcp.store.database import Database
+from swarm_mcp.store.schema import PAGE_BYTES
 
 FEW_PAGES = 40  # beside those that may be free: of events that say what was cleaned up
 DAY = 86400
@@ -21,7 +22,7 @@ DAY = 86400
 def pages(ground: Ground) -> int:
     with ground.store() as store:
         store.database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-        return os.path.getsize(ground.database) // 4096
+        return os.path.getsize(ground.database) // PAGE_BYTES
 
 
 def burst(ground: Ground, rows: int) -> None:
@@ -93,7 +94,7 @@ def test_cleanup_that_was_asked_for_gives_back_all_at_once(ground: Ground):
     before = pages(ground)
     burst(ground, 2000)
     ground.swarm("cleanup")
-    assert os.path.getsize(ground.database) // 4096 <= before + space.SPARE_PAGES + FEW_PAGES
+    assert os.path.getsize(ground.database) // PAGE_BYTES <= before + space.SPARE_PAGES + FEW_PAGES
 
 
 def test_a_step_moves_no_more_pages_than_there_is_time_for(ground: Ground, monkeypatch, hurried_clock):
@@ -187,6 +188,7 @@ _PASSES = """
 import time
 from support import crashing
 from swarm_mcp.store.database import Database
+from swarm_mcp.store.schema import PAGE_BYTES
 ahead = [0.0]
 Database.now = lambda self: int(time.time() + ahead[0])
 path, last = arguments

@@ -32,6 +32,7 @@ def test_a_new_file_is_the_contracts(ground: Ground):
     ground.store().close()
     has_the_contract(ground)
     assert ground.sql("PRAGMA auto_vacuum") == [{"auto_vacuum": 2}]
+    assert ground.sql("PRAGMA page_size") == [{"page_size": schema.PAGE_BYTES}]
     assert list(columns(ground, "instances"))[-1] == "lease_until"
     assert set(columns(ground, "tasks")) == set(CONTRACT["tasks"])  # others print all of it
     assert Path(ground.database).parent.stat().st_mode & 0o077 == 0

@@ -168,6 +168,35 @@ def test_a_line_that_is_held_up_holds_nobody_up(ground: Ground):
         os.close(folder)
 
 
+def test_those_in_line_leave_the_store_to_whose_turn_it_is(ground: Ground):
+    ground.store().close()
+    first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
+    fcntl.flock(first, fcntl.LOCK_EX)
+    line = transaction.Line(os.path.dirname(ground.database))
+    try:
+        begun = time.monotonic()
+        line.pause()
+        assert not line.first and time.monotonic() - begun >= transaction.PATIENCE
+    finally:
+        line.leave()
+        os.close(first)
+
+
+def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, monkeypatch):
+    monkeypatch.setattr(transaction, "PATIENCE", 600.0)
+    ground.store().close()
+    first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
+    fcntl.flock(first, fcntl.LOCK_EX)
+    try:
+        with ground.store() as store, ground.store() as hasty, store.database.writing():
+            begun = time.monotonic()
+            with pytest.raises(StoreUnavailable), hasty.database.hurried(), hasty.database.writing():
+                raise AssertionError("two write at once")
+            assert time.monotonic() - begun < time_limit(5)
+    finally:
+        os.close(first)
+
+
 @pytest.mark.parametrize("gone", ["folder", "threads"])
 def test_where_there_is_no_line_everybody_asks_for_himself(ground: Ground, monkeypatch, gone: str):
     def refuse(*_given):
