@@ -1035,8 +1035,11 @@ nano pico micro hx joe kak mcedit code subl zed cursor: unless -h -V --list-exte
 nl: -bdfhilnsvw,--body-numbering,--section-delimiter,--number-format,--number-separator,--number-width= reads shows {}
 bat batcat: -lHr,--language,--highlight-line,--file-name,--style,--theme,--wrap,--pager,--color,--line-range= reads
     shows {}
-jq: -Lf,--indent,--from-file= reads shows {}
-more most tac diff colordiff: reads shows {}
+jq: -Lf,--indent,--from-file= reads
+  empty: reads
+  *: reads shows {}
+more most tac: reads shows {}
+diff colordiff: unless -q --brief reads shows {}
 agrep cmp cksum cloc comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff3: reads
 diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp lolcat look paste pcregrep: reads
 ripgrep rev scc shellcheck sift sum tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
