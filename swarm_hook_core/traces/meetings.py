@@ -206,7 +206,7 @@ class Meetings:
             changed_ns = os.lstat(path).st_ctime_ns
         except OSError:
             return False
-        return changed_ns > last.at_ns + SLACK_NS and not self._is_own(own, path, keys, last)
+        return changed_ns > last.at_ns - SLACK_NS and not self._is_own(own, path, keys, last)
 
     def _is_own(self, own: bytes, path: str, keys, last) -> bool:
         """Whether the file is as this session's own write has left it. `last`: its newest entry of KNOWN."""

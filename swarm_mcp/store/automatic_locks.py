@@ -5,7 +5,8 @@ nobody. Whatever takes, releases, lists, explains or waits for locks here adopts
 mode ``auto``, with a lease that nothing renews but a further write of its holder. Nobody can miss both, since the claim
 goes once the lock has been committed; and a turn's end takes both away in one transaction.
 
-A claim that meets somebody else's lock is dropped: that lock came first, or was asked for while the write was made.
+A claim that meets somebody else's lock stays as it is: its hook is just finding that lock and takes the claim back, or
+finds it gone and lets the write pass on the strength of its claim.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class AutomaticLocks:
             return False  # nobody can lock such a file; the hooks still see the claim
         met = self._finder.live(self._finder.meeting(reach))
         if any(keeps_out(row, session.id, claim.agent, EXCLUSIVE) for row in met):
-            return True
+            return False
         mine = [row for row in met if row.instance_id == session.id]
         own = next((row for row in mine if row.mode == AUTO and self._finder.is_same(row, reach)), None)
         if own is None and mine:

@@ -45,7 +45,7 @@ class AutomaticLocks(Part):
         if reach is None or any(
             keeps_out(lock, session.id, claim.agent, EXCLUSIVE) for lock in self.store.locks.meeting(reach)
         ):
-            return True
+            return False
         mine = [lock for lock in self.store.locks.covering(reach) if lock.instance_id == session.id]
         own = next((lock for lock in mine if lock.mode == AUTO and lock.file == claim.file), None)
         if own is None and not mine:

@@ -1,0 +1,197 @@
+"""Sessions that write the same files with no lock taken, against a model that shares no code with what it checks.
+
+The model knows of each file who has changed it, and of each session which change it has last seen. At `keep` a write of
+a whole file must be denied exactly where it would throw away a change that its session has not seen, that is not
+committed or undone, and whose writer lives; and each edit must pass.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.sessions import mistakes, ready_store
+from support.traced import Player, checkout, git
+
+from swarm_hook_core.traces import meetings
+from swarm_mcp.store import Store
+
+pytestmark = pytest.mark.slow
+
+FILES = ("notes.md", "sub/deep.md")
+PLACES = st.integers(0, 3)
+NAMES = st.sampled_from(FILES)
+
+
+class Traces(RuleBasedStateMachine):
+    """Up to four sessions in one repository, and a person with git."""
+
+    level = "keep"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = Path(tempfile.mkdtemp()).resolve()
+        given = {"SWARM_STATE_DIR": self.base / "state", "SWARM_DB_PATH": self.base / "swarm.db", "HOME": self.base}
+        self.patches = [
+            mock.patch.dict(os.environ, {name: str(value) for name, value in given.items()}),
+            mock.patch.dict(os.environ, {"SWARM_AUTO": self.level}),
+            # What happens here in a moment is apart for people, and for the clock of file times.
+            mock.patch.object(meetings, "SLACK_NS", 0),
+        ]
+        for patch in self.patches:
+            patch.start()
+        ready_store()
+        self.work = checkout(self.base / "work", *FILES)
+        self.players: list[Player] = []
+        self.alive: list[bool] = []
+        self.time = 0
+        self.text = dict.fromkeys(FILES, "alpha\nbeta\ngamma\n")
+        self.committed = dict(self.text)
+        self.wrote: dict[tuple[int, str], int] = {}  # (session, file) -> when it last wrote it
+        self.seen: dict[tuple[int, str], int] = {}  # when it last wrote or saw it
+
+    def teardown(self) -> None:
+        for patch in reversed(self.patches):
+            patch.stop()
+        shutil.rmtree(self.base)
+
+    # ------------------------------------------------------------------------------------------ the model
+
+    def _now(self) -> int:
+        self.time += 1
+        return self.time
+
+    def _is_in_danger(self, me: int, name: str) -> bool:
+        if self.text[name] == self.committed[name]:
+            return False
+        return any(
+            other != me and self.alive[other] and at > self.seen.get((me, name), 0)
+            for (other, file), at in self.wrote.items()
+            if file == name
+        )
+
+    def _has_written(self, me: int, name: str, text: str) -> None:
+        assert (self.work / name).read_text() == text
+        self.text[name] = text
+        self.wrote[me, name] = self.seen[me, name] = self._now()
+
+    # ------------------------------------------------------------------------------------------ what happens
+
+    @initialize(runtimes=st.lists(st.sampled_from(["codex", "claude-code"]), min_size=2, max_size=4))
+    def begins(self, runtimes: list[str]) -> None:
+        for runtime in runtimes:
+            self.players.append(Player(runtime, self.work))
+            self.alive.append(True)
+
+    def _player(self, place: int) -> tuple[int, Player]:
+        me = place % len(self.players)
+        return me, self.players[me]
+
+    @rule(place=PLACES, name=NAMES)
+    def overwrites(self, place: int, name: str) -> None:
+        me, player = self._player(place)
+        if not self.alive[me]:
+            return
+        text = f"by {me} at {self.time}\n"
+        expected = self._is_in_danger(me, name)
+        said = player.runs(f"echo 'by {me} at {self.time}' > {name}")
+        self._is_denied_where_it_must(me, name, said, expected, text)
+
+    @rule(place=PLACES, name=NAMES)
+    def adds_over(self, place: int, name: str) -> None:
+        """Codex's tool puts a whole file in the place of one; Claude Code's refuses by itself where it is stale."""
+        me, player = self._player(place)
+        if not self.alive[me] or player.runtime != "codex":
+            return
+        text = f"added by {me} at {self.time}\n"
+        expected = self._is_in_danger(me, name)
+        self._is_denied_where_it_must(me, name, player.writes(name, text), expected, text)
+
+    def _is_denied_where_it_must(self, me: int, name: str, said: str, expected: bool, text: str) -> None:
+        if self.level == "keep" and expected:
+            assert said.startswith("denied: "), said
+            assert (self.work / name).read_text() == self.text[name]
+            self.seen[me, name] = self._now()
+            return
+        assert not said.startswith("denied: "), said
+        assert bool(said) is expected
+        self._has_written(me, name, text)
+
+    @rule(place=PLACES, name=NAMES)
+    def edits(self, place: int, name: str) -> None:
+        me, player = self._player(place)
+        if not self.alive[me]:
+            return
+        told = self._is_in_danger(me, name) and player.runtime == "codex"
+        first = self.text[name].split("\n")[0]
+        said = player.edits(name, first, f"{me} edits at {self.time}")
+        assert not said.startswith("denied: ") and bool(said) is told
+        self._has_written(me, name, self.text[name].replace(first, f"{me} edits at {self.time}", 1))
+
+    @rule(place=PLACES, name=NAMES)
+    def reads(self, place: int, name: str) -> None:
+        me, player = self._player(place)
+        if self.alive[me]:
+            player.runs(f"cat {name}")
+            if any(other != me for other in range(len(self.players))):
+                self.seen[me, name] = self._now()
+
+    @rule(name=NAMES)
+    def is_committed(self, name: str) -> None:
+        if self.text[name] != self.committed[name]:
+            git(self.work, "commit", "-qm", "a person's", "--", name)
+            self.committed[name] = self.text[name]
+
+    @rule(name=NAMES)
+    def is_undone(self, name: str) -> None:
+        git(self.work, "checkout", "--", name)
+        self.text[name] = self.committed[name]
+
+    @precondition(lambda self: sum(self.alive) > 1)
+    @rule(place=PLACES)
+    def dies(self, place: int) -> None:
+        me, player = self._player(place)
+        self.alive[me] = False
+        with Store() as store, store.database.writing():
+            store.database.change(
+                "UPDATE swarm_sessions SET client_pid = 4194305, client_start = '0' WHERE session_id = ?",
+                (player.session_id,),
+            )
+
+    @rule(place=PLACES)
+    def works_elsewhere(self, place: int) -> None:
+        me, player = self._player(place)
+        if self.alive[me]:
+            assert player.runs("echo x > elsewhere-" + str(me)) == ""
+
+    @invariant()
+    def nothing_went_wrong(self) -> None:
+        assert mistakes() == []
+        for name in FILES:
+            assert (self.work / name).read_text() == self.text[name]
+
+
+class TracesThatAreNoticed(Traces):
+    level = "notice"
+
+
+_SETTINGS: Any = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestKeep = Traces.TestCase
+TestKeep.settings = _SETTINGS
+TestNotice = TracesThatAreNoticed.TestCase
+TestNotice.settings = settings(_SETTINGS, max_examples=10)
+
+
+@pytest.mark.thorough
+class TestKeepAtLength(Traces.TestCase):
+    settings = settings(_SETTINGS, max_examples=400)
