@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 
 TURN = 0.003  # with 32 processes everybody has one within 0.15 s
+NOTICE = (
+    0.001  # before a turn is over the next in line is woken, which takes about as long: nobody has the store meanwhile
+)
 FIRST_PAUSE = 0.0001  # between the tries of whose turn it is
 PAUSE = 0.004  # without a line
 PATIENCE = 0.4  # in line: longer than a line that moves takes, since who asks out of turn takes others' turns from them
@@ -153,7 +156,7 @@ class Line:
         self.turn.release()
         self.done.acquire()
         if self.first:
-            time.sleep(TURN)  # the others leave the store to us until then
+            time.sleep(TURN - NOTICE)  # the others leave the store to us until then
         self._close()
 
     def _close(self) -> None:
