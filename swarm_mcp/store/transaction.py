@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
 
 TURN = 0.003  # with 32 processes everybody has one within 0.15 s
-NOTICE = (
-    0.001  # before a turn is over the next in line is woken, which takes about as long: nobody has the store meanwhile
-)
+# Before its turn is over the next in line is woken, which may take as long: nobody has the store meanwhile.
+NOTICE = 0.001
 FIRST_PAUSE = 0.0001  # between the tries of whose turn it is
 PAUSE = 0.004  # without a line
 PATIENCE = 0.4  # in line: longer than a line that moves takes, since who asks out of turn takes others' turns from them
