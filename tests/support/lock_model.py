@@ -20,7 +20,9 @@ PATHS = (
 PLAIN = ("x.py", "a/x.py", "a/sub/x.py", "b/y.sql", "b/sub/x.py", "new/x.py", "a", "a/sub", "b/", "b/sub", "new/")
 PATTERNS = ("*.sql", "a/**", "a/*", "a/*.py", "**/sub/*", "new/**/x.py", "[ab]/x.*", "b/s*/", "x.*")
 NAMES = PLAIN + PATTERNS
-SHARED = "shared"
+FILES = tuple(name for name in PLAIN if "." in name)
+SHARED, AUTO = "shared", "auto"
+TURN_LEASE = 600.0  # of what a write has locked, from its holder's last write of it
 SILENT = 30.0  # seconds without a sign of life after which a place keeps nobody off what is free
 Holder = tuple[str, str]  # a session, and of its agents which, empty for all
 
@@ -165,7 +167,8 @@ class Model:
         kept = self.keeping(wait.holder, wait.names, wait.mode)
         if any(grant.holder == holder and grant.fence <= wait.fence for grant in kept):
             return False  # it waits for this very holder, and would for itself
-        own = {grant.name for grant in self.live() if grant.holder == holder and grant.mode in ("exclusive", mode)}
+        enough = ("exclusive", AUTO, mode)
+        own = {grant.name for grant in self.live() if grant.holder == holder and grant.mode in enough}
         return not own.issuperset(common)
 
     def awaited(self, wait: Wait) -> list[Holder]:
@@ -199,8 +202,30 @@ class Model:
             raise No(*self.seen)
         self.seen[session] = self.now
         for grant in self.grants:
-            if grant.holder[0] == session:
+            if grant.holder[0] == session and grant.mode != AUTO:
                 grant.renewed = self.now
+
+    def write(self, holder: Holder, name: str) -> None:
+        """A hook lets `holder` write a file at level `turn`, or `No`: from then on it has that for its turn."""
+        if not self.may_write(*holder, name):
+            raise No(*self.seen)
+        mine = [grant for grant in self.live() if grant.holder[0] == holder[0] and name in reach(grant.name)]
+        for wait in [] if mine else self._before(holder, (name,), AUTO, None):
+            if self._is_silent(wait):
+                self.queue.remove(wait)
+        for grant in mine:
+            if (grant.name, grant.mode) == (name, AUTO):
+                grant.renewed = self.now
+        if not mine:
+            self._grant(holder, name, AUTO, TURN_LEASE).renewed = self.now
+
+    def end_turn(self, holder: Holder) -> None:
+        """What `holder` has for its turn is free."""
+        self.grants = [grant for grant in self.grants if (grant.holder, grant.mode) != (holder, AUTO)]
+
+    def end_agent(self, holder: Holder) -> None:
+        """So is all that an agent has that has ended."""
+        self.grants = [grant for grant in self.grants if grant.holder != holder]
 
     def acquire(self, holder: Holder, names, mode: str, ttl: float | None, place: Wait | None = None) -> list[Grant]:
         """All of these, or `No`; the grants."""
@@ -220,10 +245,10 @@ class Model:
     def _grant(self, holder: Holder, name: str, mode: str, ttl: float | None) -> Grant:
         for grant in self.grants:
             if (grant.holder, grant.name) == (holder, name):
-                if grant.mode != mode:
+                if grant.mode != mode and (grant.mode, mode) != (AUTO, "exclusive"):
                     self.fence += 1
-                    grant.fence, grant.mode = self.fence, mode
-                grant.ttl = ttl
+                    grant.fence = self.fence
+                grant.mode, grant.ttl, grant.renewed = mode, ttl, self.now
                 return grant
         self.fence += 1
         self.grants.append(Grant(holder, name, mode, self.fence, ttl, self.now))
@@ -249,6 +274,7 @@ class Model:
         self.grants = [g for g in self.grants if (g.holder, g.name) != (taker, grant.name)]
         self.fence += 1
         grant.holder, grant.fence, grant.renewed = taker, self.fence, self.now
+        grant.mode = "exclusive" if grant.mode == AUTO else grant.mode
 
     def join(self, holder: Holder, names, mode: str, ttl: float | None, seconds: float | None) -> Wait:
         """A place at the end of the queue; Circle where waiting would never end."""

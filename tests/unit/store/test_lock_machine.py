@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from support.fixtures import Ground
-from support.lock_model import FOLDERS, NAMES, PATHS, SHARED, SILENT, Circle, Holder, Model, No, Wait, reach
+from support.lock_model import FILES, FOLDERS, NAMES, PATHS, SHARED, SILENT, Circle, Holder, Model, No, Wait, reach
 
 from swarm_hook_core import clock, paths
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -30,9 +30,11 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
+from swarm_hook_core.traces import claims
+from swarm_hook_core.traces.claimed import Claimed
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, automatic_locks
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -67,7 +69,7 @@ class Machine(RuleBasedStateMachine):
         Machine.made += 1
         self.path = str(self.folder.parent / f"{Machine.made}.db")
         shutil.copy(self.empty, self.path)
-        self.began = int(time.time())
+        self.began = Wall.began = int(time.time())
         self.model = Machine.clock = Model(LEASE)
         self.turn, self.sound = 0, False
         self.places: list[tuple[Wait, LockWait]] = []  # who waits: in the model, and here
@@ -118,10 +120,12 @@ class Machine(RuleBasedStateMachine):
             self.register(name)
 
     @rule(name=st.sampled_from(SESSIONS))
-    def register(self, name: str):
+    def register(self, name: str, turn_over: int = 0):
         place = str(self.folder)
         facts = {"runtime": "claude-code", "session_id": name, "client": (1, start_time(1)), "lease_seconds": LEASE}
-        self.rows[name] = self.store.instances.register(Registration(place, label=name, scope=place, **facts))
+        self.rows[name] = self.store.instances.register(
+            Registration(place, label=name, scope=place, turn_over=turn_over, **facts)
+        )
         for other in [other for other in self.model.seen if other != name and self.model.has_gone(other)]:
             self.lose(other)
         self.model.dead.discard(name)  # it has a client again
@@ -216,6 +220,43 @@ class Machine(RuleBasedStateMachine):
             assert done["fence"] == self.model.fence + 1
 
         self.do("transferred", deed, lambda: self.model.transfer(grant, to))
+
+    # ------------------------------------------------------------------ turns
+
+    @rule(holder=HOLDERS, name=st.sampled_from(FILES))
+    def write(self, holder: Holder, name: str):
+        """A hook at level `turn` looks at a write, and claims the file where it lets that pass."""
+        session = self.reader.session("claude-code", holder[0])
+        if session is None or self.model.has_gone(holder[0]):
+            return
+        path, now = self.path_of(name), self.wall()
+        call = ToolCall("Write", {"file_path": path}, holder[0], str(self.folder), agent=holder[1])
+
+        def deed():
+            claimed = Claimed("claude-code", call, self.reader, int(now * 1e9))
+            claimed.claim([(paths.key_of(path), path)])
+            peers = Peers(self.reader, session.instance_id, now, holder[1], claimed)
+            denial = decide(CLAUDE, session, call, peers, now)
+            if denial is not None:
+                claimed.take_back()
+                raise SwarmError(denial.reason)
+
+        self.do("written", deed, lambda: self.model.write(holder, name))
+        assert len(list(self.store.locks.held(None))) == len(self.model.live())
+
+    @rule(name=st.sampled_from(SESSIONS))
+    def end_turn(self, name: str):
+        self.register(name, turn_over=int(self.wall() * 1e9) + 10**6)
+        self.model.end_turn((name, ""))
+
+    @rule(holder=HOLDERS, now=RARELY)
+    def end_agent(self, holder: Holder, now: bool):
+        if now and holder[1]:
+            self.store.locks.release_of_agent(self.rows[holder[0]], holder[1])
+            self.model.end_agent(holder)
+
+    def wall(self) -> float:
+        return self.began + self.model.now
 
     # ---------------------------------------------------------------- waiting
 
@@ -402,6 +443,21 @@ class Machine(RuleBasedStateMachine):
         assert not self.places, "waiting for ever"
 
 
+class Wall:
+    """The time of day, as those see it who go by it: each machine begins at another one."""
+
+    began = 0
+    monotonic, sleep = staticmethod(time.monotonic), staticmethod(time.sleep)
+
+    @classmethod
+    def time(cls) -> float:
+        return cls.began + Machine.clock.now
+
+    @classmethod
+    def time_ns(cls) -> int:
+        return int(cls.time() * 1e9)
+
+
 def test_the_store_the_hooks_and_the_model_agree(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     ground.store().close()
     for folder in FOLDERS:
@@ -412,6 +468,8 @@ def test_the_store_the_hooks_and_the_model_agree(ground: Ground, monkeypatch: py
     monkeypatch.setattr(paths, "ignores_case", lambda path: "/sub/" in path)
     monkeypatch.setattr(clock, "now", lambda: Machine.clock.now)
     monkeypatch.setattr(clock, "awake", lambda: Machine.clock.now)
+    monkeypatch.setattr(claims, "time", Wall)
+    monkeypatch.setattr(automatic_locks, "time", Wall)
     run_state_machine_as_test(
         Machine,
         settings=settings(
