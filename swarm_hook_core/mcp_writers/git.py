@@ -19,7 +19,8 @@ VERBS = {
     "add": "add", "add_all": "add", "stage": "add", "unstage": "reset", "commit": "commit", "commit_signed": "commit",
     "amend": "commit", "add_or_commit": "commit", "checkout": "checkout", "switch": "switch", "reset": "reset",
     "restore": "restore", "stash": "stash", "stash_push": "stash", "stash_save": "stash", "stash_pop": "stash",
-    "stash_apply": "stash", "clean": "clean", "merge": "merge", "rebase": "rebase", "cherry_pick": "cherry-pick",
+    "stash_apply": "stash", "stash_drop": "stash", "stash_clear": "stash", "clean": "clean", "merge": "merge",
+    "rebase": "rebase", "cherry_pick": "cherry-pick",
     "revert": "revert", "pull": "pull", "push": "push", "rm": "rm", "remove": "rm", "mv": "mv", "move": "mv",
     "apply": "apply", "am": "am", "command": "", "run": "", "execute": "",
 }  # fmt: skip
@@ -94,8 +95,8 @@ def _commit(name: str, given: dict, files: list[str]) -> list[list[str]]:
 
 
 def _stash(mode: str, target: list[str], given: dict) -> list[list[str]]:
-    if mode not in ("push", "save", "pop", "apply", "branch"):
-        return []  # list, show, drop, clear: the work tree stays as it is
+    if mode not in ("push", "save", "pop", "apply", "branch", "drop", "clear"):
+        return []  # list, show
     words = ["stash", mode]
     if mode in ("push", "save"):
         return [[*words, "-u"] if _is_on(given, ("includeUntracked", "include_untracked", "u")) else words]

@@ -80,7 +80,7 @@ class Meetings:
         """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
         found = [trace for path, entry, data in self._below(root) if (trace := self._trace(path, entry, data))]
         self._ask_git([trace.path for trace in found])
-        return [trace for trace in found if not self._is_committed(trace.path)]
+        return _without_committed_since([trace for trace in found if not self._is_committed(trace.path)])
 
     def untold_below(self, root: str, most: int) -> tuple:
         """The newest fresh Traces below absolute `root` that this session has neither seen nor been told of.
@@ -336,6 +336,30 @@ def _top_of(path: str) -> str:
 
     tree = tree_over(os.path.dirname(path))
     return tree.top if tree is not None else ""
+
+
+def _without_committed_since(traces) -> list:
+    """Those of `traces` whose files have not been committed since: if they have, what is not committed came later."""
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+    tops: dict = {}
+    for trace in traces:
+        tops.setdefault(_top_of(trace.path), []).append(trace)
+    committed: set = set()
+    for top, some in tops.items():
+        if not top:
+            continue
+        inside = {os.path.relpath(trace.path, top): trace for trace in some}
+        oldest = min(trace.at_ns for trace in some) // 10**9
+        try:
+            authored = Repository(top, GIT_SECONDS).authored(list(inside), oldest)
+        except (NoAnswer, Refused):
+            continue  # or there is no commit yet
+        # In the same second nobody knows which came first.
+        committed.update(
+            inside[name].path for name, at in authored.items() if name in inside and at > inside[name].at_ns // 10**9
+        )
+    return [trace for trace in traces if trace.path not in committed]
 
 
 def _committed_of(top: str, paths) -> list:

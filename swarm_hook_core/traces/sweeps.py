@@ -53,7 +53,7 @@ class Sweeps:
         self.stashed_in: list = []
         self._has_begun = writes_too  # whether files may be others by now than they are on the disk
         self._end = time.monotonic() + SECONDS
-        self._fresh: dict = {}  # work tree -> the fresh traces of others in it
+        self._fresh: dict = {}  # file or folder -> the fresh traces of others at and below it
         self._near: list = []  # the traces that the command at hand may be about
         self._staged: dict = {}  # paths that an earlier command of the call has staged
         self._committed: dict = {}  # and those that one has committed
@@ -96,13 +96,14 @@ class Sweeps:
 
     def _met(self, git_call):
         """``(lost, taken)``: the fresh traces of others that it meets."""
-        root = uncommitted.removed_tree(git_call, self.left()) or tree_of(git_call)
-        if root and root not in self._fresh:
-            self._fresh[root] = self.meetings.fresh_below(root)
-        fresh = {trace.path: trace for trace in self._fresh.get(root, ()) if trace.path not in self._committed}
+        fresh = {}
+        for root in uncommitted.roots(git_call, self.left()):
+            if root not in self._fresh:
+                self._fresh[root] = self.meetings.fresh_below(root)
+            fresh.update((trace.path, trace) for trace in self._fresh[root] if trace.path not in self._committed)
         if not fresh:
             return [], []
-        self._near = [fresh[path] for path in uncommitted.near(git_call, list(fresh), root)]
+        self._near = list(fresh.values())
         lost, taken = uncommitted.swept(git_call, list(fresh), self.left())
         return [fresh[path] for path in lost], [fresh[path] for path in taken]
 

@@ -164,6 +164,8 @@ def test_a_terminal_s_command_shows_what_it_prints(top: Path):
         ("git_reset", {"mode": "hard", "target": "HEAD~1"}, [["reset", "--hard", "HEAD~1"]]),
         ("git_stash", {"mode": "list"}, []),
         ("git_stash", {"action": "pop", "stashRef": "stash@{0}"}, [["stash", "pop", "stash@{0}"]]),
+        ("git_stash", {"mode": "drop", "stashRef": "stash@{1}"}, [["stash", "drop", "stash@{1}"]]),
+        ("git_stash_clear", {}, [["stash", "clear"]]),
         ("git_stash_push", {"includeUntracked": True}, [["stash", "push", "-u"]]),
         ("git_clean", {"directories": True}, [["clean", "-f", "-d"]]),
         ("git_cherry_pick", {"commits": ["a", "b"]}, [["cherry-pick", "a", "b"]]),

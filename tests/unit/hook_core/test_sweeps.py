@@ -310,6 +310,19 @@ def test_what_is_committed_and_who_has_gone_do_not_count(beside):
     assert here.told("git clean -fd") == ""
 
 
+def test_what_was_committed_since_is_not_theirs_any_more(beside):
+    here = beside()
+    here.here.git("add", "b.txt")
+    here.here.git("commit", "-qm", "theirs", "b.txt")
+    here.here.put("b.txt", "mine\n")
+    assert here.told("git checkout -- b.txt") == "" and "b.txt" not in here.denied("git reset --hard")
+    here.here.put("src/c.py", "theirs\n")
+    here.wrote("peer", "src/c.py", at=time.time() - 10)
+    here.here.git("commit", "-q", "--amend", "--no-edit", "src/c.py", "--date", f"{int(time.time()) - 20} +0000")
+    here.here.put("src/c.py", "theirs again\n")
+    assert here.denied("git checkout -- src"), "an amended commit is as old as it was"
+
+
 def test_what_one_command_commits_the_next_cannot_lose(beside):
     here = beside()
     told = here.told("git add -A && git commit -m x && git checkout -f feature")

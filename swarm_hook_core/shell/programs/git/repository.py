@@ -76,6 +76,22 @@ class Repository:
         options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history"]
         return self.names("log", *options, *walk, *(["-m"] if mainline else []), *revisions, paths=paths)
 
+    def authored(self, paths, since: int) -> dict:
+        """When the newest commit of HEAD to each of these files was written, of the commits since then (Unix seconds).
+
+        An author's time stays through a rebase or an amendment, which make the commit anew.
+        """
+        options = ("--format=%x01%at", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root")
+        if not paths:
+            return {}
+        told = self.ask("log", *options, f"--since={since}", "HEAD", *self._limits(paths))
+        found: dict = {}
+        for block in told.split("\x01")[1:]:
+            time_, _, names = block.partition("\0")
+            if time_.isdigit():
+                found.update((name, max(int(time_), found.get(name, 0))) for name in _split(names.lstrip("\n")))
+        return found
+
     def staged(self, paths, tree: str = "HEAD") -> list:
         """Files whose entry in the index is not that of `tree`."""
         try:

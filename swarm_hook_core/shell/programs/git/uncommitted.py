@@ -25,7 +25,7 @@ def swept(call, files, seconds: float):
     top = tree_of(call)
     if top is None:
         return [], []
-    touch = touched(call, near(call, files, top), seconds)
+    touch = touched(call, files, seconds)
     if touch.late:
         raise NoAnswer("out of time")
     return touch.lost, touch.taken
@@ -84,10 +84,10 @@ def removed_tree(call, seconds: float) -> str:
     return next((os.path.realpath(tree) for tree in trees if tree.endswith("/" + word.strip("/"))), "")
 
 
-def near(call, files, top: str) -> list:
-    """Those of `files` that the call may mean by its own words."""
-    roots = places(call, top)
-    if not roots:
-        return list(files)
-    real = {file: os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file)) for file in files}
-    return [file for file, path in real.items() if any(path == one or path.startswith(one + "/") for one in roots)]
+def roots(call, seconds: float) -> list:
+    """The files and folders that hold all which the call may lose or take along, without links."""
+    top = removed_tree(call, seconds) or tree_of(call)
+    if top is None:
+        return []
+    repository = os.path.join(top, ".git")
+    return [place for place in places(call, top) if place != repository] or [top]
