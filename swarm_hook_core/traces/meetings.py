@@ -220,14 +220,14 @@ class Meetings:
 
     def _ran_over(self, data: bytes, keys) -> list:
         """Entries for those commands in `data` that nobody had read and that wrote the file with one of these keys."""
-        if b" ran " not in data:
+        if data not in self._ran:
+            self._ran[data] = [raw for raw in data.split(b"\n") if b" ran " in raw] if b" ran " in data else []
+        if not self._ran[data]:
             return []
         from swarm_hook_core.shell import effects_of
 
         found: list = []
         names = {os.path.basename(key).encode("utf-8", "surrogatepass") for key in keys}
-        if data not in self._ran:
-            self._ran[data] = [raw for raw in data.split(b"\n") if b" ran " in raw]
         lines = [raw for raw in self._ran[data] if any(name in raw for name in names)]
         for raw in lines[: -MOST_COMMANDS - 1 : -1]:
             try:
