@@ -59,6 +59,9 @@ def test_what_has_been_seen_or_committed_is_no_news(work: Path) -> None:
     for name in ("notes.md", "other.md", "sub/deep.md"):
         peer.edits(name, "beta", "PEER")
     me.edits("notes.md", "gamma", "MINE")
+    (work / "shown.md").write_text("x")
+    peer.edits("shown.md", "x", "y")
+    assert me.runs("cat shown.md") == ""
     git(work, "commit", "-q", "-m", "x", "other.md")
     (line,) = news(me)
     assert line.startswith("- sub/deep.md: by ")
