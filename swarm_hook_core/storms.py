@@ -28,13 +28,16 @@ def weigh(denial, session, tool: str, peers, now: float) -> None:
     denial.times = times = earlier + 1
     denial.is_news = denial.is_news or any(most < number <= times for number in (MANY, PERSON))
     if times >= MANY:
-        denial.reason = _words(denial, session, tool, now - first, now)
+        denial.reason = _words(denial, session, tool, now - first, peers.waiting_for(denial.path), now)
     more = {"path": denial.path, "times": times, "event": not is_known}
     repeated_denials.note(peers.own_id, held.instance_id, *held.names, **more)
 
 
-def _words(denial, session, tool: str, span: float, now: float) -> str:
-    """What the model is told instead of the whole reason, which it has read: how often, who, until when, what now."""
+def _words(denial, session, tool: str, span: float, waiting: int, now: float) -> str:
+    """What the model is told instead of the whole reason, which it has read: how often, who, until when, what now.
+
+    `waiting`: how many wait for the file already.
+    """
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration, holder, joining, until
 
@@ -48,4 +51,4 @@ def _words(denial, session, tool: str, span: float, now: float) -> str:
         return f"{said} Stop: do what can be done without it, say in your answer what is left to do, and end the turn."
     if held.instance_id == session.instance_id:
         return f"{said} Leave it to that agent, and work on something else."
-    return f"{said} Work on something else: you get a message when it is free. Or {joining(0)}, once."
+    return f"{said} Work on something else: you get a message when it is free. Or {joining(waiting)}, once."
