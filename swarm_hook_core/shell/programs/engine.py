@@ -331,6 +331,8 @@ class Reading:
             call.tree(os.path.dirname(word) or ".", cannot_tell, how)
         elif verb in ("write", "replace", "remove"):
             call.write(word, how)
+            if how == REPLACE and call.walk.scope.line:
+                call.walk.files.made_of[seen(call, word)] = call.walk.scope.line
         elif verb == "mark":
             call.write(word, keeps_text=True)
         elif verb in ("tree", "remove-all"):

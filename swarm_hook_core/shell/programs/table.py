@@ -155,7 +155,7 @@ gio: nothing
   remove: remove-all {}
   trash: unless --empty --list --restore remove-all {}
   mkdir: write {}
-  rename: write {1} {1//}/{2}
+  rename: remove {1} replace {1//}/{2}
   save: replace {1}
   set: -t,--type= mark {1}
 
