@@ -78,7 +78,8 @@ class Meetings:
 
     def fresh_below(self, root: str) -> list:
         """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
-        found = [trace for path, entry, data in self._below(root) if (trace := self._trace(path, entry, data))]
+        below = self._below(root, self._changed_below)
+        found = [trace for path, entry, data in below if (trace := self._trace(path, entry, data))]
         self._ask_git([trace.path for trace in found])
         return _without_committed_since([trace for trace in found if not self._is_committed(trace.path)])
 
@@ -261,8 +262,11 @@ class Meetings:
                 if (path + "/").startswith(root.rstrip("/") + "/"):
                     yield path, entry
 
-    def _below(self, root: str) -> list:
-        """``(path, entry, entries it stands in)`` of the newest trace on each path at and below `root`."""
+    def _below(self, root: str, first=None) -> list:
+        """``(path, entry, entries it stands in)`` of the newest trace on each path at and below `root`.
+
+        Of very many, those on the paths that ``first(root)`` gives stand first.
+        """
         found: dict = {}
         root = self._real(root)
         for data in self._at(root)[1]:
@@ -271,11 +275,15 @@ class Meetings:
             for entry in [own, *entries] if own else entries:
                 if entry.key.startswith("/") and (entry.key not in found or found[entry.key][1].at_ns < entry.at_ns):
                     found[entry.key] = (entry.key, entry, data)
-            for path in self._changed_below(root) if b" ran " in data else ():
+            for path in self._changed_below(root)[:MOST_CHANGED] if b" ran " in data else ():
                 for entry in self._ran_over(data, [path]):
                     if path not in found or found[path][1].at_ns < entry.at_ns:
                         found[path] = (path, entry, data)
-        return sorted(found.values(), key=lambda one: -one[1].at_ns)[:MOST_BELOW]
+        some = sorted(found.values(), key=lambda one: -one[1].at_ns)
+        if first is not None and len(some) > MOST_BELOW:
+            chosen = set(first(root))
+            some.sort(key=lambda one: one[0] not in chosen)
+        return some[:MOST_BELOW]
 
     def _changed_below(self, root: str) -> list:
         """The paths at and below `root` that git says are not committed, if in time; not the ignored ones."""
@@ -285,7 +293,7 @@ class Meetings:
             if top:
                 from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 
-                self._changed[root] = changed_in(top, root, GIT_SECONDS)[:MOST_CHANGED]
+                self._changed[root] = changed_in(top, root, GIT_SECONDS)
         return self._changed[root]
 
     # ---------------------------------------------------------------------------------------- who, where, git

@@ -76,13 +76,15 @@ def judge(git_call, words, sweeps):
     own = [at for at, maker in enumerate(makers) if maker is not None and not maker.instance_id]
     maker, made = makers[theirs[0]], times[theirs[0]]
     held = Held("", maker.instance_id, maker.label)
-    entries = [(theirs[0], held, made), len(theirs) - 1, own]
+    first, more = (theirs[0], held, made), len(theirs) - 1
     from swarm_hook_core.traces import sweep_wording
 
     if sweeps.level != NOTICE and verb != "apply" and not git_call.in_doubt:
-        text = sweep_wording.stash_denial(sweeps.call.tool, git_call.by, verb, *entries, sweeps.identity, sweeps.now)
+        text = sweep_wording.stash_denial(
+            sweeps.call.tool, git_call.by, verb, first, more, own, sweeps.identity, sweeps.now,
+        )  # fmt: skip
         return Denial(git_call.folder, None, text), ""
-    return None, sweep_wording.stash_line(git_call.by, verb, *entries, sweeps.identity, sweeps.now)
+    return None, sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)
 
 
 def _meant(words, verb: str, made: int) -> list:

@@ -72,7 +72,7 @@ def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity:
     )
 
 
-def stash_line(by: str, verb: str, first, more: int, own, identity: str, now: float) -> str:
+def stash_line(by: str, first, more: int, own, identity: str, now: float) -> str:
     """The same for a call that goes ahead."""
     told = _entries(first, more, identity, now)
     return _joined(f"swarm: {command(by)} is about another session's entry of the stash: {told}.", _own_entries(own))

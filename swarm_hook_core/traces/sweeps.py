@@ -96,7 +96,7 @@ class Sweeps:
 
     def _met(self, git_call):
         """``(lost, taken)``: the fresh traces of others that it meets."""
-        fresh = {}
+        fresh: dict = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:
                 self._fresh[root] = self.meetings.fresh_below(root)

@@ -18,7 +18,8 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     meetings.note_own_files(call.folder)
     identity = token(session.label, "identity")
     is_guarded = call.tool in config.guards
-    lost, met = [], []
+    lost: list = []
+    met: list = []
     loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
     for path, resolved, how, by in () if is_guarded else targets:
         trace = meetings.unseen(path, resolved)

@@ -310,6 +310,13 @@ def test_what_is_committed_and_who_has_gone_do_not_count(beside):
     assert here.told("git clean -fd") == ""
 
 
+def test_among_very_many_traces_those_on_changed_files_count_first(beside, monkeypatch):
+    here = beside()
+    monkeypatch.setattr(meetings, "MOST_BELOW", 4)
+    here.wrote("peer", "a.txt", "src/c.py", "src/d.py", ".gitignore", at=time.time() - 5)  # later, and committed
+    assert "b.txt" in here.denied("git checkout HEAD -- 'b*'")
+
+
 def test_what_was_committed_since_is_not_theirs_any_more(beside):
     here = beside()
     here.here.git("add", "b.txt")
