@@ -96,6 +96,13 @@ def test_being_told_that_claude_code_waits_for_a_prompt_ends_a_turn(repo: Path) 
         assert [row.state for row in store.database.rows("SELECT state FROM swarm_sessions")] == ["idle"]
 
 
+def test_an_interrupted_turn_of_codex_ends_at_once(repo: Path) -> None:
+    me = session("codex", repo)
+    write("codex", me, repo / "f")
+    tell("codex", me, "Interrupt", repo)
+    assert claims.standing() == []
+
+
 def test_what_the_next_turn_writes_while_the_end_of_the_last_is_told_stays(repo: Path) -> None:
     me = session("claude-code", repo)
     at = time.time_ns() + 60 * 10**9

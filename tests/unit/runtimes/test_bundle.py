@@ -32,9 +32,9 @@ RUNTIMES = ("claude-code", "codex", "pi")
 ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugin by, else CLAUDE_PLUGIN_ROOT
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
 FAILED, SUBAGENTS = {"PostToolUseFailure"}, {"SubagentStart", "SubagentStop"}
-# Codex has no event for a call that failed, pi has no subagents; Claude Code alone tells nothing of a turn that is
-# interrupted, but that it is idle.
-MORE = {"claude-code": FAILED | SUBAGENTS | {"Notification"}, "codex": SUBAGENTS, "pi": FAILED}
+# Codex has no event for a call that failed, pi has no subagents; Codex alone tells of a turn that is interrupted, and
+# Claude Code, which tells of some turns' ends by nothing else, that it is idle.
+MORE = {"claude-code": FAILED | SUBAGENTS | {"Notification"}, "codex": SUBAGENTS | {"Interrupt"}, "pi": FAILED}
 
 
 # A call of each that writes held.py.
