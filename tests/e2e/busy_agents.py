@@ -14,7 +14,9 @@ undoes its own edits of that file, or `git stash`, a look at a file, and `git st
 because files have changed meanwhile, it does what agents do: `git checkout -- .`, and pops again.
 
 It does as it is told: where a write is denied or refused it reads the file again and tries once more; then it goes on
-with something else, and takes the edit up again in its next turn. A sweep that is denied is given up.
+with something else, and takes the edit up again in its next turn. A sweep that is denied is given up. Where the plugin
+says of a write that goes ahead that others have changed the file, or Claude Code of an edit, it reads the file again
+before its next write of it.
 
 **Lost** is an edit that its agent was told had been made, and that is not in the file at the end, unless its own author
 has undone it, or has it in a stash.
@@ -22,6 +24,7 @@ has undone it, or has it in a stash.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import subprocess
@@ -45,6 +48,9 @@ REPLACING = ("document", "whole", "draft")
 GIT = "git -c user.name=e2e -c user.email=e2e@localhost"
 DENIED = re.compile(r"PreToolUse")
 MADE = re.compile(r"written as asked|has been updated|created successfully|Success\. Updated")
+CHANGED = re.compile(
+    r"swarm: \S*?(part-\d\.md) was changed by|(part-\d\.md) has been updated successfully\. \(note: the file had"
+)
 MOST_TURNS = 4  # times as many as an agent would need that is never denied anything
 
 Moves = Generator[Step, list[str], None]
@@ -90,6 +96,8 @@ class Agent:
             for count in range(edits)
         ]
         self.known: dict[str, str] = {}
+        self.heard = 0
+        self.stale: set[str] = set()  # files of which it has been told that they were changed
         self.made: dict[str, tuple[str, float]] = {}  # line -> its file, and when the write began
         self.undone: set[str] = set()
         self.deeds: list[Deed] = []
@@ -104,7 +112,7 @@ class Agent:
             if not self.to_do:
                 return
             name = f"agent-{self.number}-turn-{turn}"
-            self.client.models.players[name] = Player(self._turn())
+            self._player = self.client.models.players[name] = Player(self._turn())
             session.say(play(name))
             session.wait()
             self.count["turns"] += 1
@@ -142,12 +150,13 @@ class Agent:
         """Claude Code numbers the lines that it reads."""
         lines = [re.sub(r"^\s*\d+[\t→]", "", line) for line in result.splitlines()]
         first, last = f"# {file}", f"-- the end of {file}"
+        self.stale.discard(file)
         if first in lines and last in lines:
             self.known[file] = "\n".join(lines[lines.index(first) : lines.index(last) + 1]) + "\n"
 
     def _edit(self, edit: Edit) -> Generator[Step, list[str], bool]:
         for attempt in range(2):
-            if attempt:
+            if attempt or edit.file in self.stale:
                 yield from self._read(edit.file)
                 self.count["wasted"] += 1
             if edit.file not in self.known:  # it was being written when it was read
@@ -156,13 +165,23 @@ class Agent:
             began = time.monotonic()
             (result,) = yield Step((self._call(edit, text),))
             self.count["answers"] += 1
-            if self._is_done(edit.file, result):
+            done = self._is_done(edit.file, result)
+            self._heed()
+            if done:
                 replaced = text if edit.how in REPLACING else None
                 self.deeds.append(Deed(self.number, edit.file, edit.how, began, time.monotonic(), replaced))
                 self.made[edit.line] = (edit.file, began)
                 self.known[edit.file] = text
                 return True
         return False
+
+    def _heed(self) -> None:
+        """Remember what the newest request says that the ones before did not: which files others have changed."""
+        said = json.dumps(self._player.body.get("messages") or self._player.body.get("input"), ensure_ascii=False)
+        found = ["".join(files) for files in CHANGED.findall(said)]
+        self.stale |= set(found[self.heard :])
+        self.count["told"] += len(found) - self.heard
+        self.heard = len(found)
 
     def _is_done(self, file: str, result: str) -> bool:
         if DENIED.search(result):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from pathlib import Path
 from typing import Any
 
 from .client import TURN, Client
@@ -21,15 +22,15 @@ Message = dict[str, Any]
 class Conversation:
     """One session of `client`; `say` begins a turn, `wait` returns when it has ended."""
 
-    def __init__(self, client: Client, env: dict[str, str] | None = None) -> None:
-        self.client = client
+    def __init__(self, client: Client, env: dict[str, str] | None = None, cwd: Path | None = None) -> None:
+        self.client, self.cwd = client, cwd or client.ground.checkout
         self._heard: list[Message] = []
         self._news = threading.Condition()
         self._ended = False
         self._turns = 0  # begun
         self._asked = 0
         self._thread = ""
-        self.process = client.ground.start(self._command(), env=env, talk=True)
+        self.process = client.ground.start(self._command(), env=env, cwd=self.cwd, talk=True)
         threading.Thread(target=self._listen, daemon=True).start()
         if self._is_codex:
             self._open_thread()
@@ -112,7 +113,7 @@ class Conversation:
         about = {"name": "swarm-e2e", "version": "0"}
         self._call("initialize", {"clientInfo": about, "capabilities": {"experimentalApi": True}})
         self._send({"method": "initialized", "params": {}})
-        model = {"cwd": str(self.client.ground.checkout), "model": getattr(self.client, "model", None)}
+        model = {"cwd": str(self.cwd), "model": getattr(self.client, "model", None)}
         self._thread = self._call("thread/start", model)["thread"]["id"]
 
     def _call(self, method: str, params: Message) -> Message:

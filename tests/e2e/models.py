@@ -61,16 +61,18 @@ class Step(NamedTuple):
 class Player:
     """A model that goes by what came of its calls: `moves` yields steps, and is sent the results of each.
 
-    A request that a client repeats gets the same answer again.
+    A request that a client repeats gets the same answer again. `body`: the newest request.
     """
 
     def __init__(self, moves: Generator[Step, list[str], None]) -> None:
+        self.body: dict[str, Any] = {}
         self._moves = moves
         self._answers: dict[int, Step] = {}
         self._known = 0
 
-    def __call__(self, results: list[str]) -> Step:
+    def answer(self, results: list[str], body: dict[str, Any]) -> Step:
         """The answer to a request with these results of this turn's calls."""
+        self.body = body
         count = len(results)
         if count not in self._answers:
             try:
@@ -217,7 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not player:
             return self.models.step(position)
         results = dialect.results(body)
-        return player(results[len(results) - position.results :])
+        return player.answer(results[len(results) - position.results :], body)
 
     def _send(self, data: bytes, kind: str, status: int = 200) -> None:
         self.send_response(status)

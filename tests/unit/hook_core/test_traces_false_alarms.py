@@ -1,24 +1,18 @@
-"""A day of ordinary work through the hooks: who works alone, or elsewhere, hears nothing of others; nobody is hindered.
-
-The work is done for real, in a repository: each call goes through its session's hooks, then it happens, then the hook
-after it runs. What any of them says is kept.
-"""
+"""A day of ordinary work through the hooks: who works alone, or elsewhere, hears nothing of others; nobody is hindered."""
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections.abc import Iterator
+import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from support.sessions import captured, mistakes, new_session, run, start
+from support.worker import Worker, repository
 
 pytestmark = pytest.mark.slow
 
-LEVELS = ("notice", "keep", "turn")
-# One turn each, in a folder of its own: `edit OLD NEW FILE`, `new FILE`, or a shell command.
+LEVELS = (pytest.param("notice", marks=pytest.mark.thorough), "keep", "turn")
+# One turn each, in a folder of its own.
 DAY = (
     (
         "git status --short", "ls", "cat HERE/app.py", "grep -rn 'def ' HERE", "edit one two HERE/app.py",
@@ -41,113 +35,11 @@ DAY = (
 )  # fmt: skip
 
 
-class Said(NamedTuple):
-    """Something that a hook said about a call, and whether it was denied."""
-
-    call: str
-    text: str
-    denied: bool
-
-
-class Worker:
-    """A session that works as it is told, and keeps what its hooks say."""
-
-    def __init__(self, runtime: str, repo: Path, level: str) -> None:
-        self.runtime, self.repo, self.env = runtime, repo, {"SWARM_AUTO": level}
-        self.session = new_session()
-        self.said: list[Said] = []
-        self.at_turns: list[str] = []
-        start(runtime, self.session, repo, **self.env)
-
-    def day(self, folder: str) -> None:
-        """All turns of a day, with `folder` for HERE."""
-        for turn in DAY:
-            self.turn(*(call.replace("HERE", folder) for call in turn))
-
-    def turn(self, *calls: str) -> None:
-        """One turn with these calls."""
-        for _ in self.turns_calls(*calls):
-            pass
-
-    def turns_calls(self, *calls: str) -> Iterator[str]:
-        """The same, one call at a time: yields each when it has been made."""
-        self.at_turns.append(self._hook("turn", "UserPromptSubmit", prompt="go on"))
-        for call in calls:
-            self._call(call)
-            yield call
-        self._hook("turn", "Stop")
-
-    def _call(self, call: str) -> None:
-        verb, *words = call.split(" ")
-        if verb == "edit":
-            self._edit(*words)
-        elif verb == "new":
-            self._new(words[0])
-        else:
-            self._shell(call)
-
-    def _edit(self, old: str, new: str, name: str) -> None:
-        file = self.repo / name
-        if self.runtime == "codex":
-            given = ("apply_patch", {"command": _patch(f"*** Update File: {name}\n@@\n-{old}\n+{new}")})
-        else:
-            given = ("Edit", {"file_path": str(file), "old_string": old, "new_string": new})
-        if self._passes(f"edit {name}", *given):
-            text = file.read_text()
-            assert old in text, f"the work does not fit the files: no {old!r} in {text!r}"
-            file.write_text(text.replace(old, new))
-
-    def _new(self, name: str) -> None:
-        text = "a line\nanother line\n"
-        if self.runtime == "codex":
-            given = ("apply_patch", {"command": _patch(f"*** Add File: {name}\n+a line\n+another line")})
-        else:
-            given = ("Write", {"file_path": str(self.repo / name), "content": text})
-        if self._passes(f"new {name}", *given):
-            (self.repo / name).write_text(text)
-
-    def _shell(self, command: str) -> None:
-        given: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "call"}
-        if self._passes(command, given["tool_name"], given["tool_input"]):
-            done = subprocess.run(["/bin/sh", "-c", command], cwd=self.repo, capture_output=True, text=True)
-            assert done.returncode == 0 or command == "make test", f"{command}: {done.stderr}"
-            self._hear(command, self._hook("post_tool_use", "PostToolUse", tool_response={}, **given))
-
-    def _passes(self, call: str, tool: str, tool_input: dict[str, Any]) -> bool:
-        out = self._hook("pre_tool_use", "PreToolUse", tool_name=tool, tool_input=tool_input, tool_use_id="call")
-        return not self._hear(call, out)
-
-    def _hear(self, call: str, out: str) -> bool:
-        """Keep what was said; whether it is a denial."""
-        if not out:
-            return False
-        told = json.loads(out)["hookSpecificOutput"]
-        denied = told.get("permissionDecision") == "deny"
-        self.said.append(Said(call, told.get("permissionDecisionReason") or told["additionalContext"], denied))
-        return denied
-
-    def _hook(self, name: str, event: str, **fields: Any) -> str:
-        payload = {**captured(self.runtime, "UserPromptSubmit", self.repo), "session_id": self.session}
-        ran = run(self.runtime, name, {**payload, "hook_event_name": event, **fields}, self.env, self.repo)
-        assert (ran.code, mistakes()) == (0, [])
-        return ran.out
-
-
-def _patch(body: str) -> str:
-    return f"*** Begin Patch\n{body}\n*** End Patch\n"
-
-
-def repository(root: Path, *folders: str) -> Path:
-    """A repository with the files that a day's work begins with, in each of `folders`."""
-    for folder in folders:
-        (root / folder).mkdir(parents=True)
-        (root / folder / "app.py").write_text("def one():\n    return 1\n")
-        (root / folder / "notes.md").write_text("notes\n")
-    for words in (["init", "-q"], ["config", "user.name", "unit"], ["config", "user.email", "unit@localhost"]):
-        subprocess.run(["git", *words], cwd=root, check=True)
-    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
-    subprocess.run(["git", "commit", "-qm", "Start"], cwd=root, check=True)
-    return root
+# What nobody but a session alone does without a thought.
+SWEEPS = (
+    "new HERE/last.py", "git add -A && git commit -qam 'all of it'", "edit five six HERE/app.py",
+    "git stash -q && git stash pop -q", "git checkout .", "edit five seven HERE/app.py", "git reset -q --hard", "git clean -fdq",
+)  # fmt: skip
 
 
 @pytest.fixture(params=LEVELS)
@@ -159,7 +51,8 @@ def level(request: pytest.FixtureRequest) -> str:
 def test_who_works_alone_hears_nothing(tmp_path: Path, repo: Path, level: str, runtime: str) -> None:
     place = repository(tmp_path.resolve() / "alone", "src")
     worker = Worker(runtime, place, level)
-    worker.day("src")
+    for turn in (*DAY, SWEEPS):
+        worker.turn(*(call.replace("HERE", "src") for call in turn))
     assert (worker.said, [told for told in worker.at_turns if told]) == ([], [])
 
 
@@ -173,11 +66,17 @@ def test_two_in_separate_checkouts_hear_nothing(tmp_path: Path, repo: Path, leve
 def test_two_in_separate_folders_of_one_checkout_hear_nothing_at_their_calls(
     tmp_path: Path, repo: Path, level: str
 ) -> None:
-    """Which files the other has changed is said where a turn begins, and nowhere else."""
+    """Which files the other has changed is said where a turn begins, and nowhere else.
+
+    But at `turn`: there its files are locked, and a program that nobody can read beforehand may write any of them.
+    """
     place = repository(tmp_path.resolve() / "both", "mine", "yours")
     workers = [Worker(runtime, place, level) for runtime in ("claude-code", "codex")]
     side_by_side(workers, ["mine", "yours"])
-    assert [worker.said for worker in workers] == [[], []]
+    said = [said for worker in workers for said in worker.said]
+    if level == "turn":
+        said = [said for said in said if said.denied or "cannot be told beforehand" not in said.text]
+    assert said == []
     assert all(len(told.splitlines()) <= 5 for worker in workers for told in worker.at_turns)
 
 
@@ -190,6 +89,32 @@ def side_by_side(workers: list[Worker], folders: list[str]) -> None:
         ]
         for _ in zip(*calls, strict=True):
             pass
+
+
+def test_two_on_the_same_file_in_turn_hear_one_line_each_way(tmp_path: Path, repo: Path, level: str) -> None:
+    """Each is told once that the other has changed it, however often it writes; nobody is hindered in an edit."""
+    place = repository(tmp_path.resolve() / "same", "src")
+    one, two = (Worker("codex", place, level) for _ in range(2))
+    one.turn("edit one two src/app.py", "edit two three src/app.py")
+    two.turn("edit three four src/app.py", "edit four five src/app.py", "sed -i s/five/six/ src/app.py")
+    one.turn("edit six seven src/app.py", "edit seven eight src/app.py")
+    assert [(said.denied, "src/app.py" in said.text) for said in one.said] == [(False, True)], one.said
+    assert [(said.denied, "src/app.py" in said.text) for said in two.said] == [(False, True)], two.said
+    assert [said.text for said in (*one.said, *two.said) if "\n" in said.text.strip()] == []
+
+
+@pytest.mark.parametrize("over", ["committed", "undone", "left"])
+def test_what_is_over_is_no_news(tmp_path: Path, repo: Path, over: str) -> None:
+    """What was committed or undone, and what a session has left behind."""
+    place = repository(tmp_path.resolve() / "same", "src")
+    one, two = Worker("claude-code", place, "keep"), Worker("codex", place, "keep")
+    later = f"'{int(time.time()) + 60} +0000'"  # of what happens in one second nobody knows which came first
+    end = {"committed": [f"git commit -qam done --date={later}"], "undone": ["git checkout -- src/app.py"]}
+    one.turn("edit one two src/app.py", *end.get(over, []))
+    if over == "left":
+        one.end()
+    two.turn("cp src/notes.md src/app.py", *([] if over == "undone" else ["git checkout -- src/app.py"]))
+    assert (two.said, [told for told in two.at_turns if told]) == ([], [])
 
 
 @pytest.mark.parametrize("level", ["notice", "keep"])
