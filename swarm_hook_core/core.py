@@ -163,7 +163,7 @@ class HookCore:
         Nor where there is no store, which says whose they are, and without which nobody would remove them.
         """
         from swarm_hook_core.state import local_store
-        from swarm_hook_core.traces.levels import OFF, level
+        from swarm_hook_core.traces import OFF, level
 
         if not call.session_id or not local_store():
             return None

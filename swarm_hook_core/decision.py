@@ -78,11 +78,12 @@ def first_collision(session, targets, peers, is_late=None):
     A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is. Where
     ``is_late(place)`` says so, that one and those behind it are not asked about any more.
     """
-    real, folders = real_paths(), set()
+    real = real_paths()
+    folders: set = set()
     found = _first_of(session, targets, range(len(targets))[:FIRST_TARGETS], peers, real, folders)
     if found or len(targets) <= FIRST_TARGETS:
         return found
-    places = range(FIRST_TARGETS, len(targets))
+    places: list = list(range(FIRST_TARGETS, len(targets)))
     if not moved_places(session):
         from swarm_hook_core.many_targets import to_ask
 

@@ -16,7 +16,7 @@ from swarm_hook_core.state import config_path, state_dir
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
-# The settings that are one of some words. The levels are as `traces.levels` has them, which asks here.
+# The settings that are one of some words. The levels are as `traces` has them, which asks here.
 WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED)}
 DEFAULTS = {"auto": "keep", "fail": OPEN, "strict": False}
 
@@ -73,7 +73,7 @@ class Writer:
 
 
 def auto(prefix: str, folder: str) -> Setting:
-    """The level at which sessions in `folder` meet what others have changed: see ``traces.levels``."""
+    """The level at which sessions in `folder` meet what others have changed: see ``traces``."""
     return _word("auto", prefix, folder)
 
 

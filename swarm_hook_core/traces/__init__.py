@@ -4,7 +4,6 @@ Hooks write nothing into the store, so each session has files of its own, its *j
 *trace* is a write that is noted in one. Here is what is on the way of every write, also of a session that is alone:
 what a call leaves. The rest is loaded where another session has left something in the same repository.
 
-    levels    how much is made of it: off, notice, keep, turn
     journal   what is in those files, and reading them
     meetings  a call that meets what others have written
     verdict   what that comes to, by the level
@@ -19,7 +18,11 @@ import sys
 import time
 
 from swarm_hook_core.config import SHELL_TOOLS
-from swarm_hook_core.state import PLAIN, make_private, name_of, open_private, state_dir, write_all
+from swarm_hook_core.state import PLAIN, config_path, make_private, name_of, open_private, state_dir, write_all
+
+# How far a session is kept from what others have changed: each level holds what the one before it does.
+OFF, NOTICE, KEEP, TURN = LEVELS = ("off", "notice", "keep", "turn")
+DEFAULT = KEEP
 
 LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part before it stays
 LONGEST_TEXT = 16 * 1024  # characters of a command that is kept; of a longer one as many from its start
@@ -32,7 +35,7 @@ _IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are th
 class Trail:
     """What is to be noted of `call` once it may pass, by the session that makes it; `leave` writes it down.
 
-    `level`: the level in force for it (``levels``).
+    `level`: the level in force for it.
     """
 
     __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real")
@@ -171,6 +174,27 @@ class Trail:
             os.close(handle)
         if size > LIMIT_BYTES:
             os.replace(path, path + ".1")
+
+
+def level(prefix: str, folder: str) -> str:
+    """The level in force in `folder`, for the runtime whose variables have `prefix` in their names. Never raises.
+
+    ``settings.auto`` says where it may be set. Where nothing is, this costs one look at the disk.
+    """
+    for name in (f"SWARM_{prefix}_AUTO", "SWARM_AUTO"):
+        word = os.environ.get(name, "").strip().lower()
+        if word in LEVELS:
+            return word
+        if word:
+            break  # no level: to be told
+    else:
+        try:
+            os.stat(config_path())
+        except (OSError, ValueError):
+            return DEFAULT
+    from swarm_hook_core.settings import auto
+
+    return auto(prefix, folder).value
 
 
 def traces_dir() -> str:

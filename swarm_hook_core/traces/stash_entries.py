@@ -10,8 +10,8 @@ from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.journal import Entry
-from swarm_hook_core.traces.levels import NOTICE
 
 WITHIN_SECONDS = 600  # from the note to the entry: a person may have been asked first
 TOGETHER_SECONDS = 3  # two that noted so close to one another may each have made what came then

@@ -12,8 +12,7 @@ from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
-from swarm_hook_core.traces import journal, stash_entries
-from swarm_hook_core.traces.levels import NOTICE, TURN
+from swarm_hook_core.traces import NOTICE, TURN, journal, stash_entries
 
 SECONDS = 0.5  # for all git commands of a call together
 MOST_CALLS = 50  # git commands of one call that are looked at

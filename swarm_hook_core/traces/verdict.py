@@ -3,8 +3,7 @@
 from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.decision import Denial
 from swarm_hook_core.labels import token
-from swarm_hook_core.traces import wording
-from swarm_hook_core.traces.levels import NOTICE
+from swarm_hook_core.traces import NOTICE, wording
 from swarm_hook_core.traces.meetings import Meetings
 
 

@@ -11,8 +11,7 @@ from swarm_hook_core.environment import identity
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import token
 from swarm_hook_core.state import store_path
-from swarm_hook_core.traces import Trail
-from swarm_hook_core.traces.levels import OFF, TURN, level
+from swarm_hook_core.traces import OFF, TURN, Trail, level
 from swarm_mcp.guard.check import BUSY_SECONDS, committer
 from swarm_mcp.guard.repository import Repository
 from swarm_mcp.store import Store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.traces.levels import KEEP, LEVELS, NOTICE, OFF, TURN
+from swarm_hook_core.traces import KEEP, LEVELS, NOTICE, OFF, TURN
 from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError

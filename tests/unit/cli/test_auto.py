@@ -11,7 +11,7 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_hook_core.state import config_path
-from swarm_hook_core.traces.levels import level
+from swarm_hook_core.traces import level
 
 CONFIG = '{"writers": [{"tool": "ä", "paths": ["p"]}], "x": 1.50, "checkouts": {"/a": {"strict": true}}}'
 

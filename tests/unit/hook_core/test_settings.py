@@ -14,7 +14,7 @@ from support.sessions import ROOT, fault_lines
 from swarm_hook_core import settings
 from swarm_hook_core.settings import auto, fail, read, strict
 from swarm_hook_core.state import config_path
-from swarm_hook_core.traces.levels import DEFAULT, KEEP, LEVELS, NOTICE, OFF, TURN, level
+from swarm_hook_core.traces import DEFAULT, KEEP, LEVELS, NOTICE, OFF, TURN, level
 
 Write = Callable[..., Path]
 
@@ -126,7 +126,7 @@ def test_the_good_part_of_it_counts(config: Write) -> None:
 LOADED = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from swarm_hook_core.traces.levels import level
+from swarm_hook_core.traces import level
 print(level("CC", "/"), *sorted(name for name in sys.modules if name.startswith("swarm_hook_core.")))
 """
 
@@ -138,5 +138,5 @@ def test_without_a_file_next_to_nothing_is_loaded(env: dict[str, str], expected:
     words = [sys.executable, "-I", "-S", "-c", LOADED, str(ROOT)]
     done = subprocess.run(words, env={"HOME": str(tmp_path), **env}, capture_output=True, text=True, check=True)
     said, *loaded = done.stdout.split()
-    assert said == expected and "swarm_hook_core.traces.levels" in loaded
+    assert said == expected and "swarm_hook_core.traces" in loaded
     assert not {f"swarm_hook_core.{name}" for name in ("settings", "environment", "json_text", "faults")} & set(loaded)
