@@ -20,6 +20,10 @@ import time
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.state import PLAIN, config_path, make_private, name_of, open_private, state_dir, write_all
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # How far a session is kept from what others have changed: each level holds what the one before it does.
 OFF, NOTICE, KEEP, TURN = LEVELS = ("off", "notice", "keep", "turn")
 DEFAULT = KEEP
@@ -39,6 +43,7 @@ class Trail:
     """
 
     __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real")
+    _real: "Callable[[str], str] | None"
 
     def __init__(self, config, call, level: str):
         self.config = config

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         """What a transaction needs of ``database.Database``."""
 
         folder: str
+        busy_seconds: float
         turn_ends: float
         after_commit: list[Callable[[], object]]
         connection: Any
