@@ -15,8 +15,8 @@ because files have changed meanwhile, it does what agents do: `git checkout -- .
 
 It does as it is told: where a write is denied or refused it reads the file again and tries once more; then it goes on
 with something else, and takes the edit up again in its next turn. A sweep that is denied is given up. Where the plugin
-says of a write that goes ahead that others have changed the file, or Claude Code of an edit, it reads the file again
-before its next write of it.
+says of a write that goes ahead that others have changed the file, or Claude Code of an edit or of a file that it has
+read, it reads the file again before its next write of it.
 
 **Lost** is an edit that its agent was told had been made, and that is not in the file at the end, unless its own author
 has undone it, or has it in a stash.
@@ -48,8 +48,11 @@ REPLACING = ("document", "whole", "draft")
 GIT = "git -c user.name=e2e -c user.email=e2e@localhost"
 DENIED = re.compile(r"PreToolUse")
 MADE = re.compile(r"written as asked|has been updated|created successfully|Success\. Updated")
+# What the plugin says of a write that goes ahead; what Claude Code says of an edit, and of files that it has read.
 CHANGED = re.compile(
-    r"swarm: \S*?(part-\d\.md) was changed by|(part-\d\.md) has been updated successfully\. \(note: the file had"
+    r"swarm: \S*?(part-\d\.md) was changed by.{0,80}"
+    r"|(part-\d\.md) has been updated successfully\. \(note: the file had"
+    r"|Note: \S*?(part-\d\.md) was modified.{0,600}"
 )
 MOST_TURNS = 4  # times as many as an agent would need that is never denied anything
 
@@ -96,7 +99,7 @@ class Agent:
             for count in range(edits)
         ]
         self.known: dict[str, str] = {}
-        self.heard = 0
+        self.heard: Counter[str] = Counter()
         self.stale: set[str] = set()  # files of which it has been told that they were changed
         self.made: dict[str, tuple[str, float]] = {}  # line -> its file, and when the write began
         self.undone: set[str] = set()
@@ -138,24 +141,26 @@ class Agent:
     def _read(self, *files: str) -> Moves:
         results = yield Step(tuple(self._reading(file) for file in files))
         self.count["answers"] += 1
-        for file, result in zip(files, results, strict=True):
-            self._remember(file, result)
+        for result in results:  # of reads side by side in any order
+            self._remember(files, result)
 
     def _reading(self, file: str) -> Call:
         if isinstance(self.client, ClaudeCode):
             return self.client.read(file)
         return self.client.shell(f"cat {file}")
 
-    def _remember(self, file: str, result: str) -> None:
+    def _remember(self, files: tuple[str, ...], result: str) -> None:
         """Claude Code numbers the lines that it reads."""
         lines = [re.sub(r"^\s*\d+[\t→]", "", line) for line in result.splitlines()]
-        first, last = f"# {file}", f"-- the end of {file}"
-        self.stale.discard(file)
-        if first in lines and last in lines:
-            self.known[file] = "\n".join(lines[lines.index(first) : lines.index(last) + 1]) + "\n"
+        for file in files:
+            first, last = f"# {file}", f"-- the end of {file}"
+            if first in lines and last in lines:
+                self.known[file] = "\n".join(lines[lines.index(first) : lines.index(last) + 1]) + "\n"
+                self.stale.discard(file)
 
     def _edit(self, edit: Edit) -> Generator[Step, list[str], bool]:
         for attempt in range(2):
+            self._heed()
             if attempt or edit.file in self.stale:
                 yield from self._read(edit.file)
                 self.count["wasted"] += 1
@@ -165,9 +170,7 @@ class Agent:
             began = time.monotonic()
             (result,) = yield Step((self._call(edit, text),))
             self.count["answers"] += 1
-            done = self._is_done(edit.file, result)
-            self._heed()
-            if done:
+            if self._is_done(edit.file, result):
                 replaced = text if edit.how in REPLACING else None
                 self.deeds.append(Deed(self.number, edit.file, edit.how, began, time.monotonic(), replaced))
                 self.made[edit.line] = (edit.file, began)
@@ -178,10 +181,11 @@ class Agent:
     def _heed(self) -> None:
         """Remember what the newest request says that the ones before did not: which files others have changed."""
         said = json.dumps(self._player.body.get("messages") or self._player.body.get("input"), ensure_ascii=False)
-        found = ["".join(files) for files in CHANGED.findall(said)]
-        self.stale |= set(found[self.heard :])
-        self.count["told"] += len(found) - self.heard
-        self.heard = len(found)
+        told = Counter(match.group() for match in CHANGED.finditer(said))
+        for text in told - self.heard:
+            self.stale.update(file for file in CHANGED.match(text).groups() if file)  # type: ignore[union-attr]
+            self.count["told"] += 1
+        self.heard |= told
 
     def _is_done(self, file: str, result: str) -> bool:
         if DENIED.search(result):
