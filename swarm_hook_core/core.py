@@ -321,7 +321,7 @@ class HookCore:
         from swarm_hook_core import storms
 
         try:
-            storms.weigh(denial, session, call.tool, peers, peers.now)
+            storms.weigh(denial, session, call, peers, peers.now)
         except Exception as error:
             self._record_fault("pre_tool_use", error)
 

@@ -2,7 +2,8 @@
 
 One JSON object a line: ``{"at": unix seconds, "instance": who was denied, "holder", "keys": of the lock}``. Of a
 denial by a hook also ``"path"``, what would have been written, ``"times"``, how many there were lately with this one,
-and ``"event"``, whether the store was told of it too.
+``"event"``, whether the store was told of it too, and ``"call"``, the client's id of the call: a session's server and
+the command beside it may both deny one, which then counts once.
 """
 
 import os
@@ -34,21 +35,29 @@ def counted(these: list, instance_id, holder_id, key, since: float, until: float
 
     Those that the store knows are no repetitions.
     """
-    return sum(
-        1
+    theirs = [
+        one
         for one in these
         if (one["instance"], one["holder"]) == (instance_id, holder_id) and key in one["keys"]
-        and since <= one["at"] < until and not one.get("event")
-    )  # fmt: skip
+        and since <= one["at"] < until
+    ]  # fmt: skip
+    events = {one.get("call") for one in theirs if one.get("event")} - {None, ""}
+    return _calls([one for one in theirs if not one.get("event") and one.get("call") not in events])
 
 
-def lately(instance_id: str, holder_id: str, file: str, since: float) -> "tuple[int, int, float]":
-    """How often hooks have denied `file` to that session for that holder; highest ``times``, first ``at`` of those."""
+def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: str) -> "tuple[int, int, float]":
+    """How often hooks have denied `file` to that session for that holder, but for the call with that id; the highest
+    ``times`` and the first ``at`` of those."""
     wanted = (instance_id, holder_id, file)
     these = [one for one in known(instance_id) if (one["instance"], one["holder"], one.get("path")) == wanted]
-    found = [one for one in these if one["at"] >= since]
+    found = [one for one in these if one["at"] >= since and not (call_id and one.get("call") == call_id)]
     first = min((one["at"] for one in found), default=0)
-    return len(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
+    return _calls(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
+
+
+def _calls(these: list) -> int:
+    """How many calls these denials are of; one of a client without ids is a call each."""
+    return len({str(one.get("call") or place) for place, one in enumerate(these)})
 
 
 def known(having: str = "") -> list:

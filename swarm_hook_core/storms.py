@@ -13,8 +13,8 @@ MANY, PERSON = 3, 10  # denials: of a storm, and where a person has to hear of i
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
 
-def weigh(denial, session, tool: str, peers, now: float) -> None:
-    """Count a `denial` of a call of `tool`: set its `times` and `is_news`, and its reason where it is of a storm."""
+def weigh(denial, session, call, peers, now: float) -> None:
+    """Count a `denial` of `call`: set its `times` and `is_news`, and its reason where it is of a storm."""
     held = denial.held
     if held is None or not peers.own_id:
         return
@@ -24,12 +24,12 @@ def weigh(denial, session, tool: str, peers, now: float) -> None:
         if is_known:
             repeated_denials.note(peers.own_id, held.instance_id, *held.names)
         return
-    earlier, most, first = repeated_denials.lately(peers.own_id, held.instance_id, denial.path, now - SECONDS)
+    earlier, most, first = repeated_denials.lately(peers.own_id, held.instance_id, denial.path, now - SECONDS, call.id)
     denial.times = times = earlier + 1
     denial.is_news = denial.is_news or any(most < number <= times for number in (MANY, PERSON))
     if times >= MANY:
-        denial.reason = _words(denial, session, tool, now - first, peers.waiting_for(denial.path), now)
-    more = {"path": denial.path, "times": times, "event": not is_known}
+        denial.reason = _words(denial, session, call.tool, now - first, peers.waiting_for(denial.path), now)
+    more = {"path": denial.path, "times": times, "event": not is_known, "call": call.id}
     repeated_denials.note(peers.own_id, held.instance_id, *held.names, **more)
 
 

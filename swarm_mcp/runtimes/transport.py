@@ -20,7 +20,7 @@ SECONDS = 5
 STAND_IN = "integrations/stand-in.sh"  # arguments: scratch folder, session id (empty: in the payload), the command
 _EVENT = "PreToolUse"
 CHECK_TOOL = "check_write"  # of the server, which asks as hooks do
-_ASKED = ("session_id", "cwd", "tool_name", "tool_input")
+_ASKED = ("session_id", "cwd", "tool_name", "tool_input", "tool_use_id")
 
 
 def known(name: str) -> str:

@@ -134,7 +134,7 @@ def subagent_payload(event: str, session_id: str, agent: str, cwd: Any) -> dict[
 
 
 def write_payload(runtime: str, session_id: str, cwd: Any, *paths: str) -> dict[str, Any]:
-    """A call that writes `paths` as spelled: one file in Claude Code, any number in Codex."""
+    """A new call that writes `paths` as spelled: one file in Claude Code, any number in Codex."""
     if runtime == "claude-code":
         (path,) = paths
         payload = captured(runtime, "PreToolUse.Write", cwd)
@@ -143,8 +143,7 @@ def write_payload(runtime: str, session_id: str, cwd: Any, *paths: str) -> dict[
         payload = captured(runtime, "PreToolUse.apply_patch", cwd)
         hunks = "".join(f"*** Add File: {path}\n+x\n" for path in paths)
         payload["tool_input"] = {"command": f"*** Begin Patch\n{hunks}*** End Patch\n"}
-    payload["session_id"] = session_id
-    return payload
+    return {**payload, "session_id": session_id, "tool_use_id": new_session()}
 
 
 def write(runtime: str, session_id: str, cwd: Any, *paths: str | Path, **env: str) -> Ran:

@@ -142,6 +142,7 @@ TOOLS = (
             "agent_id": {"description": "Which of its agents; empty for none."},
             "tool_name": text("The tool that is about to write."),
             "tool_input": {"description": "That tool's input, or the same as JSON text."},
+            "tool_use_id": text("The client's id of the call."),
         },
         _check,
         reads=True,

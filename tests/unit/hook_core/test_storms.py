@@ -140,6 +140,15 @@ def test_strangers_stay_unnamed(repo: Path, calls: list) -> None:
         assert "secret" not in reason and "a session of another identity" in reason
 
 
+def test_a_call_that_two_ways_of_asking_deny_counts_once(repo: Path, calls: list) -> None:
+    """A session's server and the command beside it, say."""
+    session(repo)
+    peer_locks(repo, repo / "f")
+    reasons = [reason for number in "123" for reason in tried(repo, "f", 2, id=f"toolu_{number}")]
+    assert ["denied 3 times" in reason for reason in reasons] == [False] * 4 + [True] * 2
+    assert times_told(calls)[:1] == [""] and times_told(calls)[-2:] == ["3", "3"]
+
+
 def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list, monkeypatch) -> None:
     session(repo)
     peer_locks(repo, repo / "f")
@@ -186,9 +195,9 @@ def test_the_check_by_tool_says_the_same(repo: Path) -> None:
 
     session(repo)
     holder = peer_locks(repo, repo / "f")
-    payload = write_payload("claude-code", "me", repo, str(repo / "f"))
     told = []
     for _ in range(4):
+        payload = write_payload("claude-code", "me", repo, str(repo / "f"))
         check = Check({"runtime": "claude-code", "agent_id": "", **payload})
         told.append(json.loads(check.text)["hookSpecificOutput"]["permissionDecisionReason"])
         check.follow_up()

@@ -135,8 +135,8 @@ def test_a_hooks_denial_can_be_reconstructed(runtime: str, tmp_path: Path):
     assert (details["mode"], details["agent"], details["pattern"]) == ("shared", "agent-9", "src/*.sql")
     assert details["fence"] == 1 and details["lock"] and details["denied_agent"] == "agent-7"
     assert details["session"] == [runtime, me] and "repeated" not in denied
-    for _ in range(2):
-        assert run_hook(runtime, "pre_tool_use", payload).reason
+    for again in range(2):
+        assert run_hook(runtime, "pre_tool_use", {**payload, "tool_use_id": f"again-{again}"}).reason
     events = [one for one in log(ground, str(file), "--as", mine["id"]) if one["what"] == "denied"]
     assert [one["repeated"] for one in events] == [2], "no more events, but counted"
     assert mistakes() == []
