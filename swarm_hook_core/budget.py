@@ -12,12 +12,15 @@ SECONDS_TO_LOAD = 0.010  # beside those, for importing what knows the programs
 
 
 class Budget:
-    """The time of one check, which begins now; it is over when the thread has taken processor time until `end`."""
+    """The time of one check, which begins now; it is over when the thread has taken processor time until `end`.
+
+    What keeps no call waiting may have more `seconds`.
+    """
 
     __slots__ = ("end", "to_load")
 
-    def __init__(self):
-        self.end = time.thread_time() + SECONDS
+    def __init__(self, seconds: float = 0.0):
+        self.end = time.thread_time() + (seconds or SECONDS)
         self.to_load = SECONDS_TO_LOAD
 
     def part(self, seconds: "float | None" = None) -> float:

@@ -11,10 +11,11 @@ still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``
 """
 
 
-def effects_of(command: str, folder: "str | None", environment=None):
+def effects_of(command: str, folder: "str | None", environment=None, budget=None):
     """The Effects of shell text `command`, run in absolute `folder` (None: nobody knows where).
 
-    `environment`: variables the shell starts with (default: this process's). Never raises:
+    `environment`: variables the shell starts with (default: this process's); `budget`: of the check that it is part of
+    (default: one of its own). Never raises:
     what cannot be read, or takes too long, becomes a guess.
     """
     import gc
@@ -23,7 +24,7 @@ def effects_of(command: str, folder: "str | None", environment=None):
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk
 
-    effects = Effects()
+    effects = Effects(budget)
     collects = gc.isenabled()
     gc.disable()  # in a long-lived process one look through all its objects takes longer than a walk may
     try:

@@ -25,13 +25,13 @@ class Effects:
     guesses  Guess: may write something that the command does not name
     reads    Read: a file whose content it certainly shows, or part of it
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
-    budget   the time to find and to judge them, which begins when this is made
+    budget   the time to find and to judge them, which begins when this is made unless it is given
     """
 
     __slots__ = ("writes", "trees", "git", "guesses", "reads", "runs", "budget")
 
-    def __init__(self):
-        self.budget = Budget()
+    def __init__(self, budget=None):
+        self.budget = budget or Budget()
         self.writes: list = []
         self.trees: list = []
         self.git: list = []

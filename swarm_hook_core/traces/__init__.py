@@ -4,13 +4,17 @@ Hooks write nothing into the store, so each session has files of its own, its *j
 *trace* is a write that is noted in one. Here is what is on the way of every write, also of a session that is alone:
 what a call leaves. The rest is loaded where another session has left something in the same repository.
 
-    journal   what is in those files, and reading them
-    meetings  a call that meets what others have written
-    verdict   what that comes to, by the level
-    sweeps    a git command that would throw it away, or take it along
-    claims    locks that a session has for a turn, without asking for them
-    news      what a session is told of others' changes when it starts, and at each turn
-    pruning   journals that mean nothing any more
+    journal    what is in those files, and reading them
+    meetings   a call that meets what others have written; it composes
+      others     what another session's journal says, and whether its writer lives
+      unread     commands that nobody had read when they ran
+      seen       what the session itself knows of a file
+      committed  what git says of it
+    verdict    what that comes to, by the level
+    sweeps     a git command that would throw it away, or take it along
+    claims     locks that a session has for a turn, without asking for them
+    news       what a session is told of others' changes when it starts, and at each turn
+    pruning    journals that mean nothing any more
 """
 
 import os

@@ -12,7 +12,7 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
     wrote    a write that was let pass: a *trace*
     saw      the session knows what is in the file: it read it, or was told of the change that it met
     told     it was told that the file was changed, among others
-    is       the file as it was after the session's own write: see ``meetings``
+    is       the file as it was after the session's own write: see ``seen``
     ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
     stash    it put changes aside with ``git stash``; `key` is the work tree
 
@@ -22,6 +22,7 @@ Entries are looked up by their key in the bytes, so that what does not concern a
 from swarm_hook_core.traces import escaped
 
 DAY_SECONDS = 86400  # a trace means nothing after that
+SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 TAIL = 64 * 1024  # bytes at the end of a journal in which the newest are looked for
 
 

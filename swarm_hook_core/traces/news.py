@@ -6,12 +6,14 @@ files at most, and never keeps a turn from beginning.
 
 import os
 
+from swarm_hook_core.budget import Budget
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import git_root
 
 MOST = 50  # files that are looked at, the newest
 FILES = 8  # that one line names
 LINES = 5
+SECONDS = 0.1  # of processor time, for commands of others that nobody has read
 
 
 class News:
@@ -42,7 +44,7 @@ class News:
         session = reader.session(trail.config.runtime_name, trail.call.session_id)
         if session is None:
             return  # whoever is not known leaves no traces, so that it could not be noted either
-        found, committed = Meetings(trail, reader, now).untold_below(root, MOST)
+        found, committed = Meetings(trail, reader, now, Budget(SECONDS)).untold_below(root, MOST)
         if found:
             self._say(found, os.path.realpath(root), token(session.label, "identity"), now)
         self._paths += committed  # there is nothing to be said of these any more

@@ -123,11 +123,13 @@ def _maker(made: int, times, notes):
 
 def _notes(folder: str, meetings) -> list:
     """What the journals of this session and of the other living ones say, of the repository around `folder`."""
-    sources = [("", "", meetings.own_entries(folder)), *meetings.others_entries(folder)]
-    return [Note(at, instance_id, label) for instance_id, label, data in sources for at in _noted(data)]
+    sources = [("", "", meetings.own_entries(folder))]
+    sources += [(*theirs.writer, theirs.data) for theirs in meetings.living_others(folder)]
+    reading = meetings.reading
+    return [Note(at, instance_id, label) for instance_id, label, data in sources for at in _noted(data, reading)]
 
 
-def _noted(data: bytes) -> list:
+def _noted(data: bytes, reading) -> list:
     """When, in Unix seconds, the session with these entries was about to put something aside."""
     found, read = [], 0
     for raw in reversed(data.split(b"\n")) if b"stash" in data else ():
@@ -140,10 +142,12 @@ def _noted(data: bytes) -> list:
         if entry.kind == "stash":
             found.append(entry.at_ns / 1e9)
         elif entry.kind == "ran" and read < MOST_COMMANDS:
-            from swarm_hook_core.shell import effects_of
-
             read += 1
-            calls = effects_of(entry.text, entry.key).git
-            made = [call for call in calls if call.words[0] == "stash" and verb_of(call.words) in ("push", "save")]
+            effects = reading.effects_of(entry)
+            made = [
+                call
+                for call in (effects.git if effects else ())
+                if call.words[0] == "stash" and verb_of(call.words) in ("push", "save")
+            ]
             found += [entry.at_ns / 1e9] * len(made)
     return found

@@ -13,7 +13,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     `targets`: the files that it certainly writes, as ``Trail.targets_of`` has them; `effects`: of a call that does not
     say its files, else None.
     """
-    meetings = Meetings(trail, reader, now)
+    meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     meetings.note_own_files(call.folder)
     identity = token(session.label, "identity")
     is_guarded = call.tool in config.guards

@@ -7,6 +7,7 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
+from swarm_hook_core.budget import Budget
 from swarm_hook_core.environment import identity
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import token
@@ -17,8 +18,9 @@ from swarm_mcp.guard.repository import Repository
 from swarm_mcp.store import Store
 
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.meetings import Trace
+    from swarm_hook_core.traces.others import Trace
 
+SECONDS = 0.5  # of processor time, for commands of others that nobody has read
 PREFIX = "MCP"  # of variables that are about no client
 
 
@@ -53,7 +55,7 @@ def changed_by_others(folder: str, who: str = "") -> Changes:
         from swarm_hook_core.traces.meetings import Meetings
         from swarm_hook_core.traces.sweeps import went_on_with
 
-        meetings = Meetings(trail, store.as_hooks_read_it(), time.time())
+        meetings = Meetings(trail, store.as_hooks_read_it(), time.time(), Budget(SECONDS))
         staged = {os.path.join(repository.top, file) for file in repository.staged()}
         traces = [trace for trace in meetings.fresh_below(repository.top) if trace.path in staged]
         traces = [trace for trace in traces if not went_on_with(meetings, trace)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 from support.sessions import hook_core, join, new_session
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.traces import journal_name, place_of
+from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_mcp.store import Store, driver
 
 
@@ -48,6 +49,7 @@ class Player:
         if verdict is not None and verdict.denial is not None:
             return f"denied: {verdict.denial.reason}"
         subprocess.run(["bash", "-c", command], cwd=self.folder, check=False, capture_output=True)
+        _some_time_passes()
         return verdict.notice if verdict is not None else ""
 
     def edits(self, name: str, old: str, new: str) -> str:
@@ -76,7 +78,13 @@ class Player:
         if verdict.denial is not None:
             return f"denied: {verdict.denial.reason}"
         Path(path).write_text(text)
+        _some_time_passes()
         return str(verdict.notice)
+
+
+def _some_time_passes() -> None:
+    """So that what happens next is later by the kernel's file times too, as it is between two calls of a model."""
+    time.sleep(journal.SLACK_NS / 1e9)
 
 
 def git(folder: Path, *words: str) -> str:

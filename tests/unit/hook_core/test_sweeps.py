@@ -18,7 +18,7 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.traces import Trail, journal_name, meetings, place_of, sweeps
+from swarm_hook_core.traces import Trail, committed, journal_name, meetings, place_of, sweeps
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_mcp.store import Store
 
@@ -89,7 +89,7 @@ class Beside:
 @pytest.fixture
 def state(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "SECONDS", AMPLE)
-    monkeypatch.setattr(meetings, "GIT_SECONDS", AMPLE)
+    monkeypatch.setattr(committed, "SECONDS", AMPLE)
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
 
 

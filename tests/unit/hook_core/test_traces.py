@@ -10,9 +10,9 @@ import pytest
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout, git
 
-from swarm_hook_core import traces
+from swarm_hook_core import budget, traces
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.traces import journal, meetings
+from swarm_hook_core.traces import journal, others, unread
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -76,7 +76,7 @@ def test_an_edit_goes_ahead_and_its_model_is_told_once(work: Path) -> None:
 
 
 def test_of_many_files_those_are_found_that_a_journal_has(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meetings, "FEW_FILES", 1)
+    monkeypatch.setattr(others, "FEW_FILES", 1)
     me, peer = Player("codex", work), Player("claude-code", work)
     me.runs("cat notes.md other.md sub/deep.md")
     peer.edits("sub/deep.md", "beta", "PEER")
@@ -125,6 +125,17 @@ def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path) 
     else:
         (work / "notes.md").write_text(before)
     assert me.runs(OVERWRITES["here-document"]) == ""
+
+
+def test_commands_of_others_are_read_in_the_time_that_the_check_has_left() -> None:
+    reading = unread.Reading(budget.Budget(seconds=1e-9), os.path.realpath)
+    command = journal.Entry(b"1 ran - Bash\0/work\0echo two > other.md")
+    assert reading.written_by(command) == [("/work", "other.md")]
+    end = time.thread_time() + budget.LEAST_SECONDS
+    while time.thread_time() < end:
+        pass
+    assert reading.written_by(command) == [], "there is no time left"
+    assert unread.Reading(budget.Budget(), os.path.realpath).written_by(command) != []
 
 
 def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:

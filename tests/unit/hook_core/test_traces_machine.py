@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout, git
 
-from swarm_hook_core.traces import meetings
+from swarm_hook_core.traces import journal
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ class Traces(RuleBasedStateMachine):
             mock.patch.dict(os.environ, {name: str(value) for name, value in given.items()}),
             mock.patch.dict(os.environ, {"SWARM_AUTO": self.level}),
             # What happens here in a moment is apart for people, and for the clock of file times.
-            mock.patch.object(meetings, "SLACK_NS", 0),
+            mock.patch.object(journal, "SLACK_NS", 0),
         ]
         for patch in self.patches:
             patch.start()

@@ -1,0 +1,91 @@
+"""What git says of files that sessions have written: which of them are committed, or as they were before."""
+
+import os
+
+SECONDS = 0.5  # for each question
+
+
+class Committed:
+    """What git has said so far, for one call: it is asked about each path, and each folder, once."""
+
+    def __init__(self):
+        self._paths: dict = {}  # path -> whether git has it as it is
+        self._changed: dict = {}  # folder -> what is not committed below it
+
+    def left_of(self, traces) -> list:
+        """Those of `traces` in whose files there is something to lose: git says nothing else of them."""
+        self._ask([trace.path for trace in traces])
+        return [trace for trace in traces if not self._paths[trace.path]]
+
+    def left_of_paths(self, paths) -> list:
+        """The same of `paths`."""
+        self._ask(paths)
+        return [path for path in paths if not self._paths[path]]
+
+    def changed_below(self, root: str) -> list:
+        """The paths at and below `root` that git says are not committed, if in time; not the ignored ones."""
+        if root not in self._changed:
+            self._changed[root] = []
+            top = _top_of(os.path.join(root, "x"))
+            if top:
+                from swarm_hook_core.shell.programs.git.uncommitted import changed_in
+
+                self._changed[root] = changed_in(top, root, SECONDS)
+        return self._changed[root]
+
+    def _ask(self, paths) -> None:
+        """Learn which of `paths` git has as they are; what it cannot say counts as not committed."""
+        asked: dict = {}
+        for path in paths:
+            if path not in self._paths:
+                self._paths[path] = False
+                asked.setdefault(_top_of(path), []).append(path)
+        for top, some in asked.items():
+            if top:
+                self._paths.update(dict.fromkeys(_as_committed(top, some), True))
+
+
+def without_committed_since(traces) -> list:
+    """Those of `traces` whose files have not been committed since: if they have, what is not committed came later."""
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+    tops: dict = {}
+    for trace in traces:
+        tops.setdefault(_top_of(trace.path), []).append(trace)
+    committed: set = set()
+    for top, some in tops.items():
+        if not top:
+            continue
+        inside = {os.path.relpath(trace.path, top): trace for trace in some}
+        oldest = min(trace.at_ns for trace in some) // 10**9
+        try:
+            authored = Repository(top, SECONDS).authored(list(inside), oldest)
+        except (NoAnswer, Refused):
+            continue  # or there is no commit yet
+        # In the same second nobody knows which came first.
+        committed.update(
+            inside[name].path for name, at in authored.items() if name in inside and at > inside[name].at_ns // 10**9
+        )
+    return [trace for trace in traces if trace.path not in committed]
+
+
+def _top_of(path: str) -> str:
+    """The work tree that the file at absolute `path` is in, empty where it is in none."""
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path))
+    return tree.top if tree is not None else ""
+
+
+def _as_committed(top: str, paths) -> list:
+    """Those of `paths`, in work tree `top`, that are as the last commit has them. Those ignored are in none."""
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+    repository = Repository(top, SECONDS)
+    inside = {os.path.relpath(path, top): path for path in paths}
+    try:
+        changed = set(repository.against("HEAD", list(inside)))
+        tracked = set(repository.tracked(list(inside)))
+    except (NoAnswer, Refused):
+        return []
+    return [path for name, path in inside.items() if name in tracked and name not in changed]

@@ -1,0 +1,105 @@
+"""What the journal of another session says of files, and what the store says of that session."""
+
+import os
+
+from swarm_hook_core.lookup import Held
+from swarm_hook_core.traces import escaped, journal
+from swarm_hook_core.traces.unread import UnreadCommands
+
+FEW_FILES = 16  # that are searched for one by one; for more, the journal's keys are listed once
+
+
+class Trace:
+    """A fresh trace: `held` says whose, since when and what for, as wording takes it; `path` is the file's."""
+
+    __slots__ = ("path", "held", "at_ns", "tool")
+
+    def __init__(self, path, held, at_ns, tool):
+        self.path = path
+        self.held = held
+        self.at_ns = at_ns
+        self.tool = tool
+
+
+class OthersJournal:
+    """The journal with the entries `data`, for one call. `reader`: the store's LockReader.
+
+    `commands`: the UnreadCommands in it, which are read with `reading`.
+    """
+
+    __slots__ = ("data", "commands", "_reader", "_now", "_asked", "_keys", "_writer", "_purpose")
+
+    def __init__(self, data: bytes, reading, reader, now: float):
+        self.data = data
+        self.commands = UnreadCommands(data, reading)
+        self._reader = reader
+        self._now = now
+        self._asked = 0  # files so far
+        self._keys = None  # all keys in it, once they have been listed
+        self._writer: tuple | None = ()  # not asked yet
+        self._purpose = None
+
+    def writes_on(self, keys) -> list:
+        """The newest entry of a write for each of these keys of one file, and those of commands that wrote it."""
+        self._asked += 1
+        entries = [
+            entry for key in keys if self._may_name(key) and (entry := journal.newest(self.data, key, ("wrote",)))
+        ]
+        return entries + self.commands.that_wrote(keys)
+
+    def writes_below(self, root: str) -> list:
+        """The newest entry of a write for each path at and below absolute `root`; not those of commands."""
+        own = journal.newest(self.data, root, ("wrote",))
+        entries = journal.entries_below(self.data, root, ("wrote",))
+        return [entry for entry in ([own, *entries] if own else entries) if entry.key.startswith("/")]
+
+    def lately_below(self, root: str, most: int):
+        """``(path, entry)`` of the newest writes at and below `root`, by commands that nobody read too."""
+        for entry in journal.newest_below(self.data, root, ("wrote",), most):
+            if entry.key.startswith("/"):
+                yield entry.key, entry
+        yield from self.commands.lately_below(root)
+
+    def trace(self, path: str, entry):
+        """The Trace of this `entry` about the file at `path`, None where it is not fresh; git is asked later."""
+        if entry.at_ns / 1e9 < self._now - journal.DAY_SECONDS:
+            return None
+        try:
+            there = os.lstat(path)
+        except OSError:
+            return None  # nothing is there that could be lost
+        if there.st_ctime_ns < entry.at_ns - journal.SLACK_NS:
+            return None  # it was let pass, but never made
+        writer = self.writer
+        if writer is None:
+            return None
+        instance_id, label = writer
+        if self._purpose is None:
+            self._purpose = self._reader.purpose_of(instance_id)
+        held = Held(path, instance_id, label, self._purpose, int(entry.at_ns / 1e9), agent=entry.agent)
+        return Trace(path, held, entry.at_ns, entry.tool)
+
+    @property
+    def writer(self):
+        """``(instance id, label)`` of the session that writes it, None where that has gone."""
+        if self._writer == ():
+            self._writer = self._living()
+        return self._writer
+
+    def _living(self):
+        found = self._reader.holder(*journal.owner_of(self.data))
+        if found is None:
+            return None
+        from swarm_hook_core.liveness import departed
+        from swarm_hook_core.process import host_id
+
+        instance_id, label, evidence = found
+        return None if departed(evidence, self._now, host_id()) else (instance_id, label)
+
+    def _may_name(self, key: str) -> bool:
+        """Whether there may be an entry about this key; of the many files of one call most have none."""
+        if self._asked <= FEW_FILES:
+            return True
+        if self._keys is None:
+            self._keys = journal.keys_in(self.data)
+        return escaped(key) in self._keys
