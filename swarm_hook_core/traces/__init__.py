@@ -36,6 +36,7 @@ LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part befor
 LONGEST_TEXT = 16 * 1024  # characters of a command that is kept; of a longer one as many from its start
 MOST = 400  # files of one call that are noted one by one
 MOST_CLAIMS = 100  # files of one call that are claimed for its turn
+NO_FILE = "-"  # in an entry, the state of a file that is not there
 _WORD = PLAIN | frozenset("_.:/@")
 _IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are the same in all letter cases
 
@@ -136,9 +137,10 @@ class Trail:
             return ""
 
     def note(self, kind: str, path: str, text: str = "") -> None:
-        """Add an entry about the file at `path`, which is without links."""
+        """Add an entry about the file at `path`, which is without links. `text`: by default what its state is now."""
         lines = self._lines.setdefault(self.place_of(os.path.dirname(path)), [])
         if len(lines) < MOST:
+            text = text or state_of(path)
             lines += [line(kind, key, self.call, text) for key in _keys_of(path)]
 
     def note_at(self, folder: str, kind: str, text: str = "") -> None:
@@ -279,6 +281,18 @@ def escaped(text: str) -> bytes:
     if b"\\" in data or b"\n" in data or b"\0" in data:
         data = data.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\0", b"\\0")
     return data
+
+
+def state_of(path: str) -> str:
+    """What is another text once the file at `path` was changed or has made room for another; ``-`` where none is.
+
+    It is compared with itself alone: the clock of a file system need not go as ours does.
+    """
+    try:
+        there = os.lstat(path)
+    except (OSError, ValueError):
+        return NO_FILE
+    return f"{there.st_ctime_ns} {there.st_ino} {there.st_size}"
 
 
 def _first_line(runtime: str, session_id: str) -> bytes:

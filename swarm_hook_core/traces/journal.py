@@ -9,9 +9,9 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
 `ns` is the time in nanoseconds, `key` the resolved path. Kinds, with what `text` holds:
 
     session  the first line: `key` is the client's id of the session, `tool` its runtime
-    wrote    a write that was let pass: a *trace*
-    saw      the session knows what is in the file: it read it, or was told of the change that it met
-    told     it was told that the file was changed, among others
+    wrote    a write that was let pass: a *trace*; `text`: the state of the file before it (``state_of``)
+    saw      the session knows what is in the file: it read it, or was told of the change that it met; `text`: its state
+    told     it was told that the file was changed, among others; `text`: its state
     is       the file as it was after the session's own write: see ``seen``
     ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
     stash    it put changes aside with ``git stash``; `key` is the work tree
@@ -75,11 +75,16 @@ def keys_in(data: bytes) -> set:
 
 def newest(data: bytes, key: str, kinds, before: int = -1):
     """The newest Entry of one of `kinds` about the path with this key in `data`, or None."""
+    return next(newest_first(data, key, kinds, before), None)
+
+
+def newest_first(data: bytes, key: str, kinds, before: int = -1):
+    """All of them, one after the other."""
     wanted, end = b"\0" + escaped(key), len(data) if before < 0 else before
     while True:
         found = data.rfind(wanted, 0, end)
         if found < 0:
-            return None
+            return
         after = data[found + len(wanted) : found + len(wanted) + 1]
         if after in (b"\n", b"\0"):
             begin = data.rfind(b"\n", 0, found) + 1
@@ -89,7 +94,7 @@ def newest(data: bytes, key: str, kinds, before: int = -1):
             except ValueError:
                 entry = None  # torn
             if entry is not None and entry.kind in kinds and entry.key == key:
-                return entry
+                yield entry
         end = found
 
 
@@ -124,7 +129,7 @@ def newest_below(data: bytes, folder: str, kinds, most: int) -> list:
             entry = Entry(raw)
         except ValueError:
             continue  # torn, or cut off
-        same = (entry.key, entry.text)
+        same = (entry.key, entry.text if entry.kind == "ran" else "")
         if same not in found and (entry.key + "/").startswith(folder.rstrip("/") + "/"):
             found[same] = entry
             if len(found) == most:

@@ -46,17 +46,17 @@ class Meetings:
         root = self._real(root)
         own = self.own_entries(root)
         found = []
-        for path, entry, theirs in self._below(root):
+        for path, writes in self._below(root):
             if admits(path):
-                trace = theirs.trace(path, entry)
-                if trace is not None and seen.is_unseen(own, path, [path], entry):
+                trace = _newest_of(path, [path], writes, own)
+                if trace is not None:
                     found.append(trace)
         return self._git.left_of(found)
 
     def fresh_below(self, root: str) -> list:
         """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
         below = self._below(self._real(root), self._git.changed_below)
-        found = [trace for path, entry, theirs in below if (trace := theirs.trace(path, entry))]
+        found = [trace for path, writes in below if (trace := _newest_of(path, [path], writes))]
         return committed.without_committed_since(self._git.left_of(found))
 
     def untold_below(self, root: str, most: int) -> tuple:
@@ -69,16 +69,14 @@ class Meetings:
         newest: dict = {}
         for theirs in others:
             for path, entry in theirs.lately_below(root, most):
-                if path not in newest or newest[path][0].at_ns < entry.at_ns:
-                    newest[path] = (entry, theirs)
+                newest.setdefault(path, []).append((entry, theirs))
         found: list = []
-        for path, (entry, theirs) in sorted(newest.items(), key=lambda one: -one[1][0].at_ns):
-            if seen.is_untold(own, path, entry) and seen.is_unseen(own, path, [path], entry):
-                trace = theirs.trace(path, entry)
-                if trace is not None:
-                    found.append(trace)
-                    if len(found) == most:
-                        break
+        for path, writes in sorted(newest.items(), key=_last_written):
+            trace = _newest_of(path, [path], writes, own)
+            if trace is not None and seen.is_untold(own, path, trace):
+                found.append(trace)
+                if len(found) == most:
+                    break
         left = self._git.left_of(found)
         return left, [trace.path for trace in found if trace not in left]
 
@@ -103,16 +101,10 @@ class Meetings:
         keys = keys_for(path, "/", self._real)
         own, others = self._at(os.path.dirname(resolved))
         found = [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
-        for entry, theirs in sorted(found, key=lambda pair: -pair[0].at_ns):
-            if only_unseen and not seen.is_unseen(own, resolved, keys, entry):
-                continue
-            trace = theirs.trace(resolved, entry)
-            if trace is not None:
-                return trace
-        return None
+        return _newest_of(resolved, keys, found, own if only_unseen else None)
 
     def _below(self, root: str, first=None) -> list:
-        """``(path, entry, the OthersJournal it stands in)`` of the newest trace on each path at and below `root`.
+        """``(path, [(entry, the OthersJournal it stands in)])``: the newest of each session on paths at and below `root`.
 
         Of very many, those on the paths that ``first(root)`` gives stand first.
         """
@@ -122,9 +114,8 @@ class Meetings:
             for path in self._git.changed_below(root)[:MOST_CHANGED] if theirs.commands else ():
                 written += [(path, entry) for entry in theirs.commands.that_wrote([path])]
             for path, entry in written:
-                if path not in found or found[path][1].at_ns < entry.at_ns:
-                    found[path] = (path, entry, theirs)
-        some = sorted(found.values(), key=lambda one: -one[1].at_ns)
+                found.setdefault(path, []).append((entry, theirs))
+        some = sorted(found.items(), key=_last_written)
         if first is not None and len(some) > MOST_BELOW:
             chosen = set(first(root))
             some.sort(key=lambda one: one[0] not in chosen)
@@ -141,3 +132,23 @@ class Meetings:
             ]
             self._places[place] = (journal.read(os.path.join(place, self.trail.own_name)), others)
         return self._places[place]
+
+
+def _newest_of(path: str, keys, writes, own=None):
+    """The newest fresh Trace of `writes`, (entry, the OthersJournal it stands in), of the file at `path`, or None.
+
+    `own`: entries of a session that has not seen it, None for seen or not; `keys`: those of the path.
+    """
+    for newest, theirs in sorted(writes, key=lambda pair: -pair[0].at_ns):
+        entry = theirs.made(path, newest)
+        if entry is None or (own is not None and not seen.is_unseen(own, path, keys, entry)):
+            continue
+        trace = theirs.trace(path, entry)
+        if trace is not None:
+            return trace
+    return None
+
+
+def _last_written(one) -> int:
+    """Of a path with its `writes`: what sorts the newest to the front."""
+    return -max(entry.at_ns for entry, _theirs in one[1])

@@ -1,9 +1,7 @@
 """What the journal of another session says of files, and what the store says of that session."""
 
-import os
-
 from swarm_hook_core.lookup import Held
-from swarm_hook_core.traces import escaped, journal
+from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
 from swarm_hook_core.traces.unread import UnreadCommands
 
 FEW_FILES = 16  # that are searched for one by one; for more, the journal's keys are listed once
@@ -60,16 +58,28 @@ class OthersJournal:
                 yield entry.key, entry
         yield from self.commands.lately_below(root)
 
+    def made(self, path: str, newest):
+        """`newest`, an entry about the file at `path`, or the last one before it whose write was made; None for none.
+
+        One that was let pass may have failed, or been refused by a person: the file is in the state of before it.
+        """
+        state = state_of(path)
+        if state == NO_FILE:
+            return None  # nothing is there that could be lost
+        if newest.kind != "wrote":  # a command that nobody read, nor looked at the files that it wrote
+            return newest if int(state.partition(" ")[0]) >= newest.at_ns - journal.SLACK_NS else None
+        if newest.text != state:
+            return newest
+        earlier = journal.newest_first(self.data, newest.key, ("wrote",))
+        return next((entry for entry in earlier if entry.text != state), None)
+
     def trace(self, path: str, entry):
-        """The Trace of this `entry` about the file at `path`, None where it is not fresh; git is asked later."""
+        """The Trace of this `entry`, a write that was made, about the file at `path`; None where it means nothing now.
+
+        Git is asked later.
+        """
         if entry.at_ns / 1e9 < self._now - journal.DAY_SECONDS:
             return None
-        try:
-            there = os.lstat(path)
-        except OSError:
-            return None  # nothing is there that could be lost
-        if there.st_ctime_ns < entry.at_ns - journal.SLACK_NS:
-            return None  # it was let pass, but never made
         writer = self.writer
         if writer is None:
             return None

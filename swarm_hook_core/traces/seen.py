@@ -1,14 +1,12 @@
 """What the session of a call knows of a file by its own journal: whether it has seen what somebody else wrote.
 
-It saw what it read, what it wrote itself, and what it was told of. Two more things are looked at on the disk. The
-write of a trace comes later than its note, after a person was asked, say: so a file that has changed since a session
-saw it is unseen, even where the trace is older. Unless that was the session's own write: what it left is noted at its
-next call (``is``).
+It saw what it read, what it wrote itself, and what it was told of. With what it saw stands the state that the file had
+then: one that is in that state still was seen, whatever the clocks say. One that is not is unseen, even where the trace
+is older: a write may come long after its note, when a person was asked, say. Unless that was the session's own write:
+what it left is noted at its next call (``is``).
 """
 
-import os
-
-from swarm_hook_core.traces import journal
+from swarm_hook_core.traces import NO_FILE, journal, state_of
 
 KNOWN = ("wrote", "saw")
 OWN_TAIL = 8192  # bytes at the end of the own journal in which writes are still to be looked at
@@ -19,20 +17,24 @@ def is_unseen(own: bytes, path: str, keys, entry) -> bool:
 
     `keys`: those of the path.
     """
-    last = _newest(own, keys, KNOWN)
-    if last is None or entry.at_ns > last.at_ns:
+    state = state_of(path)
+    known = [found for key in keys if (found := _last_known(own, key, state))]
+    if not known:
         return True
-    try:
-        changed_ns = os.lstat(path).st_ctime_ns
-    except OSError:
-        return False
-    return changed_ns > last.at_ns - journal.SLACK_NS and not _is_as_left(own, path, keys, last)
+    last = max(known, key=lambda found: found.at_ns)
+    if last.kind == "wrote":
+        return entry.at_ns > last.at_ns or not _is_as_left(own, path, keys, last)
+    if last.text != state:
+        return state != NO_FILE
+    # A file's times do not change within a tick: what was written just before a look may have been written again.
+    age_ns = last.at_ns - int(state.partition(" ")[0]) if state != NO_FILE else -1
+    return entry.at_ns > last.at_ns and 0 <= age_ns < journal.SLACK_NS
 
 
-def is_untold(own: bytes, path: str, entry) -> bool:
+def is_untold(own: bytes, path: str, trace) -> bool:
     """Whether it was not told of that write either, among others."""
     told = journal.newest(own, path, ("told",))
-    return told is None or told.at_ns < entry.at_ns
+    return told is None or told.at_ns < trace.at_ns
 
 
 def note_what_was_left(own: bytes, trail) -> None:
@@ -55,13 +57,19 @@ def note_what_was_left(own: bytes, trail) -> None:
 
 
 def _is_as_left(own: bytes, path: str, keys, last) -> bool:
-    """Whether the file is as this session's own write has left it. `last`: its newest entry of KNOWN."""
+    """Whether the file is as this session's own write, the entry `last`, has left it."""
     left = _newest(own, keys, ("is",))
-    if left is None or (last.kind == "wrote" and left.at_ns < last.at_ns):
-        return last.kind == "wrote"  # what it left has not been looked at: nobody else is known to have written
+    if left is None or left.at_ns < last.at_ns:
+        return True  # that has not been looked at: nobody else is known to have written
     from swarm_hook_core.watching.snapshot import difference, parse
 
     return not difference(parse(left.text), path)[0]
+
+
+def _last_known(own: bytes, key: str, state: str):
+    """Its newest entry of KNOWN; what it knew before a write that was never made, it knows after it as well."""
+    entries = journal.newest_first(own, key, KNOWN)
+    return next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None)
 
 
 def _newest(own: bytes, keys, kinds):

@@ -31,7 +31,9 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         for trace, _how, _by in lost:
             trail.note("saw", trace.path)
         trace, how, by = lost[0]
-        return Denial(trace.path, None, wording.would_lose(call.tool, trace, how, by, identity, now)), ""
+        others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
+        words = wording.would_lose(call.tool, trace, how, by, list(others.values()), identity, now)
+        return Denial(trace.path, None, words), ""
     if effects is not None and effects.git:
         from swarm_hook_core.traces import sweeps
 
@@ -45,7 +47,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
             keep_content(resolved, now)
     for trace, _how, _by in met:
         trail.note("saw", trace.path)
-    trail.wrote(target[1] for target in targets)
+    trail.wrote(dict.fromkeys([target[1] for target in targets] + [trace.path for trace, _how, _by in met]))
     for read in effects.reads if effects is not None else ():
         trail.saw(read.folder, read.path)
     told = wording.were_changed([trace for trace, _how, _by in met], identity, now) if met else ""

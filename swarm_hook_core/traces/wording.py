@@ -21,16 +21,23 @@ def purpose(trace, identity: str) -> str:
     return f" (working on {quoted(trace.held.note)})"
 
 
-def would_lose(tool: str, trace, how: str, by: str, identity: str, now: float) -> str:
-    """Why a call was denied that would have replaced or removed a file with a change that its session has not seen."""
+def would_lose(tool: str, trace, how: str, by: str, others, identity: str, now: float) -> str:
+    """Why a call was denied that would have replaced or removed a file with a change that its session has not seen.
+
+    `others`: the Traces of more such files, which the next attempt may lose as well.
+    """
     from swarm_hook_core.untrusted_text import command, named
 
     part = f" ({command(by)})" if by else ""
     verb = "remove" if how == "remove" else "overwrite"
+    names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
+    more = f" and {len(others) - len(names)} more" if len(others) > len(names) else ""
+    same = f" The same goes for {', '.join(names)}{more}." if names else ""
+    it = "each" if same else "it"
     return (
         f"swarm: {tool}{part} would {verb} {named(trace.path)}, changed by {changed_by(trace, identity, now)}, after"
-        f" you last saw it, and not committed: their work would be lost. Read it again, then write what keeps it: the"
-        f" next attempt passes. Or edit only your lines, or leave the file to them."
+        f" you last saw it, and not committed: their work would be lost.{same} Read {it} again, then write"
+        f" what keeps it: the next attempt passes. Or edit only your lines, or leave the file to them."
     )
 
 

@@ -167,6 +167,60 @@ def test_a_change_that_came_after_a_look_counts_although_it_was_allowed_before(w
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
 
 
+@pytest.mark.parametrize("hours", [-1, 1], ids=["lead", "lag"])
+def test_the_clock_of_a_file_system_need_not_go_as_ours(
+    hours: int, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + hours * 3600 * 10**9)
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("cat notes.md")
+    peer.writes("notes.md", "PEER\n")
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+    me.runs("cat notes.md")
+    assert me.runs(OVERWRITES["here-document"]) == ""
+
+
+@pytest.mark.parametrize("fails", ["mv nothing notes.md", "git apply < /dev/null; false && true > notes.md"])
+def test_a_write_that_failed_hides_none_before_it(fails: str, work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    peer.edits("notes.md", "beta", "PEER")
+    time.sleep(0.05)
+    peer.runs(fails)
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+    assert me.runs("git reset --hard").startswith("denied: ")
+
+
+def test_who_was_refused_its_own_write_has_seen_nothing_by_it(work: Path) -> None:
+    """A person may say no to a call that the check has let pass."""
+    me, peer = Player("claude-code", work), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+    edit = {"file_path": str(work / "notes.md"), "old_string": "gamma", "new_string": "x"}
+    assert me.told("Edit", edit) == ""
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+
+
+def test_what_one_has_written_among_found_files_is_no_surprise(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.edits("sub/deep.md", "beta", "PEER")
+    assert "was changed by" in me.runs("grep -rl gamma sub | xargs sed -i s/gamma/delta/")
+    time.sleep(0.05)
+    assert me.runs("echo x > sub/deep.md") == ""
+
+
+def test_all_files_that_would_be_lost_are_named(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    for name in ("notes.md", "other.md", "sub/deep.md"):
+        peer.edits(name, "beta", "PEER")
+    said = me.runs("rm -f notes.md other.md; rm -rf sub")
+    assert said.startswith("denied: ") and all(name in said for name in ("notes.md", "other.md", "sub/deep.md"))
+    for number in range(6):
+        peer.writes(f"new-{number}.md", "x\n")
+    said = me.runs("rm -f new-*.md")
+    assert said.startswith("denied: ") and "and 1 more." in said
+
+
 def test_ones_own_write_is_no_surprise(work: Path) -> None:
     me, peer = Player("codex", work), Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")
