@@ -104,7 +104,7 @@ class Meetings:
         return _newest_of(resolved, keys, found, own if only_unseen else None)
 
     def _below(self, root: str, first=None) -> list:
-        """``(path, [(entry, the OthersJournal it stands in)])``: the newest of each session on paths at and below `root`.
+        """``(path, [(entry, its OthersJournal)])`` of the paths at and below `root`: the newest of each session.
 
         Of very many, those on the paths that ``first(root)`` gives stand first.
         """
