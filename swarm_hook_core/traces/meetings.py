@@ -35,7 +35,7 @@ class Meetings:
     def unseen(self, path: str, resolved: str):
         """The fresh Trace on absolute `path`, `resolved` without links, that this session has not seen, or None."""
         fresh = self._newest_on(path, resolved, only_unseen=True)
-        return fresh if fresh is not None and self._git.left_of([fresh]) else None
+        return fresh if fresh is not None and (fresh.is_pending or self._git.left_of([fresh])) else None
 
     def stands(self, path: str, resolved: str) -> bool:
         """Whether another living session has written that file lately, seen or not; git is not asked."""
@@ -48,10 +48,11 @@ class Meetings:
         found = []
         for path, writes in self._below(root):
             if admits(path):
-                trace = _newest_of(path, [path], writes, own)
+                trace = _newest_of(path, [path], writes, own, or_pending=True)
                 if trace is not None:
                     found.append(trace)
-        return self._git.left_of(found)
+        left = self._git.left_of([trace for trace in found if not trace.is_pending])
+        return [trace for trace in found if trace.is_pending or trace in left]
 
     def fresh_below(self, root: str) -> list:
         """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
@@ -101,7 +102,7 @@ class Meetings:
         keys = keys_for(path, "/", self._real)
         own, others = self._at(os.path.dirname(resolved))
         found = [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
-        return _newest_of(resolved, keys, found, own if only_unseen else None)
+        return _newest_of(resolved, keys, found, own if only_unseen else None, or_pending=only_unseen)
 
     def _below(self, root: str, first=None) -> list:
         """``(path, [(entry, its OthersJournal)])`` of the paths at and below `root`: the newest of each session.
@@ -134,12 +135,17 @@ class Meetings:
         return self._places[place]
 
 
-def _newest_of(path: str, keys, writes, own=None):
+def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False):
     """The newest fresh Trace of `writes`, (entry, the OthersJournal it stands in), of the file at `path`, or None.
 
-    `own`: entries of a session that has not seen it, None for seen or not; `keys`: those of the path.
+    `own`: entries of a session that has not seen it, None for seen or not; `keys`: those of the path. `or_pending`: it
+    may be one whose write is still to come.
     """
     for newest, theirs in sorted(writes, key=lambda pair: -pair[0].at_ns):
+        if or_pending and theirs.is_pending(path, newest) and seen.is_newer(own, keys, newest):
+            trace = theirs.trace(path, newest, is_pending=True)
+            if trace is not None:
+                return trace
         entry = theirs.made(path, newest)
         if entry is None or (own is not None and not seen.is_unseen(own, path, keys, entry)):
             continue

@@ -4,19 +4,24 @@ from swarm_hook_core.lookup import Held
 from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
 from swarm_hook_core.traces.unread import UnreadCommands
 
+PENDING_SECONDS = 5  # for so long a write that was let pass may still be to come
 FEW_FILES = 16  # that are searched for one by one; for more, the journal's keys are listed once
 
 
 class Trace:
-    """A fresh trace: `held` says whose, since when and what for, as wording takes it; `path` is the file's."""
+    """A fresh trace: `held` says whose, since when and what for, as wording takes it; `path` is the file's.
 
-    __slots__ = ("path", "held", "at_ns", "tool")
+    `is_pending`: whether the write may still be to come, so that git knows nothing of it.
+    """
 
-    def __init__(self, path, held, at_ns, tool):
+    __slots__ = ("path", "held", "at_ns", "tool", "is_pending")
+
+    def __init__(self, path, held, at_ns, tool, is_pending=False):
         self.path = path
         self.held = held
         self.at_ns = at_ns
         self.tool = tool
+        self.is_pending = is_pending
 
 
 class OthersJournal:
@@ -73,7 +78,12 @@ class OthersJournal:
         earlier = journal.newest_first(self.data, newest.key, ("wrote",))
         return next((entry for entry in earlier if entry.text != state), None)
 
-    def trace(self, path: str, entry):
+    def is_pending(self, path: str, newest) -> bool:
+        """Whether `newest` is a write of the file at `path` that was let pass just now and was not made yet."""
+        age = self._now - newest.at_ns / 1e9
+        return newest.kind == "wrote" and age < PENDING_SECONDS and newest.text == state_of(path)
+
+    def trace(self, path: str, entry, is_pending: bool = False):
         """The Trace of this `entry`, a write that was made, about the file at `path`; None where it means nothing now.
 
         Git is asked later.
@@ -87,7 +97,7 @@ class OthersJournal:
         if self._purpose is None:
             self._purpose = self._reader.purpose_of(instance_id)
         held = Held(path, instance_id, label, self._purpose, int(entry.at_ns / 1e9), agent=entry.agent)
-        return Trace(path, held, entry.at_ns, entry.tool)
+        return Trace(path, held, entry.at_ns, entry.tool, is_pending)
 
     @property
     def writer(self):

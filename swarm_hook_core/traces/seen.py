@@ -31,6 +31,12 @@ def is_unseen(own: bytes, path: str, keys, entry) -> bool:
     return entry.at_ns > last.at_ns and 0 <= age_ns < journal.SLACK_NS
 
 
+def is_newer(own: bytes, keys, entry) -> bool:
+    """Whether `entry` is newer than all that the session knows of the file with these `keys`."""
+    last = _newest(own, keys, KNOWN)
+    return last is None or last.at_ns < entry.at_ns
+
+
 def is_untold(own: bytes, path: str, trace) -> bool:
     """Whether it was not told of that write either, among others."""
     told = journal.newest(own, path, ("told",))

@@ -145,7 +145,17 @@ def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:
     assert me.runs(OVERWRITES["here-document"]) == ""
 
 
-def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path) -> None:
+def test_a_write_that_was_let_pass_just_now_counts_before_it_is_made(work: Path) -> None:
+    """Its client is about to make it: what is put there meanwhile would be lost, or lose it."""
+    me, peer = Player("codex", work), Player("claude-code", work)
+    me.runs("cat notes.md")
+    assert peer.told("Edit", {"file_path": str(work / "notes.md"), "old_string": "a", "new_string": "b"}) == ""
+    assert me.runs(OVERWRITES["copy"]).startswith("denied: ")
+    assert me.runs(OVERWRITES["copy"]) == "", "it has been told"
+
+
+def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(others, "PENDING_SECONDS", 0)
     me, peer = Player("codex", work), Player("codex", work)
     git(work, "config", "core.fileMode", "false")
     (work / "notes.md").write_text("not committed, by a person\n")
