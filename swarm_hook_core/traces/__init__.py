@@ -33,7 +33,7 @@ OFF, NOTICE, KEEP, TURN = LEVELS = ("off", "notice", "keep", "turn")
 DEFAULT = KEEP
 
 LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part before it stays
-LONGEST_TEXT = 16 * 1024  # characters of a command that is kept; of a longer one as many from its start
+LONGEST_TEXT = 16 * 1024  # characters of a command that is kept unread
 MOST = 400  # files of one call that are noted one by one
 MOST_CLAIMS = 100  # files of one call that are claimed for its turn
 NO_FILE = "-"  # in an entry, the state of a file that is not there
@@ -84,6 +84,7 @@ class Trail:
         if not self.is_alone([*paths, *(os.path.join(git_call.folder, ".git") for git_call in git_calls)]):
             return False
         self.wrote(filter(None, paths))
+        self.note_trees(effects)
         if git_calls:
             from swarm_hook_core.traces import stash_entries
 
@@ -149,18 +150,29 @@ class Trail:
 
     def note_unread(self) -> None:
         """Add the traces of a call that nobody has looked at, since no other session has any beside it."""
-        call = self.call
+        call, command = self.call, ""
         if call.tool in SHELL_TOOLS:
             command = call.input.get("command") if isinstance(call.input, dict) else None
             if not isinstance(command, str):  # few clients; it takes time to load
                 from swarm_hook_core.targets import shell_text
 
                 command = shell_text(call.tool, call.input)
+        if call.tool in SHELL_TOOLS and len(command) <= LONGEST_TEXT:
             self.note_at(call.folder, "ran", command)
         else:
             from swarm_hook_core.opaque_calls import effects_of
 
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
+
+    def note_trees(self, effects) -> None:
+        """Add the text of a shell command that writes more files than it names, for whoever meets one of them."""
+        if effects is None or self.call.tool not in SHELL_TOOLS:
+            return
+        from swarm_hook_core.change import REMOVE
+        from swarm_hook_core.targets import shell_text
+
+        if any(tree.how != REMOVE for tree in effects.trees):
+            self.note_at(self.call.folder, "ran", shell_text(self.call.tool, self.call.input))
 
     def leave(self) -> None:
         """Append what was noted. Raises OSError."""
@@ -181,10 +193,10 @@ class Trail:
             if not size:
                 lines = [_first_line(self.config.runtime_name, self.call.session_id), *lines]
             write_all(handle, b"\n" + b"".join(lines))  # what a full disk has torn is a line of its own
+            if size > LIMIT_BYTES:
+                _begin_anew(path, handle)
         finally:
             os.close(handle)
-        if size > LIMIT_BYTES:
-            os.replace(path, path + ".1")
 
 
 def level(prefix: str, folder: str) -> str:
@@ -206,6 +218,19 @@ def level(prefix: str, folder: str) -> str:
     from swarm_hook_core.settings import auto
 
     return auto(prefix, folder).value
+
+
+def _begin_anew(path: str, handle: int) -> None:
+    """Put the journal at `path`, open as `handle`, aside; unless another call of the session has done so just now."""
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_EX)  # until it is closed
+    try:
+        is_there = os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return
+    if is_there:
+        os.replace(path, path + ".1")
 
 
 def traces_dir() -> str:

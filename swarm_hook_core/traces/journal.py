@@ -44,15 +44,18 @@ class Entry:
 
 
 def read(path: str) -> bytes:
-    """All entries of the journal at `path`, after a newline: what was rotated away first."""
-    parts = [b"\n"]
-    for file in (path + ".1", path):
+    """All entries of the journal at `path`, after a newline: what was rotated away first.
+
+    It is read the other way round, so that what is rotated meanwhile is met twice rather than not at all.
+    """
+    parts = []
+    for file in (path, path + ".1"):
         try:
             with open(file, "rb", buffering=0) as entries:
                 parts.append(entries.read())
         except FileNotFoundError:
             continue
-    return b"".join(parts) if len(parts) > 1 else b""
+    return b"\n" + b"".join(reversed(parts)) if parts else b""
 
 
 def owner_of(data: bytes) -> tuple:

@@ -6,11 +6,33 @@ Whoever meets them later reads those that may be about its files, in the time th
 import os
 import time
 
+from swarm_hook_core.change import REMOVE
 from swarm_hook_core.paths import keys_for
 from swarm_hook_core.traces import journal
 
-MOST_COMMANDS = 3  # of one session that are read to see whether they wrote a file
+MOST_COMMANDS = 40  # of one session that are read to see whether they wrote a file
 MOST_LATELY = 30  # of one session that are read for the files that they wrote
+
+
+_STAND_FOR_MANY = (
+    b"*",
+    b"?",
+    b"[",
+    b"{",
+    b"$",
+    b"`",
+    b"find ",
+    b"xargs",
+    b"cp ",
+    b"mv ",
+    b"tar ",
+    b"unzip ",
+    b"rsync ",
+)
+_LOOK = frozenset(b"cat head tail nl less more ls wc grep egrep fgrep rg pwd stat file diff jq".split()) | {
+    b"git status", b"git diff", b"git log", b"git show", b"git blame",
+}  # fmt: skip
+_GO_ON = (b">", b";", b"|", b"&", b"\\n", b"$", b"`", b"--output")
 
 
 class Reading:
@@ -35,22 +57,25 @@ class Reading:
             return None
         return effects_of(entry.text, entry.key, budget=self._budget)
 
-    def written_by(self, entry) -> list:
-        """``(folder, path as spelled)`` of the files that this command certainly wrote."""
+    def written_by(self, entry) -> tuple:
+        """``([(folder, path as spelled)], [Tree])`` of the files that this command certainly wrote."""
         effects = self.effects_of(entry)
-        return [(write.folder, write.path) for write in effects.writes] if effects is not None else []
+        if effects is None:
+            return [], []
+        trees = [tree for tree in effects.trees if tree.how != REMOVE]
+        return [(write.folder, write.path) for write in effects.writes], trees
 
 
 class UnreadCommands:
     """Those in the journal with the entries `data`."""
 
-    __slots__ = ("_reading", "_data", "_lines", "_keys")
+    __slots__ = ("_reading", "_data", "_lines", "_written")
 
     def __init__(self, data: bytes, reading: Reading):
         self._reading = reading
         self._data = data if b" ran " in data else b""
         self._lines = None  # their entries as they stand there, once somebody asked
-        self._keys: dict = {}  # such an entry -> the keys of the files that the command wrote
+        self._written: dict = {}  # such an entry -> the keys of the files that the command wrote, and its Trees
 
     def __bool__(self) -> bool:
         return bool(self._data)
@@ -60,31 +85,46 @@ class UnreadCommands:
         if not self._data:
             return []
         if self._lines is None:
-            self._lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
+            lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
+            self._lines = [raw for raw in reversed(lines) if not _looks_only(raw)]
         names = {os.path.basename(key).encode("utf-8", "surrogatepass") for key in keys}
-        lines = [raw for raw in self._lines if any(name in raw for name in names)]
+        named = [raw for raw in self._lines if any(name in raw for name in names)]
+        wide = [raw for raw in self._lines if raw not in named and any(mark in raw for mark in _STAND_FOR_MANY)]
         found = []
-        for raw in lines[: -MOST_COMMANDS - 1 : -1]:
+        for raw in (named + wide)[:MOST_COMMANDS]:
             try:
                 entry = journal.Entry(raw)
             except ValueError:
                 continue  # torn
-            if entry.kind == "ran" and not self._keys_of(raw, entry).isdisjoint(keys):
+            if entry.kind == "ran" and self._has_written(raw, entry, keys):
                 found.append(entry)
         return found
 
     def lately_below(self, root: str):
         """``(path, entry)`` of the files at and below `root` that the newest commands run there wrote."""
         for entry in journal.newest_below(self._data, root, ("ran",), MOST_LATELY) if self._data else ():
-            for folder, spelled in self._reading.written_by(entry):
+            for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
                 if (path + "/").startswith(root.rstrip("/") + "/"):
                     yield path, entry
 
-    def _keys_of(self, raw: bytes, entry) -> set:
-        if raw not in self._keys:
+    def _has_written(self, raw: bytes, entry, keys) -> bool:
+        """Whether the command of `entry`, `raw` as it stands there, wrote the file with these keys."""
+        if raw not in self._written:
             reading = self._reading
-            self._keys[raw] = {
-                key for folder, path in reading.written_by(entry) for key in keys_for(path, folder, reading.real)
-            }
-        return self._keys[raw]
+            writes, trees = reading.written_by(entry)
+            own = {key for folder, path in writes for key in keys_for(path, folder, reading.real)}
+            self._written[raw] = own, trees
+        written, trees = self._written[raw]
+        return not written.isdisjoint(keys) or any(
+            key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for tree in trees for key in keys
+        )
+
+
+def _looks_only(raw: bytes) -> bool:
+    """Whether the command in this entry is plainly one that only looks: mostly many of them name a file."""
+    text = raw.rpartition(b"\0")[2]
+    first, _, rest = text.partition(b" ")
+    if first == b"git":
+        first = b"git " + rest.partition(b" ")[0]
+    return first in _LOOK and not any(mark in text for mark in _GO_ON)

@@ -113,6 +113,37 @@ def test_what_a_session_wrote_while_it_was_alone_is_found_in_its_commands(work: 
     assert me.runs("echo fresh > other.md") == ""
 
 
+ALONE = {
+    "and then looked at": ["sed -i s/beta/PEER/ notes.md", *["cat notes.md", "grep -c a notes.md"] * 5],
+    "and then run": ["sed -i s/beta/PEER/ notes.md", *[f"python3 notes.md {n} 2> log" for n in range(5)]],
+    "by a pattern": ["sed -i s/beta/PEER/ *.md"],
+    "by a loop": ["for n in notes other; do echo PEER > $n.md; done"],
+    "by a search": ["grep -rl beta . | xargs sed -i 's/alpha/PEER alpha/'"],
+    "by a copy of folders": ["mkdir new; echo PEER > new/notes.md", "cp -r new/. ."],
+    "in a long text": ["cat > long <<'EOF'\n" + "x" * 20_000 + "\nEOF\necho PEER > notes.md"],
+}
+
+
+@pytest.mark.parametrize("commands", ALONE.values(), ids=ALONE)
+def test_what_was_written_by_a_session_alone_is_found_however_it_wrote(commands, work: Path) -> None:
+    peer = Player("codex", work)
+    for command in commands:
+        assert peer.runs(command) == ""
+    assert "PEER" in (work / "notes.md").read_text()
+    me = Player("codex", work)
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+    assert me.runs("echo x > log.txt") == ""
+
+
+def test_what_a_copy_of_folders_wrote_beside_others_is_theirs_no_less(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    me.edits("other.md", "beta", "x")
+    peer.runs("mkdir new; echo PEER > new/notes.md")
+    assert "denied" not in peer.runs("cp -r new/notes.md new/more.md; cp -r new/. .")
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+
+
 @pytest.mark.parametrize("undo", ["commit", "checkout", "by hand"])
 def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path) -> None:
     me, peer = Player("codex", work), Player("codex", work)
@@ -130,12 +161,12 @@ def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path) 
 def test_commands_of_others_are_read_in_the_time_that_the_check_has_left() -> None:
     reading = unread.Reading(budget.Budget(seconds=1e-9), os.path.realpath)
     command = journal.Entry(b"1 ran - Bash\0/work\0echo two > other.md")
-    assert reading.written_by(command) == [("/work", "other.md")]
+    assert reading.written_by(command)[0] == [("/work", "other.md")]
     end = time.thread_time() + budget.LEAST_SECONDS
     while time.thread_time() < end:
         pass
-    assert reading.written_by(command) == [], "there is no time left"
-    assert unread.Reading(budget.Budget(), os.path.realpath).written_by(command) != []
+    assert reading.written_by(command)[0] == [], "there is no time left"
+    assert unread.Reading(budget.Budget(), os.path.realpath).written_by(command)[0] != []
 
 
 def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:
@@ -306,6 +337,36 @@ def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, monkeypatch:
         peer.runs(f"echo {number} > file-{number}")
     assert any(name.endswith(".1") for name in os.listdir(next(Path(traces.traces_dir()).iterdir())))
     assert me.runs("echo x > file-39").startswith("denied: ")
+
+
+def test_a_journal_that_is_rotated_while_it_is_read_is_met_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "codex.one"
+    path.write_bytes(b"\n" + traces.line("wrote", "/a/b", CALL))
+
+    def rotates_behind(file: str, *words: object, **given: object):
+        try:
+            return open(file, *words, **given)  # noqa: SIM115
+        finally:
+            if path.exists():
+                path.rename(f"{path}.1")
+
+    monkeypatch.setattr(journal, "open", rotates_behind, raising=False)
+    assert journal.newest(journal.read(str(path)), "/a/b", ("wrote",)) is not None
+
+
+def test_of_two_calls_that_find_a_journal_too_long_one_rotates_it(tmp_path: Path) -> None:
+    path = tmp_path / "codex.one"
+    path.write_text("many entries")
+    first, second = (os.open(path, os.O_RDWR) for _ in range(2))
+    traces._begin_anew(str(path), first)
+    os.close(first)
+    traces._begin_anew(str(path), second)
+    path.write_text("a new one")
+    traces._begin_anew(str(path), second)
+    os.close(second)
+    assert (path.read_text(), Path(f"{path}.1").read_text()) == ("a new one", "many entries")
 
 
 CALL = ToolCall("apply_patch", {}, agent="agent-1")
