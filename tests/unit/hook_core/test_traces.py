@@ -347,7 +347,7 @@ def test_a_journal_that_is_rotated_while_it_is_read_is_met_whole(
 
     def rotates_behind(file: str, *words: object, **given: object):
         try:
-            return open(file, *words, **given)  # noqa: SIM115
+            return open(file, *words, **given)
         finally:
             if path.exists():
                 path.rename(f"{path}.1")
