@@ -50,11 +50,10 @@ def greeting(row: dict) -> str:
     if isinstance(summary, dict):
         lines.append(_peers(summary) + " " + _locks(summary))
     lines.append(
-        "Every session here may write any file that no other session has locked. Lock a file, folder or pattern"
-        " before work that others must not disturb, with the swarm MCP tool lock_file (or `swarm-mcp lock FILE"
-        " --note WHY`), and release it with unlock_file. A write that is denied names the holder: do other work, or"
-        " wait in line (lock_file with wait_seconds)."
-        " The skill swarm-mcp says when to lock and when not."
+        "Every session here may write any file that no other session has locked; ordinary edits need no lock. To keep"
+        " a file, folder or pattern still for longer use the swarm MCP tool lock_file (or `swarm-mcp lock FILE --note"
+        " WHY`), then unlock_file. A denied call is told why and what to do: read the file again, do other work, or"
+        " wait in line. The skill swarm-mcp says when to lock and when not."
     )
     return "\n".join(lines)
 

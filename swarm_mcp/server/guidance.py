@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 JOINED = (
     "You take part in the swarm: other sessions may edit this checkout too.\n\n"
-    "Call bootstrap first and deal with unread messages before you take or make work. lock_file keeps a file still"
-    " while several edits of yours belong together, or waits in line for one that a peer has (wait_seconds);"
-    " unlock_file as soon as they are done. Call wait_for_activity"
+    "Call bootstrap first and deal with unread messages before you take or make work. Edits need no lock; lock_file"
+    " keeps a file still for longer, or waits in line for one that a peer has (wait_seconds); unlock_file as soon as"
+    " you are done. Call wait_for_activity"
     " only while something that you answer for is in others' hands (a task you handed out, a review, a lock you need)."
     " With nothing of that kind left, end your turn: messages wait, and a prompt can wake you. Leave with deregister"
     " only when you will not be back."
@@ -66,10 +66,11 @@ PROTOCOL = """\
 Work with the other sessions of this scope by these rules until I say otherwise.
 
 - Begin and resume with `bootstrap`. Answer unread messages before you take on anything.
-- Lock a file with `lock_file` before work on it that must not be disturbed, and give it back with
-  `unlock_file` as soon as that is done. A quick edit of a file that nobody holds needs no lock.
-- A denied write is final until the file is free. Do other work; you get a message when it is released. Where
-  nothing can be done without it, wait in line: `lock_file` with `wait_seconds`. Never write the file some other way.
+- Edits need no lock. Lock a file with `lock_file` where it must stay still for longer, and give it back with
+  `unlock_file` as soon as that is done.
+- Do as a denial says, and never write the file some other way. Denied because somebody changed it: read it again, then
+  write. Denied because somebody has it: do other work, you get a message when it is free; where nothing can be done
+  without it, wait in line (`lock_file` with `wait_seconds`).
 - Work for others is a task: `request_task` (or `request_task_batch`), with the files it concerns and what it
   depends on. Take work with `claim_next_task`, report with `report_progress` when it takes long or is blocked, end
   it with `complete_task`: what you did, which files changed, which tests ran with what result.
