@@ -151,9 +151,9 @@ _OF_LOCKS = (
         " this session. Use it for a file that must stay as it is over several turns, or while you only read it, for"
         " folders, patterns, and what a command generates; ordinary edits need none. Locking again what this session"
         " holds is fine and replaces reason and task. On conflict the answer has `error`, and `active` says who holds"
-        " the file, since when and why; do other work meanwhile, a message comes when the file is free, or wait in line for it with"
-        " wait_seconds (first come, first served). A folder stands for all that is in it, now and later; `fence` is"
-        " the number of this grant.",
+        " the file, since when and why; do other work meanwhile, a message comes when the file is free, or wait in line"
+        " for it with wait_seconds (first come, first served). A folder stands for all that is in it, now and later;"
+        " `fence` is the number of this grant.",
         {
             "file": LOCKED,
             "reason": text("Why, in a few words; shown to whoever is denied."),
