@@ -182,7 +182,7 @@ class HookCore:
         from swarm_hook_core.state import has_claims
 
         try:
-            if trail is not None and (trail.level == "turn" or not trail.is_alone()):
+            if trail is not None and (trail.level == "turn" or not trail.is_alone() or trail.may_lead_elsewhere()):
                 return True
             if not has_claims():
                 return False

@@ -5,6 +5,7 @@ Hooks write nothing into the store, so each session has files of its own, its *j
 what a call leaves. The rest is loaded where another session has left something in the same repository.
 
     journal    what is in those files, and reading them
+    elsewhere  other repositories in which others have left something, and whether a command could lead there
     meetings   a call that meets what others have written; it composes
       others     what another session's journal says, and whether its writer lives
       unread     commands that nobody had read when they ran
@@ -47,7 +48,7 @@ class Trail:
     `level`: the level in force for it.
     """
 
-    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real")
+    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real", "_of_others")
     _real: "Callable[[str], str] | None"
 
     def __init__(self, config, call, level: str):
@@ -58,6 +59,7 @@ class Trail:
         self._places: dict = {}  # folder -> place
         self._lines: dict = {}  # place -> entries to be appended
         self._real = None  # as ``paths.real_paths`` makes it, once a path was resolved
+        self._of_others = None  # as ``elsewhere.places_of_others`` has them, once that was asked
 
     def place_of(self, folder: str) -> str:
         """The folder of the journals of absolute `folder`."""
@@ -70,6 +72,36 @@ class Trail:
         folders = dict.fromkeys([self.call.folder, *map(os.path.dirname, paths)])
         return not any(others_in(place, self.own_name) for place in {self.place_of(folder) for folder in folders})
 
+    def may_lead_elsewhere(self) -> bool:
+        """Whether a call that does not say its files could reach a place elsewhere in which others have journals.
+
+        Nearly always there is no other place: then one look into a folder is all.
+        """
+        own = os.path.basename(self.place_of(self.call.folder))
+        try:
+            names = os.listdir(traces_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if not names or names == [own]:
+            return False
+        from swarm_hook_core.traces.elsewhere import could_lead
+
+        return could_lead(self.call, self._places_of_others())
+
+    def places_with(self, root: str) -> dict:
+        """``{place: folders in it}`` of what is at and below absolute `root`, other repositories inside it too."""
+        from swarm_hook_core.traces.elsewhere import below
+
+        own, inside = self.place_of(root), below(self._places_of_others(), root)
+        return {**inside, own: [root, *inside.get(own, ())]}
+
+    def _places_of_others(self) -> dict:
+        if self._of_others is None:
+            from swarm_hook_core.traces.elsewhere import places_of_others
+
+            self._of_others = places_of_others(self.own_name)
+        return self._of_others
+
     def note_alone(self, effects) -> bool:
         """Add the traces of the call if no other session has any where it writes; whether that is so.
 
@@ -81,7 +113,10 @@ class Trail:
         else:
             paths = [target[1] for target in self.targets_of(effects)]
         git_calls = effects.git if effects is not None else ()
-        if not self.is_alone([*paths, *(os.path.join(git_call.folder, ".git") for git_call in git_calls)]):
+        if not self.is_alone([*paths, *(os.path.join(top, ".git") for top in _tops_of(git_calls))]):
+            return False
+        places = [place for tree in effects.trees for place in self.places_with(tree.root)] if effects else ()
+        if any(others_in(place, self.own_name) for place in dict.fromkeys(places)):
             return False
         self.wrote(filter(None, paths))
         self.note_trees(effects)
@@ -180,6 +215,10 @@ class Trail:
             self._append(place, lines)
         self._lines = {}
 
+    def _top_of(self, place: str) -> str:
+        """The folder that `place` is about, of those that were asked for."""
+        return next((os.path.realpath(_top(folder)[0]) for folder in self._places if self._places[folder] == place), "")
+
     def _append(self, place: str, lines: list) -> None:
         path = os.path.join(place, self.own_name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -191,7 +230,8 @@ class Trail:
         try:
             size = os.fstat(handle).st_size
             if not size:
-                lines = [_first_line(self.config.runtime_name, self.call.session_id), *lines]
+                own = _first_line(self.config.runtime_name, self.call.session_id, self._top_of(place))
+                lines = [own, *lines]
             write_all(handle, b"\n" + b"".join(lines))  # what a full disk has torn is a line of its own
             if size > LIMIT_BYTES:
                 _begin_anew(path, handle)
@@ -243,37 +283,47 @@ def place_of(folder: str) -> str:
 
     It need not exist. Raises OSError where not even the folders over it can be seen.
     """
-    probe = folder
-    while True:
-        try:
-            found = os.stat(os.path.join(probe, ".git"))
-            break
-        except OSError:
-            over = os.path.dirname(probe)
-        if over == probe:
-            return _named(_nearest(folder))
-        probe = over
+    top, found = _top(folder)
+    if found is None:
+        return _named(os.stat(top))
     if found.st_mode & 0o170000 != 0o040000:  # a work tree's
         from swarm_hook_core.repository import tree_at
 
-        tree = tree_at(probe)
-        found = os.stat(tree.common) if tree is not None else _nearest(probe)
+        tree = tree_at(top)
+        found = os.stat(tree.common if tree is not None else top)
     return _named(found)
+
+
+def _top(folder: str) -> tuple:
+    """The top of the work tree that absolute `folder` is in, and what the disk says of the ``.git`` in it.
+
+    Where it is in none: ``(the nearest folder that is there, None)``.
+    """
+    probe = folder
+    while True:
+        try:
+            return probe, os.stat(os.path.join(probe, ".git"))
+        except OSError:
+            over = os.path.dirname(probe)
+        if over == probe:
+            break
+        probe = over
+    while folder != probe and not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return folder, None
+
+
+def _tops_of(git_calls) -> list:
+    """The folders of the work trees that these GitCalls work on."""
+    if not git_calls:
+        return []
+    from swarm_hook_core.shell.programs.git.command_line import tree_of
+
+    return [tree_of(git_call) or git_call.folder for git_call in git_calls]
 
 
 def _named(found) -> str:
     return os.path.join(traces_dir(), f"{found.st_dev:x}.{found.st_ino:x}")
-
-
-def _nearest(folder: str):
-    """What the disk says of `folder`, or of the nearest one over it that is there."""
-    while True:
-        try:
-            return os.stat(folder)
-        except OSError:
-            if folder == os.path.dirname(folder):
-                raise
-            folder = os.path.dirname(folder)
 
 
 def journal_name(runtime: str, session_id: str) -> str:
@@ -320,10 +370,9 @@ def state_of(path: str) -> str:
     return f"{there.st_ctime_ns} {there.st_ino} {there.st_size}"
 
 
-def _first_line(runtime: str, session_id: str) -> bytes:
-    return (
-        f"{time.time_ns()} session - {_word(runtime)}".encode("ascii", "replace") + b"\0" + escaped(session_id) + b"\n"
-    )
+def _first_line(runtime: str, session_id: str, top: str) -> bytes:
+    first = f"{time.time_ns()} session - {_word(runtime)}".encode("ascii", "replace")
+    return first + b"\0" + escaped(session_id) + b"\0" + escaped(top) + b"\n"
 
 
 def _word(text: str) -> str:

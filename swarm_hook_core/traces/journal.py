@@ -8,7 +8,7 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
 
 `ns` is the time in nanoseconds, `key` the resolved path. Kinds, with what `text` holds:
 
-    session  the first line: `key` is the client's id of the session, `tool` its runtime
+    session  the first line: `key` is the client's id of the session, `tool` its runtime, `text` a folder of the place
     wrote    a write that was let pass: a *trace*; `text`: the state of the file before it (``state_of``)
     saw      the session knows what is in the file: it read it, or was told of the change that it met; `text`: its state
     told     it was told that the file was changed, among others; `text`: its state
@@ -23,6 +23,7 @@ from swarm_hook_core.traces import escaped
 
 DAY_SECONDS = 86400  # a trace means nothing after that
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
+HEAD = 16 * 1024  # bytes at the beginning, in which the first line is
 TAIL = 64 * 1024  # bytes at the end of a journal in which the newest are looked for
 
 
@@ -60,15 +61,36 @@ def read(path: str) -> bytes:
 
 def owner_of(data: bytes) -> tuple:
     """``(runtime, session id)`` of the session whose journal holds `data`; empty ones where it does not say."""
+    first = _first(data)
+    return (first.tool, first.key) if first is not None else ("", "")
+
+
+def folder_of(path: str) -> str:
+    """The folder in the place of the journal at `path`, as it stood when that began; empty where it does not say.
+
+    It is the top of a work tree, or of a place that is in none the folder itself.
+    """
+    for file in (path, path + ".1"):
+        try:
+            with open(file, "rb", buffering=0) as entries:
+                first = _first(entries.read(HEAD))
+        except FileNotFoundError:
+            continue
+        if first is not None:
+            return first.text
+    return ""
+
+
+def _first(data: bytes):
+    """The Entry that says whose journal holds `data`, or None."""
     start = data.find(b" session ")
     if start < 0:
-        return "", ""
+        return None
     begin = data.rfind(b"\n", 0, start) + 1
     try:
-        entry = Entry(data[begin : data.find(b"\n", begin)])
+        return Entry(data[begin : data.find(b"\n", begin)])
     except ValueError:
-        return "", ""
-    return entry.tool, entry.key
+        return None
 
 
 def keys_in(data: bytes) -> set:

@@ -44,10 +44,10 @@ class Meetings:
     def unseen_below(self, root: str, admits) -> list:
         """The fresh unseen Traces at and below absolute `root` of which `admits(path)` is true."""
         root = self._real(root)
-        own = self.own_entries(root)
         found = []
-        for path, writes in self._below(root):
+        for path, writes in self._below(root, self.trail.places_with(root)):
             if admits(path):
+                own = self.own_entries(os.path.dirname(path))
                 trace = _newest_of(path, [path], writes, own, or_pending=True)
                 if trace is not None:
                     found.append(trace)
@@ -56,7 +56,8 @@ class Meetings:
 
     def fresh_below(self, root: str) -> list:
         """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
-        below = self._below(self._real(root), self._git.changed_below)
+        root = self._real(root)
+        below = self._below(root, {self.trail.place_of(root): [root]}, self._git.changed_below)
         found = [trace for path, writes in below if (trace := _newest_of(path, [path], writes))]
         return committed.without_committed_since(self._git.left_of(found))
 
@@ -104,16 +105,18 @@ class Meetings:
         found = [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
         return _newest_of(resolved, keys, found, own if only_unseen else None, or_pending=only_unseen)
 
-    def _below(self, root: str, first=None) -> list:
+    def _below(self, root: str, places, first=None) -> list:
         """``(path, [(entry, its OthersJournal)])`` of the paths at and below `root`: the newest of each session.
 
-        Of very many, those on the paths that ``first(root)`` gives stand first.
+        `places`: place -> the folders in it that are at and below `root`. Of very many, those on the paths that
+        ``first(root)`` gives stand first.
         """
         found: dict = {}
-        for theirs in self._at(root)[1]:
+        for theirs, folders in [(theirs, places[place]) for place in places for theirs in self._in(place)[1]]:
             written = [(entry.key, entry) for entry in theirs.writes_below(root)]
-            for path in self._git.changed_below(root)[:MOST_CHANGED] if theirs.commands else ():
-                written += [(path, entry) for entry in theirs.commands.that_wrote([path])]
+            for folder in folders if theirs.commands else ():
+                for path in self._git.changed_below(folder)[:MOST_CHANGED]:
+                    written += [(path, entry) for entry in theirs.commands.that_wrote([path])]
             for path, entry in written:
                 found.setdefault(path, []).append((entry, theirs))
         some = sorted(found.items(), key=_last_written)
@@ -124,7 +127,10 @@ class Meetings:
 
     def _at(self, folder: str) -> tuple:
         """``(own entries, [OthersJournal])`` in the place of `folder`."""
-        place = self.trail.place_of(folder)
+        return self._in(self.trail.place_of(folder))
+
+    def _in(self, place: str) -> tuple:
+        """The same of one place."""
         if place not in self._places:
             others = [
                 OthersJournal(data, self.reading, self._reader, self._now)

@@ -9,7 +9,7 @@ import time
 from swarm_hook_core.decision import Denial
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
-from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
 from swarm_hook_core.traces import NOTICE, TURN, journal, stash_entries
@@ -129,7 +129,8 @@ class Sweeps:
         from swarm_hook_core.traces import narrow_forms
 
         top = tree_of(git_call)
-        own = [path for path in self.meetings.own_below(top) if path not in theirs] if top else []
+        is_here = top == work_tree(self.call.folder)  # elsewhere the command would not reach them by their names alone
+        own = [path for path in self.meetings.own_below(top) if path not in theirs] if top and is_here else []
         try:
             lost, taken = uncommitted.swept(git_call, own, self.left()) if own else ([], [])
         except NoAnswer:
