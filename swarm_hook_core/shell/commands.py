@@ -131,7 +131,7 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
         if walk.files.goes_through(made_of, absolute(write.folder, write.path)):
             write.how = EDIT
     if caught:
-        walk.files.made_of[caught] = made_of
+        walk.files.made_of[caught] = [*walk.files.made_of.get(caught, ()), *made_of] if appends else made_of
         if appends:
             held = walk.files.text_of(caught) if walk.files.contents.get(caught) or not os.path.exists(caught) else None
             stream = joined([held, stream]) if held is not None else None

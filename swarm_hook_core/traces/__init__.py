@@ -38,6 +38,7 @@ LONGEST_TEXT = 16 * 1024  # characters of a command that is kept unread
 MOST = 400  # files of one call that are noted one by one
 MOST_CLAIMS = 100  # files of one call that are claimed for its turn
 NO_FILE = "-"  # in an entry, the state of a file that is not there
+_OF_LINKS = ("mv", "ln")  # programs that put something in the place of a link, not of what it leads to
 _WORD = PLAIN | frozenset("_.:/@")
 _IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are the same in all letter cases
 
@@ -129,6 +130,8 @@ class Trail:
     def targets_of(self, effects) -> list:
         """``(path as spelled, resolved path, how, by)`` of the files that the call certainly writes.
 
+        Of a link that is removed or put in place of the resolved path is that of the link itself.
+
         `effects`: what a call that does not say so does, None where nobody has looked. Raises ValueError where the
         input of a call cannot be read.
         """
@@ -140,7 +143,7 @@ class Trail:
         return [
             (os.path.join(folder, path), resolved, how, by)
             for folder, path, how, by in found[:MOST]
-            if (resolved := self._resolved(folder, path))
+            if (resolved := self._resolved(folder, path, how == "remove" or by.partition(" ")[0] in _OF_LINKS))
         ]
 
     def claims_of(self, effects) -> list:
@@ -160,15 +163,23 @@ class Trail:
         if resolved:
             self.note("saw", resolved)
 
-    def _resolved(self, folder: str, path: str) -> str:
-        """The path without links of `path`, as spelled in `folder`; empty where the text can name no file."""
+    def _resolved(self, folder: str, path: str, of_link: bool = False) -> str:
+        """The path without links of `path`, as spelled in `folder`; empty where the text can name no file.
+
+        `of_link`: if that is a link, its own path.
+        """
         if self._real is None:
             from swarm_hook_core.paths import real_paths
 
             self._real = real_paths()
         whole = os.path.join(folder, path)
         try:
-            return "" if b"\0" in os.fsencode(whole) else self._real(whole)
+            if b"\0" in os.fsencode(whole):
+                return ""
+            if of_link and os.path.islink(whole.rstrip("/")):
+                over, name = os.path.split(os.path.normpath(whole))
+                return os.path.join(self._real(over), name)
+            return self._real(whole)
         except ValueError:
             return ""
 

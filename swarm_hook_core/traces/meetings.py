@@ -100,7 +100,7 @@ class Meetings:
         seen.note_what_was_left(self.own_entries(folder), self.trail)
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool):
-        keys = keys_for(path, "/", self._real)
+        keys = [resolved] if os.path.islink(resolved) else keys_for(path, "/", self._real)
         own, others = self._at(os.path.dirname(resolved))
         found = [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
         return _newest_of(resolved, keys, found, own if only_unseen else None, or_pending=only_unseen)

@@ -328,6 +328,17 @@ def test_the_other_spelling_of_a_file_is_the_same_file(work: Path, tmp_path: Pat
     assert me.runs("echo x > sub/../sub/deep.md").startswith("denied: ")
 
 
+def test_what_is_done_to_a_link_is_not_done_to_its_file(work: Path) -> None:
+    (work / "link.md").symlink_to("notes.md")
+    me, peer = Player("codex", work), Player("claude-code", work)
+    peer.edits("notes.md", "beta", "PEER")
+    assert me.denied("Bash", {"command": "cp other.md link.md"})
+    peer.edits("notes.md", "PEER", "AGAIN")
+    for command in ("ln -sf other.md link.md", "rm link.md", "ln -s notes.md link.md", "mv other.md link.md"):
+        assert me.runs(command) == "", command
+    assert "AGAIN" in (work / "notes.md").read_text()
+
+
 def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces, "LIMIT_BYTES", 2000)
     me, peer = Player("codex", work), Player("codex", work)

@@ -82,6 +82,7 @@ ROWS = [
     ("jq . f > f.new && mv f.new f", "f.new! f.new- f="),
     ("sed s/a/b/ f > t && cp t f", "t! f="),
     ("sed s/a/b/ < f > t; mv t f", "t! t- f="),
+    ("head -n 5 f > t; echo x >> t; mv t f", "t! t= t- f="),
     ("sort f | uniq > t && mv t f", "t! t- f="),
     ("grep -v x g > t && mv t f", "t! t- f!"),
     ("echo x > t && mv t f", "t! t- f!"),
