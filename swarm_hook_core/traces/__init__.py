@@ -120,7 +120,7 @@ class Trail:
         if any(others_in(place, self.own_name) for place in dict.fromkeys(places)):
             return False
         self.wrote(filter(None, paths))
-        self.note_trees(effects)
+        self.note_unnamed(effects)
         if git_calls:
             from swarm_hook_core.traces import stash_entries
 
@@ -210,8 +210,11 @@ class Trail:
 
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
 
-    def note_trees(self, effects) -> None:
-        """Add the text of a shell command that writes more files than it names, for whoever meets one of them."""
+    def note_unnamed(self, effects) -> None:
+        """Add what else a call writes than the files that it names: what git moves, and its text where it is more.
+
+        Whoever meets one of these files reads it then.
+        """
         if effects is None or self.call.tool not in SHELL_TOOLS:
             return
         from swarm_hook_core.change import REMOVE
@@ -219,6 +222,11 @@ class Trail:
 
         if any(tree.how != REMOVE for tree in effects.trees):
             self.note_at(self.call.folder, "ran", shell_text(self.call.tool, self.call.input))
+        for git_call in effects.git:
+            if git_call.words[0] == "mv":
+                from swarm_hook_core.shell.programs.git.uncommitted import moved_to
+
+                self.wrote(self._resolved("/", path) for path in moved_to(git_call))
 
     def leave(self) -> None:
         """Append what was noted. Raises OSError."""

@@ -63,7 +63,13 @@ class Reading:
         if effects is None:
             return [], []
         trees = [tree for tree in effects.trees if tree.how != REMOVE]
-        return [(write.folder, write.path) for write in effects.writes], trees
+        moved = []
+        for call in effects.git:
+            if call.words[0] == "mv":
+                from swarm_hook_core.shell.programs.git.uncommitted import moved_to
+
+                moved += [("/", path) for path in moved_to(call)]
+        return [(write.folder, write.path) for write in effects.writes] + moved, trees
 
 
 class UnreadCommands:

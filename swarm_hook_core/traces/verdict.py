@@ -48,7 +48,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     for trace, _how, _by in met:
         trail.note("saw", trace.path)
     trail.wrote(dict.fromkeys([target[1] for target in targets] + [trace.path for trace, _how, _by in met]))
-    trail.note_trees(effects)
+    trail.note_unnamed(effects)
     for read in effects.reads if effects is not None else ():
         trail.saw(read.folder, read.path)
     told = wording.were_changed([trace for trace, _how, _by in met], identity, now) if met else ""

@@ -120,6 +120,10 @@ ALONE = {
     "by a loop": ["for n in notes other; do echo PEER > $n.md; done"],
     "by a search": ["grep -rl beta . | xargs sed -i 's/alpha/PEER alpha/'"],
     "by a copy of folders": ["mkdir new; echo PEER > new/notes.md", "cp -r new/. ."],
+    "by git mv": [
+        "sed -i s/beta/PEER/ other.md; git rm -q --cached notes.md; rm notes.md",
+        "git mv -f other.md notes.md",
+    ],
     "in a long text": ["cat > long <<'EOF'\n" + "x" * 20_000 + "\nEOF\necho PEER > notes.md"],
 }
 
@@ -133,6 +137,15 @@ def test_what_was_written_by_a_session_alone_is_found_however_it_wrote(commands,
     me = Player("codex", work)
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
     assert me.runs("echo x > log.txt") == ""
+
+
+def test_what_git_has_moved_is_met_where_it_is_now(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("echo x > sub/deep.md")
+    peer.edits("notes.md", "beta", "PEER")
+    assert peer.runs("git mv notes.md moved.md; git mv other.md sub") == ""
+    assert me.runs("git checkout moved.md").startswith("denied: ")
+    assert me.runs("echo x > moved.md").startswith("denied: ")
 
 
 def test_what_a_copy_of_folders_wrote_beside_others_is_theirs_no_less(work: Path) -> None:

@@ -65,6 +65,19 @@ def changed_in(top: str, folder: str, seconds: float) -> list:
     return [os.path.join(top, name) for name in found]
 
 
+def moved_to(call) -> list:
+    """Absolute paths that ``git mv`` moves files to, with what nobody has committed in them; none for other calls."""
+    if call.words[0] != "mv":
+        return []
+    *sources, target = options_of(call.words).operands or [""]
+    place = absolute(call.folder, target)
+    if place is None:
+        return []
+    if os.path.isdir(place):
+        return [os.path.join(place, os.path.basename(source.rstrip("/"))) for source in sources]
+    return [place] if len(sources) == 1 else []
+
+
 def removed_tree(call, seconds: float) -> str:
     """The top of the work tree that ``worktree remove --force`` removes; empty for other calls: git refuses."""
     if call.words[:2] != ["worktree", "remove"]:
