@@ -2,9 +2,10 @@
 
     command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
 
-`parser` reads the text into the statements of `syntax`. `walk` goes through them as a shell would: folders, variables,
-pipes, loops; `words` says what a word stands for. `programs` knows what each program does with its arguments. What
-comes out (`model.Effects`) meets the locks of others in `collision`.
+`plain` tells of the simplest that they write nothing, and nothing else is loaded. `parser` reads the text into the
+statements of `syntax`. `walk` goes through them as a shell would: folders, variables, pipes, loops; `words` says what a
+word stands for. `programs` knows what each program does with its arguments. What comes out (`model.Effects`) meets the
+locks of others in `collision`.
 
 Loaded only when a peer holds a lock, so what it imports counts less than in the modules around it; it is
 still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``subprocess``.
@@ -21,10 +22,18 @@ def effects_of(command: str, folder: "str | None", environment=None, budget=None
     import gc
     import os
 
+    from swarm_hook_core.shell import plain
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.shell.walk import Walk
 
     effects = Effects(budget)
+    shown = plain.shown(command)
+    if shown is not None:
+        from swarm_hook_core.shell.model import Read
+
+        effects.reads += [Read(folder or "/", path) for path in shown]
+        return effects
+    from swarm_hook_core.shell.walk import Walk
+
     collects = gc.isenabled()
     gc.disable()  # in a long-lived process one look through all its objects takes longer than a walk may
     try:

@@ -33,6 +33,34 @@ class Committed:
                 self._changed[root] = changed_in(top, root, SECONDS)
         return self._changed[root]
 
+    def without_committed_since(self, traces) -> list:
+        """Those of `traces` whose files have not been committed since.
+
+        If they have, what is not committed now came later.
+        """
+        from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+        tops: dict = {}
+        for trace in traces:
+            tops.setdefault(_top_of(trace.path), []).append(trace)
+        committed: set = set()
+        for top, some in tops.items():
+            if not top:
+                continue
+            inside = {os.path.relpath(trace.path, top): trace for trace in some}
+            oldest = min(trace.at_ns for trace in some) // 10**9
+            try:
+                authored = Repository(top, SECONDS).authored(list(inside), oldest)
+            except (NoAnswer, Refused):
+                continue  # or there is no commit yet
+            # In the same second nobody knows which came first.
+            committed.update(
+                inside[name].path
+                for name, at in authored.items()
+                if name in inside and at > inside[name].at_ns // 10**9
+            )
+        return [trace for trace in traces if trace.path not in committed]
+
     def _ask(self, paths) -> None:
         """Learn which of `paths` git has as they are; what it cannot say counts as not committed."""
         asked: dict = {}
@@ -43,30 +71,6 @@ class Committed:
         for top, some in asked.items():
             if top:
                 self._paths.update(dict.fromkeys(_as_committed(top, some), True))
-
-
-def without_committed_since(traces) -> list:
-    """Those of `traces` whose files have not been committed since: if they have, what is not committed came later."""
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
-
-    tops: dict = {}
-    for trace in traces:
-        tops.setdefault(_top_of(trace.path), []).append(trace)
-    committed: set = set()
-    for top, some in tops.items():
-        if not top:
-            continue
-        inside = {os.path.relpath(trace.path, top): trace for trace in some}
-        oldest = min(trace.at_ns for trace in some) // 10**9
-        try:
-            authored = Repository(top, SECONDS).authored(list(inside), oldest)
-        except (NoAnswer, Refused):
-            continue  # or there is no commit yet
-        # In the same second nobody knows which came first.
-        committed.update(
-            inside[name].path for name, at in authored.items() if name in inside and at > inside[name].at_ns // 10**9
-        )
-    return [trace for trace in traces if trace.path not in committed]
 
 
 def _top_of(path: str) -> str:

@@ -45,7 +45,7 @@ class Entry:
 
 
 def read(path: str) -> bytes:
-    """All entries of the journal at `path`, after a newline: what was rotated away first.
+    """All entries of the journal at `path`, what was rotated away first.
 
     It is read the other way round, so that what is rotated meanwhile is met twice rather than not at all.
     """
@@ -56,7 +56,7 @@ def read(path: str) -> bytes:
                 parts.append(entries.read())
         except FileNotFoundError:
             continue
-    return b"\n" + b"".join(reversed(parts)) if parts else b""
+    return parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining one would copy it
 
 
 def owner_of(data: bytes) -> tuple:

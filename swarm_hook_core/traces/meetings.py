@@ -9,9 +9,7 @@ nobody had read when they ran leave traces that whoever meets them reads (``unre
 import os
 
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import committed, journal, others_in, seen
-from swarm_hook_core.traces.others import OthersJournal
-from swarm_hook_core.traces.unread import Reading
+from swarm_hook_core.traces import journal, others_in, seen
 
 MOST_CHANGED = 50  # files below one folder of which is asked whether commands that nobody read wrote them
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
@@ -28,9 +26,26 @@ class Meetings:
         self._reader = reader
         self._now = now
         self._real = real_paths()
-        self.reading = Reading(budget, self._real)
-        self._git = committed.Committed()
-        self._places: dict = {}  # place -> (entries of the session itself, [OthersJournal])
+        self._budget = budget
+        self._reading = self._committed = None  # until they are needed: few calls meet anything
+        self._own: dict = {}  # place -> entries of the session itself
+        self._others: dict = {}  # place -> [OthersJournal]
+
+    def reading(self):
+        """The Reading by which this call reads commands that nobody has read."""
+        if self._reading is None:
+            from swarm_hook_core.traces.unread import Reading
+
+            self._reading = Reading(self._budget, self._real)
+        return self._reading
+
+    @property
+    def _git(self):
+        if self._committed is None:
+            from swarm_hook_core.traces.committed import Committed
+
+            self._committed = Committed()
+        return self._committed
 
     def unseen(self, path: str, resolved: str):
         """The fresh Trace on absolute `path`, `resolved` without links, that this session has not seen, or None."""
@@ -51,15 +66,16 @@ class Meetings:
                 trace = _newest_of(path, [path], writes, own, or_pending=True)
                 if trace is not None:
                     found.append(trace)
-        left = self._git.left_of([trace for trace in found if not trace.is_pending])
+        changed = [trace for trace in found if not trace.is_pending]
+        left = self._git.left_of(changed) if changed else []
         return [trace for trace in found if trace.is_pending or trace in left]
 
     def fresh_below(self, root: str) -> list:
         """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
         root = self._real(root)
-        below = self._below(root, {self.trail.place_of(root): [root]}, self._git.changed_below)
+        below = self._below(root, {self.trail.place_of(root): [root]}, changed_first=True)
         found = [trace for path, writes in below if (trace := _newest_of(path, [path], writes))]
-        return committed.without_committed_since(self._git.left_of(found))
+        return self._git.without_committed_since(self._git.left_of(found)) if found else []
 
     def untold_below(self, root: str, most: int) -> tuple:
         """The newest fresh Traces below absolute `root` that this session has neither seen nor been told of.
@@ -67,9 +83,9 @@ class Meetings:
         And the paths of those among them (`most` in all) that git says are committed.
         """
         root = self._real(root)
-        own, others = self._at(root)
+        own = self.own_entries(root)
         newest: dict = {}
-        for theirs in others:
+        for theirs in self._others_in(self.trail.place_of(root)):
             for path, entry in theirs.lately_below(root, most):
                 newest.setdefault(path, []).append((entry, theirs))
         found: list = []
@@ -79,7 +95,7 @@ class Meetings:
                 found.append(trace)
                 if len(found) == most:
                     break
-        left = self._git.left_of(found)
+        left = self._git.left_of(found) if found else []
         return left, [trace.path for trace in found if trace not in left]
 
     def own_below(self, root: str) -> list:
@@ -89,11 +105,14 @@ class Meetings:
 
     def own_entries(self, folder: str) -> bytes:
         """The session's own journal in the place of absolute `folder`."""
-        return self._at(folder)[0]
+        place = self.trail.place_of(folder)
+        if place not in self._own:
+            self._own[place] = journal.read(os.path.join(place, self.trail.own_name))
+        return self._own[place]
 
     def living_others(self, folder: str) -> list:
         """The OthersJournal of each other living session that has one in that place."""
-        return [theirs for theirs in self._at(folder)[1] if theirs.writer is not None]
+        return [theirs for theirs in self._others_in(self.trail.place_of(folder)) if theirs.writer is not None]
 
     def note_own_files(self, folder: str) -> None:
         """Note in the trail what the session's own last writes have left, where that was not noted yet."""
@@ -101,44 +120,43 @@ class Meetings:
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool):
         keys = [resolved] if os.path.islink(resolved) else keys_for(path, "/", self._real)
-        own, others = self._at(os.path.dirname(resolved))
+        folder = os.path.dirname(resolved)
+        others = self._others_in(self.trail.place_of(folder))
         found = [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
-        return _newest_of(resolved, keys, found, own if only_unseen else None, or_pending=only_unseen)
+        own = self.own_entries(folder) if found and only_unseen else None
+        return _newest_of(resolved, keys, found, own, or_pending=only_unseen)
 
-    def _below(self, root: str, places, first=None) -> list:
+    def _below(self, root: str, places, changed_first: bool = False) -> list:
         """``(path, [(entry, its OthersJournal)])`` of the paths at and below `root`: the newest of each session.
 
-        `places`: place -> the folders in it that are at and below `root`. Of very many, those on the paths that
-        ``first(root)`` gives stand first.
+        `places`: place -> the folders in it that are at and below `root`. Of very many, with
+        `changed_first` those on the paths that git says are changed stand first.
         """
         found: dict = {}
-        for theirs, folders in [(theirs, places[place]) for place in places for theirs in self._in(place)[1]]:
+        for theirs, folders in [(theirs, places[place]) for place in places for theirs in self._others_in(place)]:
             written = [(entry.key, entry) for entry in theirs.writes_below(root)]
-            for folder in folders if theirs.commands else ():
+            for folder in folders if theirs.has_commands else ():
                 for path in self._git.changed_below(folder)[:MOST_CHANGED]:
-                    written += [(path, entry) for entry in theirs.commands.that_wrote([path])]
+                    written += [(path, entry) for entry in theirs.commands_that_wrote([path])]
             for path, entry in written:
                 found.setdefault(path, []).append((entry, theirs))
         some = sorted(found.items(), key=_last_written)
-        if first is not None and len(some) > MOST_BELOW:
-            chosen = set(first(root))
+        if changed_first and len(some) > MOST_BELOW:
+            chosen = set(self._git.changed_below(root))
             some.sort(key=lambda one: one[0] not in chosen)
         return some[:MOST_BELOW]
 
-    def _at(self, folder: str) -> tuple:
-        """``(own entries, [OthersJournal])`` in the place of `folder`."""
-        return self._in(self.trail.place_of(folder))
+    def _others_in(self, place: str) -> list:
+        """The OthersJournal of each other session in `place`."""
+        if place not in self._others:
+            from swarm_hook_core.traces.others import OthersJournal
 
-    def _in(self, place: str) -> tuple:
-        """The same of one place."""
-        if place not in self._places:
-            others = [
+            self._others[place] = [
                 OthersJournal(data, self.reading, self._reader, self._now)
                 for path in others_in(place, self.trail.own_name)
                 if (data := journal.read(path))
             ]
-            self._places[place] = (journal.read(os.path.join(place, self.trail.own_name)), others)
-        return self._places[place]
+        return self._others[place]
 
 
 def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False):

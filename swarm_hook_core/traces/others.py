@@ -1,8 +1,9 @@
 """What the journal of another session says of files, and what the store says of that session."""
 
+import os
+
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
-from swarm_hook_core.traces.unread import UnreadCommands
 
 PENDING_SECONDS = 5  # for so long a write that was let pass may still be to come
 FEW_FILES = 16  # that are searched for one by one; for more, the journal's keys are listed once
@@ -27,14 +28,15 @@ class Trace:
 class OthersJournal:
     """The journal with the entries `data`, for one call. `reader`: the store's LockReader.
 
-    `commands`: the UnreadCommands in it, which are read with `reading`.
+    `reading()`: the Reading by which commands are read that nobody has read.
     """
 
-    __slots__ = ("data", "commands", "_reader", "_now", "_asked", "_keys", "_writer", "_purpose")
+    __slots__ = ("data", "_reading", "_commands", "_reader", "_now", "_asked", "_keys", "_writer", "_purpose")
 
     def __init__(self, data: bytes, reading, reader, now: float):
         self.data = data
-        self.commands = UnreadCommands(data, reading)
+        self._reading = reading
+        self._commands = None  # not asked yet
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
@@ -45,10 +47,25 @@ class OthersJournal:
     def writes_on(self, keys) -> list:
         """The newest entry of a write for each of these keys of one file, and those of commands that wrote it."""
         self._asked += 1
-        entries = [
-            entry for key in keys if self._may_name(key) and (entry := journal.newest(self.data, key, ("wrote",)))
-        ]
-        return entries + self.commands.that_wrote(keys)
+        if self._asked <= FEW_FILES:
+            names = {escaped(os.path.basename(key)) for key in keys}
+            named = keys if any(name in self.data for name in names) else ()  # in most journals it is in none
+        else:
+            if self._keys is None:
+                self._keys = journal.keys_in(self.data)
+            named = [key for key in keys if escaped(key) in self._keys]
+        entries = [entry for key in named if (entry := journal.newest(self.data, key, ("wrote",)))]
+        return entries + self.commands_that_wrote(keys)
+
+    def commands_that_wrote(self, keys) -> list:
+        """The entries of the newest commands that nobody had read and that wrote the file with one of these keys."""
+        commands = self._unread()
+        return commands.that_wrote(keys) if commands is not None else []
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether there are commands in it that nobody had read."""
+        return self._unread() is not None
 
     def writes_below(self, root: str) -> list:
         """The newest entry of a write for each path at and below absolute `root`; not those of commands."""
@@ -61,7 +78,9 @@ class OthersJournal:
         for entry in journal.newest_below(self.data, root, ("wrote",), most):
             if entry.key.startswith("/"):
                 yield entry.key, entry
-        yield from self.commands.lately_below(root)
+        commands = self._unread()
+        if commands is not None:
+            yield from commands.lately_below(root)
 
     def made(self, path: str, newest):
         """`newest`, an entry about the file at `path`, or the last one before it whose write was made; None for none.
@@ -116,10 +135,12 @@ class OthersJournal:
         instance_id, label, evidence = found
         return None if departed(evidence, self._now, host_id()) else (instance_id, label)
 
-    def _may_name(self, key: str) -> bool:
-        """Whether there may be an entry about this key; of the many files of one call most have none."""
-        if self._asked <= FEW_FILES:
-            return True
-        if self._keys is None:
-            self._keys = journal.keys_in(self.data)
-        return escaped(key) in self._keys
+    def _unread(self):
+        """The UnreadCommands in it, None where there are none."""
+        if self._commands is None:
+            self._commands = False
+            if b" ran " in self.data:
+                from swarm_hook_core.traces.unread import UnreadCommands
+
+                self._commands = UnreadCommands(self.data, self._reading())
+        return self._commands or None

@@ -50,12 +50,13 @@ def note_what_was_left(own: bytes, trail) -> None:
         if b" wrote " not in raw and b" is " not in raw:
             continue
         try:
+            key = raw.split(b"\0", 2)[1]
+            if key in noted:
+                continue
             entry = journal.Entry(raw)
-        except ValueError:
+        except (IndexError, ValueError):
             continue  # torn, or cut off
-        if entry.key in noted:
-            continue
-        noted.add(entry.key)
+        noted.add(key)
         if entry.kind == "wrote" and entry.key.startswith("/"):
             from swarm_hook_core.watching.snapshot import full
 

@@ -125,7 +125,7 @@ def _notes(folder: str, meetings) -> list:
     """What the journals of this session and of the other living ones say, of the repository around `folder`."""
     sources = [("", "", meetings.own_entries(folder))]
     sources += [(*theirs.writer, theirs.data) for theirs in meetings.living_others(folder)]
-    reading = meetings.reading
+    reading = meetings.reading()
     return [Note(at, instance_id, label) for instance_id, label, data in sources for at in _noted(data, reading)]
 
 

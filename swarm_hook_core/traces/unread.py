@@ -79,17 +79,12 @@ class UnreadCommands:
 
     def __init__(self, data: bytes, reading: Reading):
         self._reading = reading
-        self._data = data if b" ran " in data else b""
+        self._data = data
         self._lines = None  # their entries as they stand there, once somebody asked
         self._written: dict = {}  # such an entry -> the keys of the files that the command wrote, and its Trees
 
-    def __bool__(self) -> bool:
-        return bool(self._data)
-
     def that_wrote(self, keys) -> list:
         """The entries of the newest commands that wrote the file with one of these keys."""
-        if not self._data:
-            return []
         if self._lines is None:
             lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
             self._lines = [raw for raw in reversed(lines) if not _looks_only(raw)]
@@ -108,7 +103,7 @@ class UnreadCommands:
 
     def lately_below(self, root: str):
         """``(path, entry)`` of the files at and below `root` that the newest commands run there wrote."""
-        for entry in journal.newest_below(self._data, root, ("ran",), MOST_LATELY) if self._data else ():
+        for entry in journal.newest_below(self._data, root, ("ran",), MOST_LATELY):
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
                 if (path + "/").startswith(root.rstrip("/") + "/"):

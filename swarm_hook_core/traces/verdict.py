@@ -3,7 +3,7 @@
 from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.decision import Denial
 from swarm_hook_core.labels import token
-from swarm_hook_core.traces import NOTICE, wording
+from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.meetings import Meetings
 
 
@@ -15,7 +15,6 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     """
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     meetings.note_own_files(call.folder)
-    identity = token(session.label, "identity")
     is_guarded = call.tool in config.guards
     lost: list = []
     met: list = []
@@ -30,10 +29,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     if lost:
         for trace, _how, _by in lost:
             trail.note("saw", trace.path)
-        trace, how, by = lost[0]
-        others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
-        words = wording.would_lose(call.tool, trace, how, by, list(others.values()), identity, now)
-        return Denial(trace.path, None, words), ""
+        return _denial(session, call, lost, now), ""
     if effects is not None and effects.git:
         from swarm_hook_core.traces import sweeps
 
@@ -51,8 +47,23 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     trail.note_unnamed(effects)
     for read in effects.reads if effects is not None else ():
         trail.saw(read.folder, read.path)
-    told = wording.were_changed([trace for trace, _how, _by in met], identity, now) if met else ""
-    return None, "\n".join(filter(None, (told, words)))
+    if met:
+        from swarm_hook_core.traces import wording
+
+        told = wording.were_changed([trace for trace, _how, _by in met], token(session.label, "identity"), now)
+        words = "\n".join(filter(None, (told, words)))
+    return None, words
+
+
+def _denial(session, call, lost, now: float):
+    """The Denial of a call that would lose what others have changed; `lost`: (Trace, how, by) of each file."""
+    from swarm_hook_core.traces import wording
+
+    trace, how, by = lost[0]
+    others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
+    identity = token(session.label, "identity")
+    words = wording.would_lose(call.tool, trace, how, by, list(others.values()), identity, now)
+    return Denial(trace.path, None, words)
 
 
 def keep_content(path: str, now: float) -> None:

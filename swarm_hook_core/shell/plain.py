@@ -1,0 +1,52 @@
+"""Commands that a look at their text tells to write nothing, so that nothing that reads scripts need be loaded.
+
+One command of plain words, of a program in these tables: nothing in it that a shell makes anything of. What is told of
+it is what going through it would tell.
+"""
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_./,:+@%'\"")
+_DIGITS = frozenset("0123456789")
+LONGEST = 1000  # characters
+_MAY_WRITE = ("--o", "--ext", "--text")  # --output, or a shorter form of it; what runs other programs
+_WRITE_NOTHING = frozenset("ls pwd echo true".split())
+_SHOW = frozenset("cat head tail nl sed".split())
+_GIT_LOOKS = frozenset("status log diff".split())
+
+
+def shown(text: str) -> "list | None":
+    """The files that such a command shows, as spelled in it; None where `text` is no such command."""
+    if len(text) > LONGEST or set(text) - _LETTERS or any(option in text for option in _MAY_WRITE):
+        return None
+    words = text.split()
+    if "'" in text or '"' in text:
+        words = [_without_quotes(word) for word in words]
+    name = words[0] if words else ""
+    if None in words:
+        return None
+    if name in _SHOW:
+        files = _after_options(name, words[1:])
+        return None if files is None or any(not file or file[0] == "-" for file in files) else files
+    if name == "git" and len(words) > 1 and words[1] in _GIT_LOOKS:
+        return [] if all(len(word) > 1 and word[0] == "-" and word not in ("--", "-O") for word in words[2:]) else None
+    return [] if name in _WRITE_NOTHING else None
+
+
+def _without_quotes(word: str) -> "str | None":
+    """`word` without the quotes that it is in; None where they are anywhere else."""
+    if word[0] in "'\"" and len(word) > 1 and word[-1] == word[0]:
+        word = word[1:-1]
+    return None if "'" in word or '"' in word else word
+
+
+def _after_options(name: str, words: list) -> "list | None":
+    """What stands behind those options that most calls have; the rest is no plain command."""
+    first = words[0] if words else ""
+    if name == "sed":
+        numbers = words[1].rstrip("p").split(",") if len(words) > 1 and words[1][-1:] == "p" else []
+        is_range = 0 < len(numbers) < 3 and all(number and not set(number) - _DIGITS for number in numbers)
+        return words[2:] if first == "-n" and is_range and len(words) > 2 else None
+    if name in ("head", "tail"):
+        if first == "-n":
+            return words[2:] if len(words) > 1 and words[1] and not set(words[1]) - _DIGITS else None
+        return words[1:] if len(first) > 1 and first[0] == "-" and not set(first[1:]) - _DIGITS else words
+    return words[1:] if first in ("-n", "-ba") else words
