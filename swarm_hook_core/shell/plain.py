@@ -49,4 +49,4 @@ def _after_options(name: str, words: list) -> "list | None":
         if first == "-n":
             return words[2:] if len(words) > 1 and words[1] and not set(words[1]) - _DIGITS else None
         return words[1:] if len(first) > 1 and first[0] == "-" and not set(first[1:]) - _DIGITS else words
-    return words[1:] if first in ("-n", "-ba") else words
+    return words[1:] if (name, first) in (("cat", "-n"), ("nl", "-ba")) else words
