@@ -60,7 +60,7 @@ class Trail:
         self._places: dict = {}  # folder -> place
         self._lines: dict = {}  # place -> entries to be appended
         self._real = None  # as ``paths.real_paths`` makes it, once a path was resolved
-        self._of_others = None  # as ``elsewhere.places_of_others`` has them, once that was asked
+        self._of_others: dict | None = None  # as ``elsewhere.places_of_others`` has them, once that was asked
 
     def place_of(self, folder: str) -> str:
         """The folder of the journals of absolute `folder`."""
