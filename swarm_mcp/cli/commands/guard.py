@@ -83,7 +83,7 @@ def _check(args, folder: str) -> int:
             from swarm_mcp.guard.changes import changed_by_others
 
             changes = changed_by_others(folder, args.value("--as"))
-    except SwarmError as error:
+    except (SwarmError, OSError) as error:
         if not args.value("--hook") or args.json:
             raise
         # On behalf of git: a guard that cannot look must not stop anybody's work.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import SWARM, Ground
-from support.sessions import ROOT
+from support.sessions import ROOT, fault_lines
 from support.traced import note
 
 from swarm_hook_core.repository import tree_over
@@ -208,6 +208,18 @@ def test_auto_says_a_lock_first_and_lets_pass_where_traces_cannot_be_read(repo: 
     shutil.rmtree(place)
     place.write_text("no folder")
     assert repo.git("commit", "-m", "x").returncode == 0
+
+
+def test_auto_records_that_the_traces_could_not_be_read(repo: Repo, traces, monkeypatch):
+    monkeypatch.setenv("SWARM_AUTO", "turn")
+    traces("theirs", "a.txt")
+    (journal,) = Path(place_of(str(repo.top))).iterdir()
+    journal.unlink()
+    journal.mkdir()
+    assert repo.guard("install", "--auto").code == 0
+    assert repo.commit("a.txt").returncode == 0
+    (fault,) = fault_lines()
+    assert fault["runtime"] == "guard" and fault["hook"] == "pre-commit" and "IsADirectoryError" in fault["fault"]
 
 
 def test_what_hold_runs_commits_what_hold_keeps(repo: Repo):
