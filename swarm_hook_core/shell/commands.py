@@ -30,8 +30,14 @@ def command(walk, scope, node):
             scope.status = True
         return redirected(walk, scope, node.redirects, rest[0].raw if rest else "", lambda: Stream(""))
     words: list[str] = []
-    for word in rest:
-        words += fields(walk, scope, word)
+    line, scope.line = scope.line, []  # of the commands that the words are made of
+    try:
+        for word in rest:
+            words += fields(walk, scope, word)
+    finally:
+        made_of, scope.line = scope.line, line
+    if line is not None:
+        line += made_of
     if not words:  # `$empty`
         return redirected(walk, scope, node.redirects, "", lambda: Stream(""))
     kept: dict = {}
@@ -43,9 +49,8 @@ def command(walk, scope, node):
             return walk.simple(scope, words)
         if words == ["exec"]:
             return redirected(walk, scope, node.redirects, "exec", lambda: Stream(""), lasting=True)
-        return redirected(
-            walk, scope, node.redirects, " ".join(map(walk.shown, words)), lambda: walk.simple(scope, words)
-        )
+        by = " ".join(map(walk.shown, words))
+        return redirected(walk, scope, node.redirects, by, lambda: walk.simple(scope, words), made_of=made_of)
     finally:
         for name, held in kept.items():
             if held is None:
@@ -78,8 +83,11 @@ def condition(walk, scope, node):
     return Stream("")
 
 
-def redirected(walk, scope, redirects, by: str, work, lasting=False):
-    """Do `work()` with `redirects` in place; what it prints that is not caught by one of them."""
+def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=()):
+    """Do `work()` with `redirects` in place; what it prints that is not caught by one of them.
+
+    `made_of`: (folder, words) of the commands that its words are made of, which have run before a file is opened.
+    """
     if not redirects:
         return work()
     kept, line = scope.stdin, scope.line
@@ -112,7 +120,7 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
                 scope.line.append((scope.folder, ["<", target]))
             continue
         writes = len(walk.effects.writes)
-        how = EDIT if kind in _GOES_ON else REPLACE
+        how = EDIT if kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)) else REPLACE
         walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
         replaced += walk.effects.writes[writes:] if how == REPLACE else ()
         if kind != "<>" and one.fd in ("", "1"):
@@ -126,12 +134,12 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False):
         scope.heard, scope.shown = heard, shown
         if not lasting:
             scope.stdin = kept
-        made_of, scope.line = scope.line, line
+        ran, scope.line = [*made_of, *scope.line], line
     for write in replaced if walk.files.made_of else ():
-        if walk.files.goes_through(made_of, absolute(write.folder, write.path)):
+        if walk.files.goes_through(ran, absolute(write.folder, write.path)):
             write.how = EDIT
     if caught:
-        walk.files.made_of[caught] = [*walk.files.made_of.get(caught, ()), *made_of] if appends else made_of
+        walk.files.made_of[caught] = [*walk.files.made_of.get(caught, ()), *ran] if appends else ran
         if appends:
             held = walk.files.text_of(caught) if walk.files.contents.get(caught) or not os.path.exists(caught) else None
             stream = joined([held, stream]) if held is not None else None

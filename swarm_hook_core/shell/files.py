@@ -73,6 +73,15 @@ class Files:
                     return True
         return False
 
+    def is_read_by(self, commands, path) -> bool:
+        """Whether one of `commands`, (folder, words) of each, names the file at `path` as what it reads."""
+        return any(
+            absolute(folder, word) == path
+            for folder, words in commands
+            if words[0] not in _PRINT_WORDS
+            for word in words[1:]
+        )
+
     def goes_through(self, commands, path) -> bool:
         """Whether `commands`, (folder, words) of each, read a file that this script has made of the one at `path`."""
         named = (absolute(folder, word) for folder, words in commands for word in words[1:])
