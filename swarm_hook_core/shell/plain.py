@@ -17,7 +17,7 @@ def shown(text: str) -> "list | None":
     """The files that such a command shows, as spelled in it; None where `text` is no such command."""
     if len(text) > LONGEST or set(text) - _LETTERS or any(option in text for option in _MAY_WRITE):
         return None
-    words = text.split()
+    words: list = text.split()
     if "'" in text or '"' in text:
         words = [_without_quotes(word) for word in words]
     name = words[0] if words else ""

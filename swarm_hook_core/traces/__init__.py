@@ -198,8 +198,10 @@ class Trail:
         """Add the traces of a call that nobody has looked at, since no other session has any beside it."""
         call, command = self.call, ""
         if call.tool in SHELL_TOOLS:
-            command = call.input.get("command") if isinstance(call.input, dict) else None
-            if not isinstance(command, str):  # few clients; it takes time to load
+            given = call.input.get("command") if isinstance(call.input, dict) else None
+            if isinstance(given, str):
+                command = given
+            else:  # few clients; it takes time to load
                 from swarm_hook_core.targets import shell_text
 
                 command = shell_text(call.tool, call.input)

@@ -27,7 +27,8 @@ class Meetings:
         self._now = now
         self._real = real_paths()
         self._budget = budget
-        self._reading = self._committed = None  # until they are needed: few calls meet anything
+        self._reading: object = None  # these two until they are needed: few calls meet anything
+        self._committed: object = None
         self._own: dict = {}  # place -> entries of the session itself
         self._others: dict = {}  # place -> [OthersJournal]
 

@@ -36,11 +36,11 @@ class OthersJournal:
     def __init__(self, data: bytes, reading, reader, now: float):
         self.data = data
         self._reading = reading
-        self._commands = None  # not asked yet
+        self._commands: object = None  # not asked yet
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
-        self._keys = None  # all keys in it, once they have been listed
+        self._keys: set | None = None  # all keys in it, once they have been listed
         self._writer: tuple | None = ()  # not asked yet
         self._purpose = None
 

@@ -80,7 +80,7 @@ class UnreadCommands:
     def __init__(self, data: bytes, reading: Reading):
         self._reading = reading
         self._data = data
-        self._lines = None  # their entries as they stand there, once somebody asked
+        self._lines: list | None = None  # their entries as they stand there, once somebody asked
         self._written: dict = {}  # such an entry -> the keys of the files that the command wrote, and its Trees
 
     def that_wrote(self, keys) -> list:
