@@ -29,6 +29,7 @@ class Meetings:
         self._budget = budget
         self._reading: object = None  # these two until they are needed: few calls meet anything
         self._committed: object = None
+        self._writes_on: dict = {}  # path -> its keys, [(entry, its OthersJournal)]; what is replaced asks twice
         self._own: dict = {}  # place -> entries of the session itself
         self._others: dict = {}  # place -> [OthersJournal]
 
@@ -120,10 +121,12 @@ class Meetings:
         seen.note_what_was_left(self.own_entries(folder), self.trail)
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool):
-        keys = [resolved] if os.path.islink(resolved) else keys_for(path, "/", self._real)
         folder = os.path.dirname(resolved)
-        others = self._others_in(self.trail.place_of(folder))
-        found = [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
+        if path not in self._writes_on:
+            keys = [resolved] if os.path.islink(resolved) else keys_for(path, "/", self._real)
+            others = self._others_in(self.trail.place_of(folder))
+            self._writes_on[path] = keys, [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
+        keys, found = self._writes_on[path]
         own = self.own_entries(folder) if found and only_unseen else None
         return _newest_of(resolved, keys, found, own, or_pending=only_unseen)
 

@@ -24,7 +24,7 @@ of the contract would (no session rows, no path keys); in ``one name`` all files
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
-very large calls: ``large_calls.py``; of writes in the real clients: ``clients.py``; of installing:
+very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of writes in the real clients: ``clients.py``; of installing:
 ``setup.py``; of a store after a burst: ``burst.py``.
 ``--part`` measures one of them.
 """
@@ -65,6 +65,7 @@ from .plugin import (
 )
 from .processes import peak_bytes, run
 from .setup import Setup
+from .traces import Traces
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
 FOREIGN_SIZE = 100_000
@@ -314,6 +315,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "corpus": _measure_corpus,
         "hooks": lambda: _measure_hooks(bench, options),
         "shell": lambda: _measure_shell(bench, options),
+        "traces": lambda: _measure_traces(bench),
         "large": lambda: _measure_large(bench),
         "coordinator": lambda: _measure_coordinator(bench, options),
         "locks": lambda: _measure_locks(bench),
@@ -345,6 +347,12 @@ def _measure_coordinator(bench: Bench, options: argparse.Namespace) -> list[str]
     coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     coordinator.measure(options.runs)
     return coordinator.missed
+
+
+def _measure_traces(bench: Bench) -> list[str]:
+    traces = Traces(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    traces.measure()
+    return traces.missed
 
 
 def _measure_large(bench: Bench) -> list[str]:

@@ -20,6 +20,7 @@ TITLES = {
     "corpus": "Shell commands: what is found of what they really did",
     "hooks": "Hooks: checks, and a session's life",
     "shell": "Hooks: shell calls",
+    "traces": "Hooks: what others have changed",
     "large": "Hooks: very large calls",
     "coordinator": "Coordinator",
     "locks": "Locks and waiting",

@@ -1,0 +1,92 @@
+"""What it costs that writes leave traces, and that others' are met: ``--part traces``.
+
+The command of the installed plugin, as in the other checks, beside a store in which nobody holds a lock: of a session
+that is alone, and of one beside `PEERS` living ones, whose journals hold `TRACES` writes of other files. What a shell
+command writes is found by going through it, which has no limit here (see ``--part shell``).
+
+Limits, in bare interpreters: 1.9 alone, 2.2 beside others; memory 1.6.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.traces import KEEP, MOST, Trail
+
+from . import figures, stores
+from .plugin import RUNTIMES, Plugin, check_silence, payload, write_payload
+from .processes import peak_bytes, run
+
+PEERS = 10
+TRACES = 10_000
+ALONE, BESIDE = 1.9, 2.2
+RUNS = 30
+CALLS = (("a look", "cat src/free.py", True), ("a shell write", "echo a line > src/free.py", False))
+
+
+class Traces:
+    """The measurements; what misses its limit is in `missed`."""
+
+    def __init__(self, plugin: Plugin, root: Path, checkout: str, env: dict[str, str]):
+        self.plugin = plugin
+        self.root = root
+        self.checkout = checkout
+        self.env = env
+        self.bare = [plugin.python, "-I", "-S", "-c", "pass"]
+        self.missed: list[str] = []
+
+    def measure(self) -> None:
+        """Measure everything and print it."""
+        cases = [case for peers in (0, PEERS) for runtime in RUNTIMES for case in self._cases(peers, runtime)]
+        for number in range(-1, RUNS):  # the first round only warms the caches
+            for series, argv, sent, env in cases:
+                bare, ran = run(self.bare, sent, self.env, self.checkout), run(argv, sent, env, self.checkout)
+                check_silence(ran.output)
+                if number >= 0:
+                    series.bare.append(bare.seconds)
+                    series.samples.append(ran.seconds)
+                    series.bare_cpu.append(bare.cpu)
+                    series.cpu.append(ran.cpu)
+        for series, argv, sent, env in cases:
+            series.bare_peak = peak_bytes(self.plugin.python, self.bare, b"", self.env, self.checkout)[0]
+            series.peak = peak_bytes(self.plugin.python, argv, sent, env, self.checkout)[0]
+        found = [case[0] for case in cases]
+        print(figures.table(found), end="\n\n")
+        self.missed += figures.misses(found)
+
+    def _cases(self, peers: int, runtime: str) -> list[tuple[figures.Series, list[str], bytes, dict[str, str]]]:
+        """``(series, argv, payload, environment)`` of the calls of a session beside so many others."""
+        name = f"traces-{peers}-{runtime}"
+        store, state = str(self.root / f"{name}.db"), str(self.root / name)
+        env = {**self.env, "SWARM_DB_PATH": store, "SWARM_STATE_DIR": state}
+        stores.fill(store, self.checkout, 0, "")
+        stores.join(store, self.checkout, runtime, "me")
+        with mock.patch.dict(os.environ, env):
+            for number in range(peers):
+                stores.join(store, self.checkout, "codex", f"peer-{number}")
+                self._leave(f"peer-{number}", TRACES // peers)
+        where, limit = (f"beside {peers}, {TRACES:,} traces", BESIDE) if peers else ("alone", ALONE)
+        calls = [("a write", write_payload(runtime, "me", self.checkout, f"{self.checkout}/src/free.py"), True)]
+        for what, command, is_limited in CALLS:
+            called = {"tool_name": "Bash", "tool_input": {"command": command}}
+            sent = payload("PreToolUse", "me", self.checkout, **called)
+            calls.append((what, sent, is_limited or not peers))
+        cases = []
+        for what, sent, is_limited in calls:
+            limits = (limit, figures.MEMORY_RATIO) if is_limited else (None, None)
+            series = figures.Series(f"{what:13} {runtime:<11} {where}", "", *limits)
+            cases.append((series, self.plugin.command(runtime, "PreToolUse"), sent, env))
+        return cases
+
+    def _leave(self, session_id: str, count: int) -> None:
+        """Leave the traces of `count` writes of that session."""
+        call = ToolCall("apply_patch", {}, session_id, self.checkout)
+        files = [f"{self.checkout}/{session_id}/module_{number}.py" for number in range(count)]
+        for begin in range(0, count, MOST):
+            trail = Trail(SimpleNamespace(runtime_name="codex"), call, KEEP)
+            trail.wrote(files[begin : begin + MOST])
+            trail.leave()
