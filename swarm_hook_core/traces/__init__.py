@@ -196,7 +196,7 @@ class Trail:
 
     def note_unread(self) -> None:
         """Add the traces of a call that nobody has looked at, since no other session has any beside it."""
-        call, command = self.call, ""
+        call, command = self.call, None
         if call.tool in SHELL_TOOLS:
             given = call.input.get("command") if isinstance(call.input, dict) else None
             if isinstance(given, str):
@@ -205,7 +205,7 @@ class Trail:
                 from swarm_hook_core.targets import shell_text
 
                 command = shell_text(call.tool, call.input)
-        if call.tool in SHELL_TOOLS and len(command) <= LONGEST_TEXT:
+        if command is not None and len(command) <= LONGEST_TEXT:
             self.note_at(call.folder, "ran", command)
         else:
             from swarm_hook_core.opaque_calls import effects_of
