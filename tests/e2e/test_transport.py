@@ -74,7 +74,8 @@ def test_it_is_the_server_that_answers(client: Client) -> None:
         live.go_on()
     assert "swarm lock blocked" in client.results("work")[0]
     assert_text(client, "free.md", "free\n")
-    assert not (client.ground.home / ".local/state/swarm-mcp/faults.jsonl").exists()
+    faults = client.ground.home / ".local/state/swarm-mcp/faults.jsonl"
+    assert not faults.exists(), faults.read_text()
 
 
 def test_a_server_killed_in_the_middle_takes_no_lock_with_it(client: Client) -> None:
