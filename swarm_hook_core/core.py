@@ -33,15 +33,15 @@ class HookCore:
 
     def run_session_start_hook(self, stdin) -> int:
         """Register the session and print its context."""
-        return run(self.config, "session_start", stdin, session_event, self._session_start)
+        return run(self.config, "session_start", stdin, session_event, self._at_event("begins"))
 
     def run_session_end_hook(self, stdin) -> int:
         """Deregister the session and remove what it left."""
-        return run(self.config, "session_end", stdin, session_event, self._session_end)
+        return run(self.config, "session_end", stdin, session_event, self._at_event("ends"))
 
     def run_turn_hook(self, stdin) -> int:
         """Renew the session at the beginning or end of a turn."""
-        return run(self.config, "turn", stdin, session_event, self._turn)
+        return run(self.config, "turn", stdin, session_event, self._at_event("takes_turn"))
 
     def run_pre_tool_use_hook(self, stdin) -> int:
         """Deny a write to a file that another live session has locked."""
@@ -53,7 +53,7 @@ class HookCore:
 
     def run_subagent_hook(self, stdin) -> int:
         """Tell a subagent who it is, or release what one held that has ended."""
-        return run(self.config, "subagent", stdin, session_event, self._subagent)
+        return run(self.config, "subagent", stdin, session_event, self._at_event("has_subagent"))
 
     # ------------------------------------------------------------------------------------ a call, beforehand
 
@@ -99,13 +99,13 @@ class HookCore:
             return 0
         denial = verdict.denial
         if denial is None:
-            self._tell("PreToolUse", self.words_beside(verdict, call))
+            self.tell("PreToolUse", self.words_beside(verdict, call))
             return 0
         status = self._deny(denial)
         try:
             self._note_refusal(call, denial)
         except Exception as error:  # the answer is out
-            self._record_fault("pre_tool_use", error)
+            self.record_fault("pre_tool_use", error)
         return status
 
     def _unread(self, error) -> int:
@@ -125,7 +125,7 @@ class HookCore:
             if not call.tool:
                 raise ValueError("the payload names no tool")
             return None
-        trail = self._trail_of(call)
+        trail = self.trail_of(call)
         is_read = not says_files and self._is_to_be_read(call, trail)
         session, reader = self._session_of(call, only_beside_locks=not says_files and not is_read)
         if reader is None:
@@ -157,7 +157,7 @@ class HookCore:
         self._add_news(call, verdict, peers)
         return verdict
 
-    def _trail_of(self, call):
+    def trail_of(self, call):
         """The Trail of a call: where it leaves traces for others. None where this checkout wants none.
 
         Nor where there is no store, which says whose they are, and without which nobody would remove them.
@@ -214,7 +214,7 @@ class HookCore:
         """Record that what others have changed could not be looked at. Raises NotChecked where that is to deny."""
         from swarm_hook_core import fail_closed, faults
 
-        self._record_fault("traces", error)
+        self.record_fault("traces", error)
         fail_closed.demand(self.config, call, f"what others have changed: {faults.describe(error)}")
 
     def _leave_unread(self, trail) -> None:
@@ -224,7 +224,7 @@ class HookCore:
         try:
             trail.note_unread()
         except Exception as error:
-            self._record_fault("traces", error)
+            self.record_fault("traces", error)
             return
         self._leave(trail)
 
@@ -232,7 +232,7 @@ class HookCore:
         try:
             trail.leave()
         except Exception as error:  # a full disk: the call itself was checked
-            self._record_fault("traces", error)
+            self.record_fault("traces", error)
 
     def _meet(self, session, call, effects, trail, reader, verdict, now: float) -> None:
         """Add to `verdict` what comes of writing what others have changed; leave the call's own traces."""
@@ -295,7 +295,7 @@ class HookCore:
             key = records.call_key(self.config.runtime_name, call)
             records.mark_own(session.instance_id, files, key, time.time_ns(), call.agent)
         except Exception as error:
-            self._record_fault("watch", error)
+            self.record_fault("watch", error)
 
     def _add_news(self, call, verdict, peers) -> None:
         """Put what this session is to be told of its own locks into `verdict`; renew its leases if it is time."""
@@ -309,7 +309,7 @@ class HookCore:
 
             words = lease_renewal.renew(self.config, call.session_id, leases, has_news, self.coordinator)
         except Exception as error:
-            self._record_fault("pre_tool_use", error)
+            self.record_fault("pre_tool_use", error)
             return
         if words and verdict.denial is not None:
             verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
@@ -323,7 +323,7 @@ class HookCore:
         try:
             storms.weigh(denial, session, call, peers, peers.now)
         except Exception as error:
-            self._record_fault("pre_tool_use", error)
+            self.record_fault("pre_tool_use", error)
 
     def _note_refusal(self, call, denial) -> None:
         """Whoever waits for the file is told when it is free, if the coordinator knows."""
@@ -356,78 +356,33 @@ class HookCore:
         try:
             breaches = watch.settle(self.config, event, time.time())
         except Exception as error:
-            self._record_fault("watch", error)
+            self.record_fault("watch", error)
             return ""
         return watch.report(self.config, event, breaches, self.registrar.command if breaches else None, self.driver)
 
     def _post_tool_use(self, call) -> None:
         failed = call.name == "PostToolUseFailure"
-        self._tell("PostToolUseFailure" if failed else "PostToolUse", self.words_after(call))
+        self.tell("PostToolUseFailure" if failed else "PostToolUse", self.words_after(call))
 
     # ---------------------------------------------------------------------------------------- other events
 
-    def _session_start(self, event) -> None:
-        from swarm_hook_core import lifecycle
+    def _at_event(self, name: str):
+        """What ``session_events`` does at the event with this `name`, loaded once it is told."""
 
-        trouble = ""
-        try:
-            words = lifecycle.start(self.config, event, self.registrar)
-        except lifecycle.NotRegistered as error:
-            words = trouble = str(error)
-        news = self._news_of_others(event)
-        told = (words, self.words_now(event), news and news.words)
-        self._tell("SessionStart", "\n\n".join(filter(None, told)), trouble)
-        self.registrar.told()
-        if news is not None:
-            news.told()
+        def body(event) -> None:
+            from swarm_hook_core import session_events
 
-    def _session_end(self, event) -> None:
-        from swarm_hook_core import lifecycle
+            getattr(session_events, name)(self, event)
 
-        self.words_now(event)  # first: afterwards nobody knows this session any more
-        lifecycle.end(self.config, event, self.registrar, self.driver)
+        return body
 
-    def _turn(self, event) -> None:
-        from swarm_hook_core import lifecycle
-
-        words = [lifecycle.turn(self.config, event, self.registrar), self.words_now(event)]
-        if event.name != "UserPromptSubmit":
-            self.registrar.told()
-            return  # at a turn's end words are of no use: a client that is told something then goes on working
-        news = self._news_of_others(event)
-        self._tell("UserPromptSubmit", "\n".join(filter(None, [*words, news and news.words])))
-        self.registrar.told()
-        if news is not None:
-            news.told()
-
-    def _news_of_others(self, event):
-        """The News of the changes of others that a session is told when it, or its turn, begins; None for none."""
-        try:
-            trail = self._trail_of(ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
-            if trail is None or trail.is_alone():
-                return None
-            from swarm_hook_core.traces.news import News
-
-            return News(trail, self.driver, time.time())
-        except Exception as error:
-            self._record_fault("traces", error)
-            return None
-
-    def _subagent(self, event) -> None:
-        if event.name == "SubagentStart":
-            from swarm_hook_core.greetings import subagent_greeting
-
-            self._tell("SubagentStart", subagent_greeting(event.agent))
-        else:
-            from swarm_hook_core import lifecycle
-
-            lifecycle.end_subagent(self.config, event, self.coordinator, self.driver)
-
-    def _tell(self, event: str, text: str, for_user: str = "") -> None:
+    def tell(self, event: str, text: str, for_user: str = "") -> None:
+        """Print words for the model, and for the user, at an event; nothing where there is no text."""
         if text:
             answer(self.config.dialect.words(event, text, for_user))
 
-    def _record_fault(self, hook: str, error: BaseException) -> None:
+    def record_fault(self, hook: str, error: BaseException) -> None:
+        """Write down what went wrong, where `swarm-mcp doctor` shows it."""
         from swarm_hook_core import faults
 
         faults.record(self.config.runtime_name, hook, faults.describe(error))

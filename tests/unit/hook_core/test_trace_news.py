@@ -10,7 +10,7 @@ import pytest
 from support.sessions import RUNTIMES, captured, join, mistakes, new_session, ready_store, run, start
 from support.traced import Player, checkout, git
 
-from swarm_hook_core import traces
+from swarm_hook_core import session_events, traces
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.traces import journal
 from swarm_mcp.store import Store
@@ -31,7 +31,7 @@ def _no_faults():
 def news(player: Player, folder: Path | None = None) -> list[str]:
     """The lines that a session is told at a turn's beginning, without the first, and counts as told."""
     event = SessionEvent(player.session_id, str(folder or player.folder), "UserPromptSubmit")
-    found = player.core._news_of_others(event)
+    found = session_events.news_of_others(player.core, event)
     if found is None:
         return []
     found.told()

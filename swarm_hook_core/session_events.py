@@ -1,0 +1,70 @@
+"""What happens to a session, as its client's hooks tell it: it begins, takes a turn, has subagents, ends.
+
+Each function does what one event comes to for the HookCore `core`, and tells the model what it is to know.
+"""
+
+import os
+import time
+
+from swarm_hook_core import lifecycle
+from swarm_hook_core.hooks import ToolCall
+
+
+def begins(core, event) -> None:
+    """Register the session and print its context."""
+    trouble = ""
+    try:
+        words = lifecycle.start(core.config, event, core.registrar)
+    except lifecycle.NotRegistered as error:
+        words = trouble = str(error)
+    news = news_of_others(core, event)
+    told = (words, core.words_now(event), news and news.words)
+    core.tell("SessionStart", "\n\n".join(filter(None, told)), trouble)
+    _was_told(core, news)
+
+
+def takes_turn(core, event) -> None:
+    """Renew the session at the beginning or end of a turn."""
+    words = [lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
+    if event.name != "UserPromptSubmit":
+        core.registrar.told()
+        return  # at a turn's end words are of no use: a client that is told something then goes on working
+    news = news_of_others(core, event)
+    core.tell("UserPromptSubmit", "\n".join(filter(None, [*words, news and news.words])))
+    _was_told(core, news)
+
+
+def has_subagent(core, event) -> None:
+    """Tell a subagent who it is, or release what one held that has ended."""
+    if event.name == "SubagentStart":
+        from swarm_hook_core.greetings import subagent_greeting
+
+        core.tell("SubagentStart", subagent_greeting(event.agent))
+    else:
+        lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
+
+
+def ends(core, event) -> None:
+    """Deregister the session and remove what it left."""
+    core.words_now(event)  # first: afterwards nobody knows this session any more
+    lifecycle.end(core.config, event, core.registrar, core.driver)
+
+
+def news_of_others(core, event):
+    """The News of the changes of others that a session is told when it, or its turn, begins; None for none."""
+    try:
+        trail = core.trail_of(ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
+        if trail is None or trail.is_alone():
+            return None
+        from swarm_hook_core.traces.news import News
+
+        return News(trail, core.driver, time.time())
+    except Exception as error:
+        core.record_fault("traces", error)
+        return None
+
+
+def _was_told(core, news) -> None:
+    core.registrar.told()
+    if news is not None:
+        news.told()
