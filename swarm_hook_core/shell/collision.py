@@ -80,7 +80,7 @@ def _certain(session, effects, peers, last: float):
     end = time.monotonic() + TREE_SECONDS
     for tree in effects.trees:
         for number, (path, held) in enumerate(_in_tree(session, tree.root, peers), 1):
-            if number % FIRST_LOCKS == 1 and is_late(tree.root, tree.by):
+            if number % FIRST_LOCKS == 0 and is_late(tree.root, tree.by):  # the first are looked at in any case
                 return None, possible
             met = _meets(tree, path, not held.pattern)
             if met:

@@ -11,6 +11,7 @@ from swarm_hook_core.paths import keys_for
 from swarm_hook_core.traces import journal
 
 MOST_COMMANDS = 40  # of one session that are read to see whether they wrote a file
+MOST_FILES = 40  # of one call that are looked for in them, its first
 MOST_LATELY = 30  # of one session that are read for the files that they wrote
 
 
@@ -75,24 +76,29 @@ class Reading:
 class UnreadCommands:
     """Those in the journal with the entries `data`."""
 
-    __slots__ = ("_reading", "_data", "_lines", "_written")
+    __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_written")
 
     def __init__(self, data: bytes, reading: Reading):
         self._reading = reading
         self._data = data
         self._lines: list | None = None  # their entries as they stand there, once somebody asked
+        self._wide: list = []  # those of them in which a word may stand for many names
+        self._asked = 0  # files so far
         self._written: dict = {}  # such an entry -> the keys of the files that the command wrote, and its Trees
 
     def that_wrote(self, keys) -> list:
         """The entries of the newest commands that wrote the file with one of these keys."""
+        self._asked += 1
+        if self._asked > MOST_FILES:
+            return []
         if self._lines is None:
             lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
             self._lines = [raw for raw in reversed(lines) if not _looks_only(raw)]
+            self._wide = [raw for raw in self._lines if any(mark in raw for mark in _STAND_FOR_MANY)]
         names = {os.path.basename(key).encode("utf-8", "surrogatepass") for key in keys}
         named = [raw for raw in self._lines if any(name in raw for name in names)]
-        wide = [raw for raw in self._lines if raw not in named and any(mark in raw for mark in _STAND_FOR_MANY)]
         found = []
-        for raw in (named + wide)[:MOST_COMMANDS]:
+        for raw in list(dict.fromkeys(named + self._wide))[:MOST_COMMANDS]:
             try:
                 entry = journal.Entry(raw)
             except ValueError:
