@@ -141,7 +141,7 @@ def test_where_all_is_well_nothing_changes(runtime: str, tmp_path: Path) -> None
     me = new_session()
     assert start(runtime, me, tmp_path).context
     assert write(runtime, me, tmp_path, "f", **CLOSED).out == ""
-    assert write(runtime, new_session(), tmp_path, "f", **CLOSED).out == "", "a session that could not be registered"
+    assert write(runtime, new_session(), tmp_path, "g", **CLOSED).out == "", "a session that could not be registered"
     peer_locks(tmp_path, tmp_path / "f")
     assert "swarm lock blocked" in write(runtime, me, tmp_path, tmp_path / "f", **CLOSED).reason
     unseen = run(runtime, "pre_tool_use", shell(runtime, tmp_path, "ls"), CLOSED)

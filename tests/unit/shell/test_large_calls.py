@@ -188,6 +188,8 @@ def test_a_tree_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo
 def test_a_tree_that_there_is_no_time_for_is_possible(ground: Ground, repo: Path, monkeypatch):
     monkeypatch.setattr(budget, "LEAST_SECONDS", -1)
     monkeypatch.setattr(budget, "SECONDS", -1)
+    assert Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x")).denial, "the first are looked at"
+    monkeypatch.setattr(collision, "FIRST_LOCKS", 1)
     late = Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x"))
     assert late.denial is None and len(late.watched) == 3
 

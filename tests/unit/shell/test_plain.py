@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swarm_hook_core.budget import Budget
 from swarm_hook_core.shell import effects_of, plain
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.walk import Walk
@@ -27,6 +28,7 @@ def test_what_is_told_of_a_plain_command_is_what_going_through_it_tells(name: st
     if told is None:
         return
     effects = Effects()
+    effects.budget = Budget(60)
     Walk(effects, "/work", {}).script(command)
     assert not (effects.writes or effects.trees or effects.git or effects.guesses or effects.runs), command
     assert [(read.folder, read.path) for read in effects.reads] == [("/work", path) for path in told], command
