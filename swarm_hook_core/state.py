@@ -94,8 +94,8 @@ def absolute_setting(variable: str) -> str:
     none of which is ours to write into.
     """
     value = os.environ.get(variable, "").strip()
-    if not value:
-        return ""
+    if not value or os.path.isabs(value):
+        return value and os.path.normpath(value)
     return os.path.normpath(os.path.join(os.path.expanduser("~"), os.path.expanduser(value)))
 
 
