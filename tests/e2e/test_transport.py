@@ -68,13 +68,14 @@ def answering(client: Client) -> set[int]:
 
 
 def test_it_is_the_server_that_answers(client: Client) -> None:
+    faults = client.ground.home / ".local/state/swarm-mcp/faults.jsonl"
+    faults.unlink(missing_ok=True)  # others break the store of this home, too
     client.ground.coordinator.peer_lock("notes.md")
     with client.held("work", client.replace(*CHANGE), client.create("free.md", "free\n"), at=1) as live:
         assert wait_for(lambda: answering(client), 5)
         live.go_on()
     assert "swarm lock blocked" in client.results("work")[0]
     assert_text(client, "free.md", "free\n")
-    faults = client.ground.home / ".local/state/swarm-mcp/faults.jsonl"
     assert not faults.exists(), faults.read_text()
 
 
