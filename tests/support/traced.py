@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ class Player:
         verdict = self.check("Bash", {"command": command})
         if verdict is not None and verdict.denial is not None:
             return f"denied: {verdict.denial.reason}"
+        _file_times_catch_up()
         subprocess.run(["bash", "-c", command], cwd=self.folder, check=False, capture_output=True)
         _some_time_passes()
         return verdict.notice if verdict is not None else ""
@@ -77,6 +79,7 @@ class Player:
     def _made(self, verdict: Any, path: str, text: str) -> str:
         if verdict.denial is not None:
             return f"denied: {verdict.denial.reason}"
+        _file_times_catch_up()
         Path(path).write_text(text)
         _some_time_passes()
         return str(verdict.notice)
@@ -85,6 +88,15 @@ class Player:
 def _some_time_passes() -> None:
     """So that what happens next is later by the kernel's file times too, as it is between two calls of a model."""
     time.sleep(journal.SLACK_NS / 1e9)
+    _file_times_catch_up()
+
+
+def _file_times_catch_up() -> None:
+    """Wait until a file that is written is not older than this call: the kernel's file times lag by up to a tick."""
+    now = time.time_ns()
+    with tempfile.TemporaryFile() as probe:
+        while os.fstat(probe.fileno()).st_mtime_ns < now:
+            os.utime(probe.fileno())
 
 
 def git(folder: Path, *words: str) -> str:
