@@ -1,4 +1,4 @@
-"""Reading what sessions have done in a repository: their *journals*, which ``trail`` writes.
+"""Reading what sessions have done in a repository: their *journals*, which a ``Trail`` writes.
 
     <state folder>/traces/<place>/<runtime>.<session>      and the part before it, ``.1`` appended
 
@@ -84,11 +84,14 @@ def folder_of(path: str) -> str:
 def _first(data: bytes):
     """The Entry that says whose journal holds `data`, or None."""
     start = data.find(b" session ")
-    if start < 0:
-        return None
-    begin = data.rfind(b"\n", 0, start) + 1
+    return _entry_around(data, start) if start >= 0 else None
+
+
+def _entry_around(data: bytes, place: int):
+    """The Entry in whose line `place` is, None where that is none: torn, or cut off."""
+    begin, close = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
     try:
-        return Entry(data[begin : data.find(b"\n", begin)])
+        return Entry(data[begin : close if close >= 0 else len(data)])
     except ValueError:
         return None
 
@@ -98,26 +101,21 @@ def keys_in(data: bytes) -> set:
     return {raw.split(b"\0", 2)[1] for raw in data.split(b"\n") if b"\0" in raw}
 
 
-def newest(data: bytes, key: str, kinds, before: int = -1):
+def newest(data: bytes, key: str, kinds):
     """The newest Entry of one of `kinds` about the path with this key in `data`, or None."""
-    return next(newest_first(data, key, kinds, before), None)
+    return next(newest_first(data, key, kinds), None)
 
 
-def newest_first(data: bytes, key: str, kinds, before: int = -1):
+def newest_first(data: bytes, key: str, kinds):
     """All of them, one after the other."""
-    wanted, end = b"\0" + escaped(key), len(data) if before < 0 else before
+    wanted, end = b"\0" + escaped(key), len(data)
     while True:
         found = data.rfind(wanted, 0, end)
         if found < 0:
             return
         after = data[found + len(wanted) : found + len(wanted) + 1]
         if after in (b"\n", b"\0"):
-            begin = data.rfind(b"\n", 0, found) + 1
-            close = data.find(b"\n", found)
-            try:
-                entry = Entry(data[begin : close if close >= 0 else len(data)])
-            except ValueError:
-                entry = None  # torn
+            entry = _entry_around(data, found)
             if entry is not None and entry.kind in kinds and entry.key == key:
                 yield entry
         end = found
@@ -128,13 +126,10 @@ def entries_below(data: bytes, folder: str, kinds) -> list:
     wanted, found = b"\0" + escaped(folder.rstrip("/")) + b"/", {}
     place = data.find(wanted)
     while place >= 0:
-        begin, close = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
-        try:
-            entry = Entry(data[begin : close if close >= 0 else len(data)])
-        except ValueError:
-            entry = None
+        entry = _entry_around(data, place)
         if entry is not None and entry.kind in kinds:
             found[entry.key] = entry
+        close = data.find(b"\n", place)
         place = data.find(wanted, close) if close >= 0 else -1
     return sorted(found.values(), key=lambda entry: -entry.at_ns)
 
