@@ -154,6 +154,10 @@ class HookCore:
             self._count(call, verdict.denial, session, peers)
         if verdict.denial is not None and claimed is not None:
             claimed.take_back()
+        elif verdict.denial is None and verdict.watched:
+            from swarm_hook_core.watching import watch
+
+            watch.begin(self.config, call, verdict.watched, now)
         self._add_news(call, verdict, peers)
         return verdict
 
@@ -182,13 +186,13 @@ class HookCore:
         from swarm_hook_core.state import has_claims
 
         try:
-            if trail is not None and (trail.level == "turn" or not trail.is_alone() or trail.may_lead_elsewhere()):
+            if trail is not None and (trail.is_by_turn or not trail.is_alone() or trail.may_lead_elsewhere()):
                 return True
             if not has_claims():
                 return False
-            from swarm_hook_core.traces.claims import others_stand
+            from swarm_hook_core.traces.claims import all_of_others
 
-            return others_stand(self.config.runtime_name, call.session_id, call.agent, time.time_ns())
+            return bool(all_of_others(self.config.runtime_name, call.session_id, call.agent, time.time_ns()))
         except Exception as error:
             self._traces_failed(call, error)
             return False
@@ -197,7 +201,7 @@ class HookCore:
         """What others have claimed for their turns (``Claimed``), where anybody has; after the call's own claims."""
         from swarm_hook_core.state import has_claims
 
-        is_own = trail is not None and trail.level == "turn"
+        is_own = trail is not None and trail.is_by_turn
         if not is_own and not has_claims():
             return None
         from swarm_hook_core.traces.claimed import Claimed

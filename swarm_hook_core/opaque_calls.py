@@ -26,18 +26,12 @@ def effects_of(call):
 
 
 def judge(config, session, call, effects, peers, now: float):
-    """The Verdict on a call with these Effects beside the locks of others. What it may write unseen is watched."""
+    """The Verdict on a call with these Effects beside the locks of others."""
     from swarm_hook_core.settings import strict
     from swarm_hook_core.shell import collision
 
-    found = collision.judge(
-        session, call.tool, effects, call.folder, peers, now, strict(config.env_prefix, call.folder)
-    )
-    if found.watched:
-        from swarm_hook_core.watching import watch
-
-        watch.begin(config, call, found.watched, now)
-    return found
+    is_strict = strict(config.env_prefix, call.folder)
+    return collision.judge(session, call.tool, effects, call.folder, peers, now, is_strict)
 
 
 def concerns(call, session, peers) -> bool:

@@ -152,6 +152,15 @@ def open_private(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
+def open_in_private(path: str, flags: int) -> int:
+    """`open_private`; the folder of `path` is made, where it is not there. Mostly that costs nothing."""
+    try:
+        return open_private(path, flags)
+    except FileNotFoundError:
+        make_private(os.path.dirname(path))
+        return open_private(path, flags)
+
+
 def write_all(handle: int, data: bytes) -> None:
     """Write all of `data`: one call to the system may take less."""
     rest = memoryview(data)

@@ -23,7 +23,7 @@ import sys
 import time
 
 from swarm_hook_core.config import SHELL_TOOLS
-from swarm_hook_core.state import PLAIN, config_path, make_private, name_of, open_private, state_dir, write_all
+from swarm_hook_core.state import PLAIN, config_path, name_of, open_in_private, state_dir, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Trail:
     `level`: the level in force for it.
     """
 
-    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real", "_of_others")
+    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real", "_of_others", "_targets")
     _real: "Callable[[str], str] | None"
 
     def __init__(self, config, call, level: str):
@@ -60,7 +60,13 @@ class Trail:
         self._places: dict = {}  # folder -> place
         self._lines: dict = {}  # place -> entries to be appended
         self._real = None  # as ``paths.real_paths`` makes it, once a path was resolved
+        self._targets: list | None = None  # as `targets_of` has them, once they were asked for
         self._of_others: dict | None = None  # as ``elsewhere.places_of_others`` has them, once that was asked
+
+    @property
+    def is_by_turn(self) -> bool:
+        """Whether the call claims what it writes for its turn."""
+        return self.level == TURN
 
     def place_of(self, folder: str) -> str:
         """The folder of the journals of absolute `folder`."""
@@ -132,9 +138,14 @@ class Trail:
 
         Of a link that is removed or put in place of the resolved path is that of the link itself.
 
-        `effects`: what a call that does not say so does, None where nobody has looked. Raises ValueError where the
-        input of a call cannot be read.
+        `effects`: what a call that does not say so does, None where nobody has looked; the same each time. Raises
+        ValueError where the input of a call cannot be read.
         """
+        if self._targets is None:
+            self._targets = self._find_targets(effects)
+        return self._targets
+
+    def _find_targets(self, effects) -> list:
         from swarm_hook_core.targets import changes
 
         call = self.call
@@ -242,12 +253,7 @@ class Trail:
 
     def _append(self, place: str, lines: list) -> None:
         path = os.path.join(place, self.own_name)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        try:
-            handle = open_private(path, flags)
-        except FileNotFoundError:
-            make_private(place)
-            handle = open_private(path, flags)
+        handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             size = os.fstat(handle).st_size
             if not size:

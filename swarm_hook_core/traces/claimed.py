@@ -24,6 +24,7 @@ class Claimed:
         self.now_ns = now_ns
         self.own: list = []
         self._met: list = []
+        self._others: list | None = None  # all claims of others, once somebody asked; made before it looks at the store
         self._holders: dict = {}
 
     def claim(self, targets) -> None:
@@ -52,7 +53,7 @@ class Claimed:
 
     def any(self) -> bool:
         """Whether anybody else has claimed anything; those of sessions that have gone still count."""
-        return claims.others_stand(*self._who(), self.now_ns)
+        return bool(self._all())
 
     def on(self, keys) -> list:
         """The Held of each claim of others on a file with one of these keys; void ones too, as ``Peers`` has them."""
@@ -62,7 +63,12 @@ class Claimed:
 
     def under(self, folders) -> list:
         """The same of files below folders with these keys."""
-        return self._as_locks(claims.under(*self._who(), folders, self.now_ns))
+        return self._as_locks(claims.below(self._all(), folders))
+
+    def _all(self) -> list:
+        if self._others is None:
+            self._others = claims.all_of_others(*self._who(), self.now_ns)
+        return self._others
 
     def _who(self) -> "tuple[str, str, str]":
         return self.runtime, self.call.session_id, self.call.agent

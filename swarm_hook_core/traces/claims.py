@@ -15,7 +15,7 @@ import os
 import time
 
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import claims_dir, has_claims, make_private, open_private, state_dir, write_all
+from swarm_hook_core.state import claims_dir, has_claims, open_in_private, open_private, state_dir, write_all
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from here on others may be about to replace it
@@ -119,22 +119,22 @@ def others(runtime, session_id, agent, keys, now_ns) -> list:
     if not names:
         return []
     found = [_read(os.path.join(claims_dir(), name)) for name in {_name_of(key) for key in keys} & names]
-    return [one for one in found if one and not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent)]
+    return _keeping_out(filter(None, found), runtime, session_id, agent, now_ns)
 
 
-def under(runtime, session_id, agent, folders, now_ns) -> list:
-    """The same of all files below folders with these keys."""
-    below = tuple(folder.rstrip("/") + "/" for folder in folders)
-    return [
-        one
-        for one in standing()
-        if one.key.startswith(below) and not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent)
-    ]
+def all_of_others(runtime, session_id, agent, now_ns) -> list:
+    """The same of all files. Reads every claim there is."""
+    return _keeping_out(standing(), runtime, session_id, agent, now_ns)
 
 
-def others_stand(runtime, session_id, agent, now_ns) -> bool:
-    """Whether anything is claimed that keeps this agent of a session out."""
-    return any(not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent) for one in standing())
+def below(found, folders) -> list:
+    """Those of the claims `found` that are on files below folders with these keys."""
+    starts = tuple(folder.rstrip("/") + "/" for folder in folders)
+    return [one for one in found if one.key.startswith(starts)]
+
+
+def _keeping_out(found, runtime, session_id, agent, now_ns) -> list:
+    return [one for one in found if not one.is_over(now_ns) and not one.is_of(runtime, session_id, agent)]
 
 
 def standing() -> list:
@@ -191,11 +191,9 @@ def sweep() -> None:
 
 
 def _name_of(key: str) -> str:
-    try:
-        from _blake2 import blake2b
-    except ImportError:
-        from hashlib import blake2b
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    from swarm_hook_core.watching.snapshot import digest_of
+
+    return digest_of(key.encode("utf-8", "surrogatepass"), 16)
 
 
 def _path_of(key: str) -> str:
@@ -237,15 +235,9 @@ def _read(path: str):
 
 def _put(claim) -> bool:
     """Put a claim in its place; whether nobody's was there."""
-    folder = claims_dir()
-    scratch = os.path.join(folder, f".{os.urandom(8).hex()}.tmp")
+    scratch = os.path.join(claims_dir(), f".{os.urandom(8).hex()}.tmp")
     facts = {name: getattr(claim, name) for name in (*_WORDS, "at")}
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    try:
-        handle = open_private(scratch, flags)
-    except FileNotFoundError:
-        make_private(folder)
-        handle = open_private(scratch, flags)
+    handle = open_in_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
             write_all(handle, dumps(facts).encode("ascii"))

@@ -11,13 +11,13 @@ _PLAIN, _LINK = 0o100000, 0o120000
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def digest_of(data: bytes) -> str:
-    """16 hex digits that differ where contents do."""
+def digest_of(data: bytes, size: int = 8) -> str:
+    """Hex digits, two for each of `size` bytes, that differ where contents do."""
     try:
         from _blake2 import blake2b
     except ImportError:
         from hashlib import blake2b
-    return blake2b(data, digest_size=8).hexdigest()
+    return blake2b(data, digest_size=size).hexdigest()
 
 
 class Snapshot:

@@ -80,9 +80,9 @@ def test_what_was_claimed_for_a_call_that_is_denied_is_taken_back_alone() -> Non
 def test_claims_below_a_folder_are_found() -> None:
     for key in ("/r/sub/a", "/r/sub/deep/b", "/r/subway", "nocase:/r/sub/c"):
         claim(key=key)
-    found = claims.under(*PEER, "", ["/r/sub", "nocase:/r/sub/"], time.time_ns())
+    found = claims.below(claims.all_of_others(*PEER, "", time.time_ns()), ["/r/sub", "nocase:/r/sub/"])
     assert sorted(one.key for one in found) == ["/r/sub/a", "/r/sub/deep/b", "nocase:/r/sub/c"]
-    assert claims.under(*MINE, "", ["/"], time.time_ns()) == []
+    assert claims.below(claims.all_of_others(*MINE, "", time.time_ns()), ["/"]) == []
 
 
 def test_a_claim_ends_with_its_turn() -> None:
