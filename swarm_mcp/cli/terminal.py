@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_mcp.text_width import clipped, width
+
 STYLES = {
     "heading": "1",
     "good": "32",
@@ -112,30 +114,6 @@ def terminal_width() -> int:
         return 80 if sys.stdout.isatty() else 0
 
 
-def width(text: str) -> int:
-    """Terminal cells that `text` takes: two for East Asian wide characters, none for combining ones."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import category, east_asian_width
-
-    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
-
-
-def clipped(text: str, room: int, keep_end: bool = False) -> str:
-    """`text` in at most `room` cells, an ellipsis where something is missing."""
-    if width(text) <= room:
-        return text
-    if room < 1:
-        return ""
-    mark, kept, used = _ellipsis(), [], 0
-    for c in reversed(text) if keep_end else text:
-        used += width(c)
-        if used > room - width(mark):
-            break
-        kept.append(c)
-    return mark + "".join(reversed(kept)) if keep_end else "".join(kept) + mark
-
-
 def _fitted(widths: list[int], limit: int) -> list[int]:
     """Column widths that fit into `limit` cells: the widest give first."""
     widths = list(widths)
@@ -164,11 +142,3 @@ def _line(texts: list[str], widths: list[int], styles: list[str], numbers: list[
         else:
             parts.append(paint(shown, styles[at]) + (fill if at < len(texts) - 1 else ""))
     return (" " * GAP).join(parts).rstrip(" ")
-
-
-def _ellipsis() -> str:
-    try:
-        "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-        return "…"
-    except UnicodeEncodeError:
-        return "~"

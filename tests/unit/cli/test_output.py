@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground
 
+from swarm_mcp import text_width
 from swarm_mcp.cli import terminal
 from swarm_mcp.cli.output import one_line, safe
 
@@ -79,8 +80,8 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
     for heading, text in (("WHO", "identity:w"), ("NOTE", "renumbering")):
         assert first.index(text) == head.index(heading)
     # In cells, not characters: the wide names take two each.
-    assert terminal.width(second[: second.index("identity:w")]) == head.index("WHO")
-    assert terminal.width(second[: second.index("翻訳中")]) == head.index("NOTE")
+    assert text_width.width(second[: second.index("identity:w")]) == head.index("WHO")
+    assert text_width.width(second[: second.index("翻訳中")]) == head.index("NOTE")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 132])
@@ -88,7 +89,7 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
 def test_a_table_fits_the_terminal(busy: Ground, verb: str, columns: int):
     shown = SGR.sub("", on_terminal(busy, verb, columns=columns))
     rows = [line for line in shown.splitlines() if not line.startswith(("scope", "recent"))]
-    assert rows and max(map(terminal.width, rows)) <= columns, shown
+    assert rows and max(map(text_width.width, rows)) <= columns, shown
 
 
 def test_a_file_keeps_its_end_where_it_is_shortened(busy: Ground):
@@ -98,7 +99,7 @@ def test_a_file_keeps_its_end_where_it_is_shortened(busy: Ground):
 
 def test_columns_decides_where_it_is_set(busy: Ground):
     shown = SGR.sub("", on_terminal(busy, "locks", columns=200, COLUMNS="50"))
-    assert max(map(terminal.width, shown.splitlines())) <= 50
+    assert max(map(text_width.width, shown.splitlines())) <= 50
 
 
 @pytest.mark.parametrize(
@@ -199,14 +200,14 @@ def test_emoji_and_other_scripts_stay_as_they_are():
     ("text", "cells"), [("abc", 3), ("", 0), ("日本", 4), ("e\u0301", 1), ("ｆｕ", 4), ("🙂", 2), ("a\u200db", 2)]
 )
 def test_width_is_counted_in_cells(text: str, cells: int):
-    assert terminal.width(text) == cells
+    assert text_width.width(text) == cells
 
 
 @given(st.text(max_size=30), st.integers(0, 20), st.booleans())
 def test_clipped_text_fits_and_is_an_end_of_the_whole(text: str, room: int, keep_end: bool):
-    cut = terminal.clipped(text, room, keep_end)
-    assert terminal.width(cut) <= room
-    if terminal.width(text) <= room:
+    cut = text_width.clipped(text, room, keep_end)
+    assert text_width.width(cut) <= room
+    if text_width.width(text) <= room:
         assert cut == text
     elif room:
         rest = cut.strip("…") if "…" not in text else None

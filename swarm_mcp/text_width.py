@@ -1,0 +1,37 @@
+"""How many cells of a terminal a text takes, and how it is cut to those there are."""
+
+from __future__ import annotations
+
+import sys
+
+
+def width(text: str) -> int:
+    """Terminal cells that `text` takes: two for East Asian wide characters, none for combining ones."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
+
+
+def clipped(text: str, room: int, keep_end: bool = False) -> str:
+    """`text` in at most `room` cells, an ellipsis where something is missing."""
+    if width(text) <= room:
+        return text
+    if room < 1:
+        return ""
+    mark, kept, used = _ellipsis(), [], 0
+    for c in reversed(text) if keep_end else text:
+        used += width(c)
+        if used > room - width(mark):
+            break
+        kept.append(c)
+    return mark + "".join(reversed(kept)) if keep_end else "".join(kept) + mark
+
+
+def _ellipsis() -> str:
+    try:
+        "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        return "…"
+    except UnicodeEncodeError:
+        return "~"
