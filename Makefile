@@ -64,7 +64,7 @@ bench: $(INSTALLED)
 $(INSTALLED): $(SOURCES)
 	@mkdir -p "$(SWARM_DEV)"
 	@test -x "$(BIN)/python" || { echo "making the environment in $(SWARM_DEV)/venv" && "$(PYTHON)" -m venv "$(SWARM_DEV)/venv"; }
-	@echo "installing swarm-mcp and what its tests need"
+	@echo "installing swarm and what its tests need"
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check ".[test]"
 	@touch "$@"
@@ -74,7 +74,7 @@ $(CHECKERS): pyproject.toml
 	@test -x "$(CHECK_BIN)/python" || "$(PYTHON)" -m venv "$(SWARM_DEV)/check"
 	@echo "installing what checks the code"
 	@"$(CHECK_BIN)/python" -m pip install --quiet --disable-pip-version-check ".[check]"
-	@"$(CHECK_BIN)/python" -m pip uninstall --quiet --yes swarm-mcp
+	@"$(CHECK_BIN)/python" -m pip uninstall --quiet --yes swarm-locks
 	@touch "$@"
 
 $(FETCHED):

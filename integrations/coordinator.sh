@@ -1,4 +1,5 @@
-# Runs the first `swarm-mcp` on PATH that is ours, with the words given: as the plugin's MCP server, or for git hooks.
+# Runs the first `swarm-mcp` or `swarm-locks` on PATH that is ours, with the words given: as the plugin's MCP server, or
+# for git hooks.
 # There is another program of that name, so what would be run is looked at first, as swarm_hook_core/coordinator.py does.
 is_ours() {
     grep -q 'swarm_mcp\.cli\.main' "$1" 2>/dev/null && return
@@ -14,19 +15,21 @@ other=
 set -f
 IFS=:
 for folder in $PATH; do
-    candidate=$folder/swarm-mcp
-    [ -n "$folder" ] && [ -f "$candidate" ] && [ -x "$candidate" ] || continue
-    if is_ours "$candidate"; then
-        unset IFS
-        set +f
-        exec "$candidate" "$@"
-    fi
-    other=${other:-$candidate}
+    for name in swarm-mcp swarm-locks; do
+        candidate=$folder/$name
+        [ -n "$folder" ] && [ -f "$candidate" ] && [ -x "$candidate" ] || continue
+        if is_ours "$candidate"; then
+            unset IFS
+            set +f
+            exec "$candidate" "$@"
+        fi
+        other=${other:-$candidate}
+    done
 done
 if [ -n "$other" ]; then
     echo "swarm: $other is another program of that name, and ours is not on PATH" >&2
 else
     echo "swarm: swarm-mcp is not on PATH" >&2
 fi
-echo "swarm: install it from the plugin's repository (README.md, Install), then start a new session" >&2
+echo "swarm: install it (pipx install swarm-locks), then start a new session" >&2
 exit 1

@@ -59,7 +59,7 @@ if sys.version_info >= (3, 9): print(os.path.realpath(getattr(sys, "_base_execut
 
 # Sets python to the first that there is, and remembers it, or that there is none.
 find_python() {
-    { read -r line <"$(command -v swarm-mcp)"; } 2>/dev/null || line=
+    { read -r line <"$(command -v swarm-mcp || command -v swarm-locks)"; } 2>/dev/null || line=
     case $line in '#!'*/python*) own=${line#??} ;; *) own= ;; esac
     for candidate in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python "$own" \
         /usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python3; do

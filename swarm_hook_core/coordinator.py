@@ -1,8 +1,8 @@
 """The coordinator's command, ``swarm-mcp``: where it is found, and what hooks have it do that nobody waits for.
 
-There are other programs of that name, of which the package index has one. What an installer makes of our entry point
-names the module that it starts, so it need not be run. A Python script that does not is another program. What stands
-in for a command (of a version manager, or one's own) is asked, once for each state of its file: it gets a word in the
+There are other programs of that name, of which the package index has one. ``swarm-locks``, the name of our
+distribution, is a second name of ours that nobody else has. What an installer makes of our entry point names the module
+that it starts, so it need not be run. A Python script that does not is another program. What stands in for a command (of a version manager, or one's own) is asked, once for each state of its file: it gets a word in the
 environment that only ours gives back. ``integrations/coordinator.sh`` does the same.
 """
 
@@ -10,6 +10,7 @@ import os
 import time
 
 NAME = "swarm-mcp"
+DISTRIBUTION = "swarm-locks"  # on the package index; a second name of the command
 MODULE = b"swarm_mcp.cli.main"
 WORD = "SWARM_SAY_BACK"  # what `swarm-mcp --version` prints at its end
 SECONDS = 1.5
@@ -21,7 +22,7 @@ def command() -> list[str]:
     """The coordinator's argv prefix; empty where there is none.
 
     ``SWARM_MCP_BIN`` (words as a shell splits them), else what `swarm-mcp install` wrote into the
-    plugin, else ``swarm-mcp`` on PATH, if that is this program.
+    plugin, else ``swarm-mcp`` or ``swarm-locks`` on PATH, if that is this program.
     """
     return chosen_command() or _installed() or _on_path()
 
@@ -115,11 +116,12 @@ def find_on_path() -> "tuple[str, str]":
     """``(ours, another's)``: the first of PATH that is ours, and the first before it that is not; empty where none."""
     other = ""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(folder, NAME)
-        if folder and os.path.isfile(path) and os.access(path, os.X_OK):
-            if is_ours(path):
-                return path, other
-            other = other or path
+        for name in (NAME, DISTRIBUTION) if folder else ():
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                if is_ours(path):
+                    return path, other
+                other = other or path
     return "", other
 
 

@@ -2,20 +2,19 @@
 
 import os
 
+from swarm_hook_core.coordinator import DISTRIBUTION, chosen_command, command
 from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
 
 LONGEST_ENTRY = LABEL + NAME + NOTE  # characters of what is said of one peer or lock
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
 INSTALLING = (
-    "To mend it install swarm-mcp from the repository of this plugin (`pipx install FOLDER` of a clone), not from the"
-    " package index, which has another program of that name; then start a new session."
+    f"To mend it run `pipx install {DISTRIBUTION}` or `uv tool install {DISTRIBUTION}` in a terminal (not `swarm-mcp`, which"
+    " is another program on the package index), then start a new session."
 )
 
 
 def unregistered(why: str) -> str:
     """What user and model are told of a session that the coordinator does not know: what is checked all the same."""
-    from swarm_hook_core.coordinator import command
-
     words = f"swarm: this session could not be registered ({why})."
     if not _is_store_at_hand():
         return f"{words} File locks are NOT enforced for it. {MENDING}"
@@ -27,7 +26,6 @@ def unregistered(why: str) -> str:
 def _is_store_at_hand() -> bool:
     """Whether checks can read the locks without the coordinator, or will as soon as there are any."""
     from swarm_hook_core import faults
-    from swarm_hook_core.coordinator import chosen_command
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store, store_path
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 
+from swarm_hook_core.coordinator import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
@@ -35,7 +36,7 @@ from swarm_mcp.visibility import veiled
 
 RECENT_SECONDS = 86400
 MOST_NAMED = 100  # sessions of one scope
-AGAIN = "install swarm-mcp again, from its repository: pipx install --force FOLDER"
+AGAIN = f"install it again: pipx install --force {DISTRIBUTION}"
 # library -> what is taken of it, in which module
 _NEEDED = {
     "sqlite-utils": ("sqlite_utils", "Database"),
@@ -144,10 +145,10 @@ def _skills() -> Finding:
     try:
         folder = plugin_source() / "skills"
     except SwarmError as error:
-        return Finding("skill_discovery", "fail", str(error), "install swarm-mcp again")
+        return Finding("skill_discovery", "fail", str(error), AGAIN)
     names = sorted(path.parent.name for path in folder.glob("*/SKILL.md"))
     if not names:
-        return Finding("skill_discovery", "fail", f"no skills in {folder}", "install swarm-mcp again")
+        return Finding("skill_discovery", "fail", f"no skills in {folder}", AGAIN)
     return Finding("skill_discovery", "ok", f"{', '.join(names)} ship with the plugin", details={"skills": names})
 
 

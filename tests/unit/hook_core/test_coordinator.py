@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import time_limit
 from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, run, start, write, write_payload
+from support.toml_reader import reader
 
 from swarm_hook_core import coordinator, spawn
 from swarm_hook_core.state import state_dir
@@ -140,6 +141,26 @@ def test_another_program_is_passed_over_and_never_started(tmp_path: Path, monkey
     assert done.returncode == 1 and done.stdout == "" and f"{stranger} is another program of that name" in done.stderr
     assert "not on PATH" in serving(str(tmp_path / "nothing")).stderr
     assert not list(tmp_path.rglob("*.started"))
+
+
+def test_beside_another_program_of_that_name_ours_has_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both put a `swarm-mcp` into one folder, and the other was installed last."""
+    stranger = script(tmp_path / "bin", STRANGER)
+    ours = program(tmp_path / "bin", "swarm-locks")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert coordinator.find_on_path() == (str(ours), str(stranger)) and coordinator.command() == [str(ours)]
+    done = serving(str(tmp_path / "bin"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"ran {ours} serve\n", "")
+    before = program(tmp_path / "bin", "swarm-mcp")
+    assert coordinator.command() == [str(before)]
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_the_distribution_is_called_what_the_hooks_tell_people_to_install() -> None:
+    project = reader().loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == coordinator.DISTRIBUTION
+    assert set(project["scripts"]) == {coordinator.NAME, coordinator.DISTRIBUTION}
+    assert len(set(project["scripts"].values())) == 1
 
 
 def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -432,7 +432,7 @@ def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
     done = subprocess.run(build, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     shutil.rmtree(source)
-    (wheel,) = wheels.glob("swarm_mcp-*.whl")
+    (wheel,) = wheels.glob("swarm_locks-*.whl")
     venv.create(place, with_pip=False)
     done = subprocess.run([*pip, "--python", str(place), "install", "--no-deps", "--no-index", str(wheel)],
                           capture_output=True, text=True, timeout=120)  # fmt: skip
