@@ -2,8 +2,9 @@
 
 There are other programs of that name, of which the package index has one. ``swarm-locks``, the name of our
 distribution, is a second name of ours that nobody else has. What an installer makes of our entry point names the module
-that it starts, so it need not be run. A Python script that does not is another program. What stands in for a command (of a version manager, or one's own) is asked, once for each state of its file: it gets a word in the
-environment that only ours gives back. ``integrations/coordinator.sh`` does the same.
+that it starts, so it need not be run. A Python script that does not is another program. What stands in for a command
+(of a version manager, or one's own) is asked, once for each state of its file: it gets a word in the environment that
+only ours gives back. ``integrations/coordinator.sh`` does the same.
 """
 
 import os

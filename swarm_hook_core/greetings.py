@@ -8,8 +8,8 @@ from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
 LONGEST_ENTRY = LABEL + NAME + NOTE  # characters of what is said of one peer or lock
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
 INSTALLING = (
-    f"To mend it run `pipx install {DISTRIBUTION}` or `uv tool install {DISTRIBUTION}` in a terminal (not `swarm-mcp`, which"
-    " is another program on the package index), then start a new session."
+    f"To mend it run `pipx install {DISTRIBUTION}` or `uv tool install {DISTRIBUTION}` in a terminal (not `swarm-mcp`,"
+    " which is another program on the package index), then start a new session."
 )
 
 
