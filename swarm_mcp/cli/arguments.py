@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
 LARGEST = 10**12
+# The groups of the help page, under one of which each verb is declared to stand; the last only in `help --all`.
+START, LOCKS, TOGETHER = "Start here", "Locks", "Working together"
+WORKERS, SETUP, INTERNAL = "Workers", "Setup", "For hooks and programs"
+GROUPS = (START, LOCKS, TOGETHER, WORKERS, SETUP, INTERNAL)
 # What completion offers for a word or a value: one of these, or a tuple of words.
 FILES, FOLDERS, INSTANCES, TASKS, KEYS = "files", "folders", "instances", "tasks", "keys"
 Source = str | tuple[str, ...]
@@ -229,17 +233,21 @@ class Arguments:
 
 
 class Verb:
-    """One command: the `usages` it has, the function that carries it out and returns the exit code, and its help."""
+    """One command: its `usages`, its `group` on the help page, what carries it out with an exit code, and its help."""
 
-    __slots__ = ("usages", "run", "help")
+    __slots__ = ("usages", "group", "run", "help")
 
-    def __init__(self, usages: tuple[Usage, ...], run: Callable[[Arguments], int]):
-        self.usages, self.run, self.help = usages, run, run.__doc__ or ""
+    def __init__(self, usages: tuple[Usage, ...], group: str, run: Callable[[Arguments], int]):
+        self.usages, self.group, self.run, self.help = usages, group, run, run.__doc__ or ""
 
 
-def verb(*usages: Usage) -> Callable[[Callable[[Arguments], int]], Verb]:
-    """Make the function below a verb that can be called in these forms. Its docstring is the verb's help."""
-    return lambda run: Verb(usages, run)
+def verb(*usages: Usage, group: str = TOGETHER) -> Callable[[Callable[[Arguments], int]], Verb]:
+    """Make the function below a verb that can be called in these forms. Its docstring is the verb's help.
+
+    `group` says in which of GROUPS the help page has it. It is given as the last, by the name of a constant above: the
+    help page reads it from the source (``verbs.declared``).
+    """
+    return lambda run: Verb(usages, group, run)
 
 
 def parse(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from swarm_mcp.cli.arguments import meant, parse
-from swarm_mcp.cli.output import complain, flush, for_people, forget_output, say, say_text
+from swarm_mcp.cli.output import complain, flush, forget_output, line_width, say, say_help
 from swarm_mcp.cli.verbs import ALIASES, VERBS, verb_named
 from swarm_mcp.errors import SwarmError
 
@@ -38,7 +38,7 @@ def run(items: list[str]) -> int:
 def _run(verb: str, items: list[str]) -> int:
     if verb in ("help", "--help", "-h"):
         return _help(items)
-    if verb in ("--version", "-V", "version"):
+    if verb in ("--version", "-v", "-V", "version"):
         return _version()
     if verb not in VERBS:
         return _fail(f"swarm-mcp: {_unknown(verb, items)}", 1)
@@ -63,9 +63,9 @@ def _help(words: list[str]) -> int:
     if verb not in VERBS and verb and not verb.startswith("-"):
         return _fail(f"swarm-mcp help: {_unknown(verb, [])}", 1)
     from swarm_mcp.cli.help_page import overview, page_of
-    from swarm_mcp.cli.terminal import terminal_width
 
-    say_text(page_of(verb) if verb in VERBS else "\n".join(overview(terminal_width() if for_people() else 0)))
+    room = line_width()
+    say_help(page_of(verb, room) if verb in VERBS else overview(room, every="--all" in words))
     return 0
 
 

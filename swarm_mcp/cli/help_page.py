@@ -1,61 +1,95 @@
-"""The help of the command line: one page of all verbs, and one of each, made from what its module declares."""
+"""The help of the command line: a page of the verbs in their groups, and one of each, from what its module declares."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from inspect import cleandoc
 
-from swarm_mcp.cli.arguments import ACTING, Option, Usage, Word
-from swarm_mcp.cli.terminal import clipped
-from swarm_mcp.cli.verbs import VERBS, summary_of, verb_named
+from swarm_mcp.cli.arguments import ACTING, GROUPS, INTERNAL, Option, Usage, Word
+from swarm_mcp.cli.terminal import paint
+from swarm_mcp.cli.verbs import ALIASES, VERBS, declared, verb_named
 
-WIDTH = 110
-WIDEST_NAME = 26  # of a word or flag in the list of them
-
-
-def overview(room: int) -> list[str]:
-    """The lines that say which verbs there are, each in at most `room` cells; 0 for any number."""
-    longest = max(map(len, VERBS))
-    lines = [f"  {verb:<{longest}}  {summary_of(verb)}" for verb in VERBS]
-    return [
-        "swarm-mcp: peer locking and coordination for coding-agent sessions",
-        "",
-        "usage: swarm-mcp COMMAND [WORDS] [--flags]",
-        "",
-        *(clipped(line, room or len(line)) for line in lines),
-        "",
-        "swarm-mcp COMMAND --help shows a command's flags and an example; --json gives JSON everywhere.",
-    ]
+WIDEST = 100  # prose in longer lines is hard to read
+NARROWEST = 24  # cells of a text beside a name; in less room it stands below the name
+LONGEST_NAME = 26  # of a word or flag in the list of them
 
 
-def page_of(verb: str) -> str:
+def overview(room: int, every: bool = False) -> str:
+    """The verbs in their groups, in lines of at most `room` cells; those for hooks and programs only with `every`."""
+    room = min(room, WIDEST)
+    groups: dict[str, dict[str, str]] = {group: {} for group in GROUPS if every or group != INTERNAL}
+    for verb in VERBS:
+        group, summary = declared(verb)
+        if group in groups:
+            groups[group][verb] = summary
+    column = max(len(verb) for verbs in groups.values() for verb in verbs) + 4
+    lines = [*_wrapped("swarm-mcp: locks between agent sessions that share a checkout", room), ""]
+    lines += [*_wrapped("usage: swarm-mcp COMMAND [WORDS] [--flags]", room), ""]
+    for group, verbs in groups.items():
+        lines += [paint(group, "heading"), *_table(verbs, column, room), ""]
+    more = "" if every else " `swarm-mcp help --all` also has what hooks and programs call."
+    lines += _wrapped(f"`swarm-mcp COMMAND --help` explains a command, with an example.{more}", room)
+    return "\n".join(lines)
+
+
+def page_of(verb: str, room: int = 80) -> str:
     """The help of `verb`: what it does, how it is called, what each word and flag means, and an example."""
+    room = min(room, WIDEST)
     command = verb_named(verb)
     usages = [usage for usage in command.usages if not usage.hidden]
     summary, _, rest = cleandoc(command.help).partition("\n\n")
-    calls = [_call(verb, usage, "usage: " if at == 0 else "       ") for at, usage in enumerate(usages)]
+    calls = [_call(verb, usage, "usage: " if at == 0 else "       ", room) for at, usage in enumerate(usages)]
     words = [word for usage in usages for word in usage.words]
     options = [option for usage in usages for option in usage.options]
     parts: list[Word | Option] = [*words, *sorted(options, key=lambda option: option in ACTING)]
-    shown = _list([part for part in parts if not (isinstance(part, Option) and part.hidden)])
-    hidden = _list([part for part in parts if isinstance(part, Option) and part.hidden and part.about])
-    blocks = [summary, "\n".join(calls), shown, f"Hooks add:\n{hidden}" if hidden else "", rest]
+    shown = _list([part for part in parts if not (isinstance(part, Option) and part.hidden)], room)
+    hidden = _list([part for part in parts if isinstance(part, Option) and part.hidden and part.about], room)
+    others = [alias for alias, meant in ALIASES.items() if meant == verb]
+    calls += [f"also:  swarm-mcp {alias}" for alias in others]
+    blocks = ["\n".join(_wrapped(summary, room)), "\n".join(calls), shown, f"Hooks add:\n{hidden}" if hidden else ""]
+    blocks += [_prose(block, room) for block in rest.split("\n\n")]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _call(verb: str, usage: Usage, begin: str) -> str:
+def _prose(block: str, room: int) -> str:
+    """A paragraph of a docstring in lines of at most `room` cells. What is indented keeps its own lines."""
+    lines: list[str] = []
+    flowing: list[str] = []
+    for line in [*block.splitlines(), ""]:
+        own = line.startswith((" ", "example: ")) or not line
+        if own and flowing:
+            lines += _wrapped(" ".join(flowing), room)
+            flowing = []
+        if line.startswith(" "):
+            lines += _wrapped(line, room, " " * (len(line) - len(line.lstrip()) + 2))
+        elif own and line:
+            lines += _example(line, room)
+        elif line:
+            flowing.append(line)
+    return "\n".join(lines)
+
+
+def _example(line: str, room: int) -> list[str]:
+    """A command that can be pasted, in lines of at most `room` cells: parted between words, with a backslash."""
+    words = re.sub(r"\"[^\"]*\"|'[^']*'", lambda quoted: quoted[0].replace(" ", "\0"), line)
+    *lines, last = _wrapped(words, room - 2, "    ")
+    return [part.replace("\0", " ") for part in (*(f"{part} \\" for part in lines), last)]
+
+
+def _call(verb: str, usage: Usage, begin: str, room: int) -> str:
     head = f"{begin}swarm-mcp {verb}"
     before = [word.shown for word in usage.words if not word.behind]
     flags = [option.shown for option in usage.options if not option.hidden]
     behind = [word.shown for word in usage.words if word.behind]
     # What belongs together is not parted at the end of a line.
-    text = " ".join(part.replace(" ", "\0") for part in (*before, *flags, *behind))
-    lines = textwrap.wrap(text, WIDTH - len(head) - 1, break_long_words=False, break_on_hyphens=False) or [""]
-    indent = "\n" + " " * (len(head) + 1)
-    return f"{head} {indent.join(lines)}".replace("\0", " ").rstrip()
+    parts = [part.replace(" ", "\0") for part in (*before, *flags, *behind)]
+    needed = max(NARROWEST, *map(len, parts), 0)
+    indent = " " * (len(head) + 1 if room - len(head) > needed else len(begin) + 4)
+    return "\n".join(_wrapped(" ".join([head, *parts]), room, indent)).replace("\0", " ")
 
 
-def _list(parts: list[Word | Option]) -> str:
+def _list(parts: list[Word | Option], room: int) -> str:
     """The words and flags that have something to be said of them, each once, aligned."""
     about: dict[str, str] = {}
     for part in parts:
@@ -63,15 +97,24 @@ def _list(parts: list[Word | Option]) -> str:
             about.setdefault(f"{part.also}, {part.form}" if part.also == "-f" else part.form, part.about)
         elif not part.choices:
             about.setdefault(part.name, part.about)
-    rows = [(name, text) for name, text in about.items() if text]
-    column = min(max((len(name) for name, _ in rows), default=0), WIDEST_NAME) + 4
+    rows = {name: text for name, text in about.items() if text}
+    column = min(max(map(len, rows), default=0), LONGEST_NAME) + 4
+    return "\n".join(_table(rows, column, room))
+
+
+def _table(rows: dict[str, str], column: int, room: int) -> list[str]:
+    """Names and, from `column` on, their texts; below the names where that leaves too little room beside them."""
+    column = column if room - column >= NARROWEST else 6
     lines = []
-    for name, text in rows:
-        wrapped = textwrap.wrap(text, WIDTH - column, break_long_words=False, break_on_hyphens=False)
+    for name, text in rows.items():
         head = f"  {name}"
         if len(head) + 2 > column:
-            lines.append(head)
+            lines += [head, *_wrapped(" " * column + text, room, " " * column)]
         else:
-            lines.append(f"{head:<{column}}{wrapped.pop(0)}")
-        lines += [" " * column + line for line in wrapped]
-    return "\n".join(lines)
+            lines += _wrapped(f"{head:<{column}}{text}", room, " " * column)
+    return lines
+
+
+def _wrapped(text: str, room: int, indent: str = "") -> list[str]:
+    """`text` in lines of at most `room` cells, the further ones indented; no word is parted."""
+    return textwrap.wrap(text, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

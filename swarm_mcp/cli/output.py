@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+PROSE_WIDTH = 80  # of a line where no terminal says how wide it is
+
 
 def say(line: str = "") -> None:
     """One line on standard output; what could act on a terminal, or begin another line, is escaped."""
@@ -48,6 +50,11 @@ def say_folded(line: str) -> None:
 def say_text(text: str) -> None:
     """Text of several lines on standard output; what could act on a terminal is escaped."""
     _write(safe(text) + "\n")
+
+
+def say_help(text: str) -> None:
+    """Text of our own on standard output, which may be coloured."""
+    _write(text + "\n")
 
 
 def show(value: object) -> None:
@@ -148,6 +155,15 @@ def for_people() -> bool:
     from swarm_mcp.cli.terminal import forced
 
     return forced()
+
+
+def line_width() -> int:
+    """Cells that a line of prose may take: those of the terminal, else as many as look good in a file."""
+    if not for_people():
+        return PROSE_WIDTH
+    from swarm_mcp.cli.terminal import terminal_width
+
+    return terminal_width() or PROSE_WIDTH
 
 
 def say_row(parts: tuple[tuple[str, str], ...]) -> None:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.cli.arguments import Verb
 
-# In the order of the help page.
+# In the order that those of one group have on the help page.
 VERBS = {
     "install": "install",
     "uninstall": "install",
@@ -73,7 +73,7 @@ VERBS = {
     "bundle": "files",
     "completion": "completion",
 }
-ALIASES = {"list-instances": "instances"}
+ALIASES = {"list-instances": "instances", "ls": "locks"}
 
 
 def verb_named(name: str) -> Verb:
@@ -83,9 +83,21 @@ def verb_named(name: str) -> Verb:
     return getattr(sys.modules[module], name.replace("-", "_"))
 
 
-def summary_of(name: str) -> str:
-    """Return what the verb `name` does, in a few words; read without loading what the command needs."""
+def declared(name: str) -> tuple[str, str]:
+    """Return the group that the verb `name` has on the help page, and what it does, in a few words.
+
+    Both are read from the source of its module, without loading what the command needs.
+    """
+    from swarm_mcp.cli import arguments
+
     folder = __file__.rpartition("verbs.py")[0]
     loader = __spec__.loader  # which reads from a zip archive as well; the stubs know it without `get_data`, and None
     source = loader.get_data(f"{folder}commands/{VERBS[name]}.py").decode("utf-8")  # type: ignore[union-attr]
-    return source.partition(f'    """{name}: ')[2].partition("\n")[0]
+    head, _, body = source.partition(f'    """{name}: ')
+    constant = head.rpartition("\n@verb(")[2].partition("group=")[2].partition(")")[0].strip(", \n")
+    return getattr(arguments, constant, arguments.TOGETHER), body.partition("\n")[0]
+
+
+def summary_of(name: str) -> str:
+    """Return what the verb `name` does, in a few words."""
+    return declared(name)[1]

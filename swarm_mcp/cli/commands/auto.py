@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.traces import KEEP, LEVELS, NOTICE, OFF, TURN
-from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage, choice, verb
+from swarm_mcp.cli.arguments import JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 
@@ -22,10 +22,11 @@ MEANS = {
         Option("--user", "for all checkouts of this user, not only the one here"),
         Option("--unset", "take out what was set"),
         JSON,
-    )
+    ),
+    group=LOCKS,
 )
 def auto(args: Arguments) -> int:
-    """auto: how far sessions are kept from each other's uncommitted changes, here
+    """auto: how far sessions are kept from each other's uncommitted work
 
     Without LEVEL: the level in force here, and who says so. With one it is set for this checkout (the git root of
     this folder), with --user for all that have none of their own. SWARM_AUTO overrides both, SWARM_CC_AUTO,

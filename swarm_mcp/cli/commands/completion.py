@@ -10,6 +10,7 @@ from swarm_mcp.cli.arguments import (
     FILES,
     FOLDERS,
     INSTANCES,
+    SETUP,
     TASKS,
     Arguments,
     Option,
@@ -241,6 +242,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 @verb(
     Usage(choice("bash", "zsh", "fish", about="shell")),
     Usage(choice("words", about="shell"), Word("WORD", optional=True, repeated=True, may_be_blank=True), hidden=True),
+    group=SETUP,
 )
 def completion(args: Arguments) -> int:
     """completion: a script that teaches a shell to complete swarm-mcp

@@ -7,7 +7,21 @@ import sys
 from collections.abc import Callable
 
 from swarm_mcp.acting_session import acting_session
-from swarm_mcp.cli.arguments import ACTING, EFFORTS, FOLDERS, MODES, ROLES, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import (
+    ACTING,
+    EFFORTS,
+    FOLDERS,
+    INTERNAL,
+    MODES,
+    ROLES,
+    TASKS,
+    WORKERS,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
 from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.dispatch import carry_out
@@ -87,6 +101,7 @@ OPTIONS = (
         ),
         *OPTIONS,
     ),
+    group=WORKERS,
 )
 def dispatch(args: Arguments) -> int:
     """dispatch: hand work to a live worker, or have one started for it
@@ -192,6 +207,7 @@ def _lines(answer: dict) -> list[str]:
         Option("--wait S", "wait up to S seconds until the worker has ended (default: 0)"),
         *ACTING,
     ),
+    group=WORKERS,
 )
 def cancel(args: Arguments) -> int:
     """cancel: call a task off, and end the worker that is at it
@@ -242,6 +258,7 @@ def _subject(answer: dict) -> str:
 
 @verb(
     Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    group=WORKERS,
 )
 def pause(args: Arguments) -> int:
     """pause: have a worker stop for now, and keep its task
@@ -256,6 +273,7 @@ def pause(args: Arguments) -> int:
 
 @verb(
     Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    group=WORKERS,
 )
 def resume(args: Arguments) -> int:
     """resume: have a paused worker go on
@@ -287,6 +305,7 @@ LARGEST = 64 << 20
         Option("--from PIPE", "where the assignment is read from (default: standard input)"),
         Option("--watch", "print what the worker does as it happens"),
     ),
+    group=INTERNAL,
 )
 def work(args: Arguments) -> int:
     """work: supervise one worker (dispatch starts this)

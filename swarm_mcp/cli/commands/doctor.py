@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import JSON, SCOPE, SETUP, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import loaded_before_threads
 from swarm_mcp.cli.output import say, say_step, say_text, show
 from swarm_mcp.demo import play
@@ -24,6 +24,7 @@ from swarm_mcp.store import Store
 
 @verb(
     Usage(SCOPE, Option("--no-clients", "look at no agent clients"), JSON),
+    group=SETUP,
 )
 def doctor(args: Arguments) -> int:
     """doctor: is everything in order, and are locks really enforced?
@@ -98,9 +99,10 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
 
 @verb(
     Usage(JSON),
+    group=SETUP,
 )
 def demo(args: Arguments) -> int:
-    """demo: watch one session's lock deny another's write, in a temporary folder
+    """demo: watch one session's lock deny another's write
 
     Plays two sessions through the plugin's real hook processes, with a store of their own. Nothing of
     yours is read or changed. Exit 1 when anything went other than it must.
@@ -135,6 +137,7 @@ COUNTERS = {  # as in JSON -> as in text
 
 @verb(
     Usage(SCOPE, Option("--dry-run", "say what would be removed, and remove nothing"), JSON),
+    group=SETUP,
 )
 def cleanup(args: Arguments) -> int:
     """cleanup: remove what has fallen due

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean
@@ -32,6 +32,7 @@ from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
         Option("--force", "write into a folder that holds other files of the same names"),
         JSON,
     ),
+    group=INTERNAL,
 )
 def bundle(args: Arguments) -> int:
     """bundle: write the marketplace folder that clients install from
@@ -62,6 +63,7 @@ SKILLS = ("swarm-mcp", "swarm")
         Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
         JSON,
     ),
+    group=SETUP,
 )
 def init(args: Arguments) -> int:
     """init: set one project up for clients that have no plugin of ours

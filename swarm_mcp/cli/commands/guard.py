@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, Arguments, Option, Usage, choice, verb
+from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
@@ -35,9 +35,10 @@ AUTO = Option("--auto", "look also at what other sessions have changed without a
         DIR,
         JSON,
     ),
+    group=LOCKS,
 )
 def guard(args: Arguments) -> int:
-    """guard: git hooks that refuse to commit or push what another session has locked
+    """guard: git hooks that refuse to commit or push what others hold
 
     For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
     there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.folders import clean, here
 
@@ -19,6 +19,7 @@ NAME = Word("NAME", "the harness", optional=True, source=())
         JSON,
     ),
     Usage(choice("models", about="action"), NAME, JSON),
+    group=WORKERS,
 )
 def harness(args: Arguments) -> int:
     """harness: which agent command lines can be run here

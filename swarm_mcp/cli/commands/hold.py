@@ -6,7 +6,7 @@ import os
 import signal
 
 from swarm_mcp.acting_session import find_acting_session, surrounding_session
-from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain.lock import Lock
@@ -50,6 +50,7 @@ HOLDING = (
         Option("--git", "hold the git repository of this session's folder", required=True),
         *HOLDING,
     ),
+    group=LOCKS,
 )
 def hold(args: Arguments) -> int:
     """hold: run a command while holding locks

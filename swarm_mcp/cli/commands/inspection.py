@@ -8,7 +8,7 @@ from itertools import islice
 from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.answer_size import ROWS_BYTES, fitted, printed
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ACTING, INTERNAL, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, moment, presence, say, show
 from swarm_mcp.domain.session import Session, onlooker
@@ -35,6 +35,7 @@ OF_TASK = ("id", "type", "title", "status", "assignee", "requester")
 
 @verb(
     Usage(Option("--limit N", "at most N rows of each kind (default: as many as take 100 KB together)"), *ACTING),
+    group=INTERNAL,
 )
 def inspect(args: Arguments) -> int:
     """inspect: everything in this scope at once

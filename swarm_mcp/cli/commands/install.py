@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import state_folder
-from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
 from swarm_mcp.cli.output import complain, say, say_step, show
 from swarm_mcp.doctor import enforcement
@@ -50,6 +50,7 @@ CLIENT = Option(
         Option("--no-skills", "understood, and changes nothing: the skills are part of the plugin", also="--no-skill"),
         JSON,
     ),
+    group=START,
 )
 def install(args: Arguments) -> int:
     """install: put the plugin into the agent clients found here
@@ -147,9 +148,10 @@ def _dry_run(args, clients, folder, transports) -> int:
         Option("--dry-run", "say what would be done"),
         JSON,
     ),
+    group=SETUP,
 )
 def uninstall(args: Arguments) -> int:
-    """uninstall: take the plugin out of the agent clients, and remove what swarm keeps for itself
+    """uninstall: take the plugin out of the clients, and swarm's own files
 
     With all clients served, the marketplace folder goes too, and what swarm keeps for itself in the state folder.
     What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.acting_session import acting_session, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import ACTING, KEYS, TOGETHER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
 from swarm_mcp.domain.session import Session
@@ -26,6 +26,7 @@ KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may
     Usage(choice("set"), KEY, VALUE, *ACTING, surplus=True),
     Usage(choice("append"), KEY, Word("JSON", "the JSON value"), *ACTING, surplus=True),
     Usage(choice("del"), KEY, *ACTING, surplus=True),
+    group=TOGETHER,
 )
 def kv(args: Arguments) -> int:
     """kv: values that sessions share

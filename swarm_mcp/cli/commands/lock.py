@@ -6,7 +6,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label, named
 from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_holder
-from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.domain.lock import granted
@@ -58,9 +58,10 @@ LOCKING = (
         Option("--git", "the git repository of this session's folder: index, HEAD, branches, stash", required=True),
         *LOCKING,
     ),
+    group=START,
 )
 def lock(args: Arguments) -> int:
-    """lock: keep other sessions from writing files, or from changing the repository
+    """lock: keep other sessions from writing files, or to the repository
 
     Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
     locks hold for every writer on this machine until they are released, lapse, or the session ends; a person's, at a
@@ -108,6 +109,7 @@ def lock(args: Arguments) -> int:
         AGENT,
         *ACTING,
     ),
+    group=START,
 )
 def unlock(args: Arguments) -> int:
     """unlock: release locks of this session
@@ -178,6 +180,7 @@ def _words(active: dict, instance: Session, file: str, agent: str) -> str:
     Usage(
         Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *ACTING
     ),
+    group=LOCKS,
 )
 def renew(args: Arguments) -> int:
     """renew: go on holding a lock, or notice that one does not

@@ -7,7 +7,7 @@ from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, onlooker_identity, viewer_identity
 from swarm_mcp.answer_size import printed
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, LOCKS, START, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_row, show
 from swarm_mcp.cli.pages import AFTER
 from swarm_mcp.domain.lock import AUTO
@@ -26,9 +26,10 @@ THROUGH = {
 
 @verb(
     Usage(Word("PATH", "the path"), Option("--agent ID", "by which subagent the write would be"), *ACTING),
+    group=START,
 )
 def why(args: Arguments) -> int:
-    """why: who holds what over a path, who waits, and what would happen to a write now
+    """why: who holds a path, who waits, and whether you may write it now
 
     Each lock over the path is listed with the rule through which it holds: on the file itself, on a folder over it, by
     a pattern, or on the same file of another work tree; since when, until when, in which mode, by which session (or
@@ -124,6 +125,7 @@ STYLES = {
     Usage(
         Word("PATH", "the path"), Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"), AFTER, *ACTING
     ),
+    group=LOCKS,
 )
 def log(args: Arguments) -> int:
     """log: the history of a path's locks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.acting_session import acting_session, is_person, session_named
-from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
@@ -27,6 +27,7 @@ from swarm_mcp.views import short
         AGENT,
         *ACTING,
     ),
+    group=LOCKS,
 )
 def transfer(args: Arguments) -> int:
     """transfer: hand a lock to another session
@@ -58,6 +59,7 @@ def transfer(args: Arguments) -> int:
 
 @verb(
     Usage(Word("FILE", "the file"), Option("--reason TEXT", "why; told to the holder"), *ACTING),
+    group=LOCKS,
 )
 def request_lock(args: Arguments) -> int:
     """request-lock: ask whoever holds a file for it
@@ -91,9 +93,10 @@ def request_lock(args: Arguments) -> int:
         Option("--ttl SECONDS", "a lease for the new lock"),
         *ACTING,
     ),
+    group=LOCKS,
 )
 def steal(args: Arguments) -> int:
-    """steal: take a lock from a holder that is gone, or by force from one that is not
+    """steal: take a lock from a holder that is gone, or by force
 
     Without --force only what is proved dead or has lapsed is taken, in turn with those who wait. With it every lock on
     the file goes, on folders over it and patterns that cover it too, whole; what is locked below a folder is not taken

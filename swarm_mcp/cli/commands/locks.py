@@ -7,7 +7,7 @@ from itertools import islice
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ACTING, LOCKS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show_list
 from swarm_mcp.domain.lock import Lock
@@ -26,6 +26,7 @@ AT_ONCE = 500  # rows of a table
 
 @verb(
     Usage(Option("--file FILE", "only the locks on this file, wherever they were taken", repeatable=True), *ACTING),
+    group=LOCKS,
 )
 def locks(args: Arguments) -> int:
     """locks: what is locked in this scope, by whom and why

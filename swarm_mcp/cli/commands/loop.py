@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import MODES, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
 
 _INNER = ("tool", "provider")  # what the built-in plugins' own executables start
@@ -18,9 +18,10 @@ _INNER = ("tool", "provider")  # what the built-in plugins' own executables star
     ),
     Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
     Usage(choice("tools", "hooks", "help", "version")),
+    group=WORKERS,
 )
 def loop(args: Arguments) -> int:
-    """loop: run the embedded agent loop, which speaks the plugin protocol of the bash harness
+    """loop: run the embedded agent loop, as a plugin of the bash harness
 
     Works on a prompt (WORDS, or standard input) with a model and tools until it is done; prints the answer. Needs only
     a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of one's own. Plugins are

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
 from swarm_mcp.domain.message import Message
@@ -27,6 +27,7 @@ from swarm_mcp.workspace.panes import prompt
         Option("--id N", "the message with this id alone, whole", source=()),
         *ACTING,
     ),
+    group=TOGETHER,
 )
 def messages(args: Arguments) -> int:
     """messages: what sessions of this scope have written to each other
@@ -81,6 +82,7 @@ def messages(args: Arguments) -> int:
         ),
         *ACTING,
     ),
+    group=TOGETHER,
 )
 def send(args: Arguments) -> int:
     """send: write to another session
@@ -106,6 +108,7 @@ def send(args: Arguments) -> int:
 
 @verb(
     Usage(Word("WORDS", "the message", repeated=True), *ACTING),
+    group=TOGETHER,
 )
 def broadcast(args: Arguments) -> int:
     """broadcast: write to every other session of this scope
@@ -153,6 +156,7 @@ TEXT = Word("TEXT", "the message", repeated=True)
     Usage(WHO, TEXT, *WAKING),
     Usage(TEXT, TO, *WAKING, hidden=True),
     Usage(WHO, MESSAGE, *WAKING, hidden=True),
+    group=TOGETHER,
 )
 def prompt_peer(args: Arguments) -> int:
     """prompt-peer: write to another session and wake it

@@ -12,7 +12,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, surrounding_session, viewer_identity
 from swarm_mcp.answer_size import fitted, printed
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
+from swarm_mcp.cli.arguments import ACTING, START, TOGETHER, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
 from swarm_mcp.cli.output import listing, presence, say, say_folded, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
@@ -31,6 +31,7 @@ LOCKS, SESSIONS, STORMS = 20, 100, 20  # shown by `status`
 
 @verb(
     Usage(*ACTING),
+    group=START,
 )
 def status(args: Arguments) -> int:
     """status: who is here, what is locked, and who is guarded, at a glance
@@ -132,6 +133,7 @@ def _near(path: str, scope: str) -> str:
 
 @verb(
     Usage(*PAGES, *ACTING),
+    group=TOGETHER,
 )
 def instances(args: Arguments) -> int:
     """instances: the sessions of this scope
@@ -170,6 +172,7 @@ def instances(args: Arguments) -> int:
 
 @verb(
     Usage(*ACTING),
+    group=TOGETHER,
 )
 def whoami(args: Arguments) -> int:
     """whoami: the session this command would act as

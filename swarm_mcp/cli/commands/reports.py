@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import os
 
-from swarm_mcp.cli.arguments import FOLDERS, JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import (
+    FOLDERS,
+    INTERNAL,
+    JSON,
+    PATIENCE,
+    RUNTIME,
+    SESSION_ID,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
 from swarm_mcp.cli.output import flush, say, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UsageError
@@ -28,9 +40,10 @@ from swarm_mcp.store.lock_request import Attempt
         PATIENCE,
         JSON,
     ),
+    group=INTERNAL,
 )
 def denied(args: Arguments) -> int:
-    """denied: note that a session was kept from a file (hooks call this)
+    """denied: note that a session was refused a file (hooks call this)
 
     FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
     is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.
@@ -81,9 +94,10 @@ KINDS = ("changed", "replaced", "created", "removed")
         PATIENCE,
         JSON,
     ),
+    group=INTERNAL,
 )
 def altered(args: Arguments) -> int:
-    """altered: tell who holds a file that it changed while a session's call ran (hooks call this)
+    """altered: tell a holder that a call has changed its file (hooks call this)
 
     Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty),
     --at (when, Unix time) and --key (what FILE was known by before) there is one for each FILE, in the same order.
@@ -135,6 +149,7 @@ def _changes(args) -> list[dict]:
         PATIENCE,
         JSON,
     ),
+    group=INTERNAL,
 )
 def alive(args: Arguments) -> int:
     """alive: a sign of life of a session, which renews its locks (hooks call this)
@@ -183,6 +198,7 @@ class telling:
 
 @verb(
     Usage(RUNTIME, SESSION_ID, Option("--agent ID", "the subagent that has ended", required=True), PATIENCE, JSON),
+    group=INTERNAL,
 )
 def agent_ended(args: Arguments) -> int:
     """agent-ended: release what a subagent held that has ended (hooks call this)

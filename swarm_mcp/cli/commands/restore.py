@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import surrounding_session
 from swarm_mcp.answer_size import printed
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import listing, moment, say, show
 from swarm_mcp.cli.pages import say_rest
 from swarm_mcp.domain.session import Session
@@ -29,9 +29,10 @@ from swarm_mcp.views import seconds_since
         *ACTING,
     ),
     Usage(Option("--list", "the earlier contents of all files here", required=True), *ACTING),
+    group=LOCKS,
 )
 def restore(args: Arguments) -> int:
-    """restore: bring back what was in a locked file before somebody's call changed it
+    """restore: bring back a locked file that somebody's call changed
 
     What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
     kept for 7 days, up to 1 MiB each and 64 MiB together, of files locked while somebody else ran a command.

@@ -6,7 +6,7 @@ import os
 
 from swarm_hook_core.labels import token
 from swarm_mcp.acting_session import find_acting_session
-from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, verb
+from swarm_mcp.cli.arguments import ACTING, WORKERS, Arguments, Usage, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
@@ -30,6 +30,7 @@ ROLES = {
 
 @verb(
     Usage(*ACTING),
+    group=WORKERS,
 )
 def roles(args: Arguments) -> int:
     """roles: the roles a session can take, and which one holds here

@@ -5,7 +5,20 @@ from __future__ import annotations
 import os
 import sys
 
-from swarm_mcp.cli.arguments import EFFORTS, FOLDERS, JSON, MODES, ROLES, SCOPE, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import (
+    EFFORTS,
+    FOLDERS,
+    JSON,
+    MODES,
+    ROLES,
+    SCOPE,
+    WORKERS,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
 from swarm_mcp.cli.output import complain, one_line, refused, say_text, show
 from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.folders import clean, here, scope_of
@@ -54,6 +67,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
         SCOPE,
         JSON,
     ),
+    group=WORKERS,
 )
 def run(args: Arguments) -> int:
     """run: have an agent do one thing, here and now, and print its answer

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from swarm_mcp.cli.arguments import JSON, SCOPE, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import flush, listing, moment, say, show, show_with_list
 from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
 from swarm_mcp.domain.run import ENDED, STATES, Run
@@ -26,6 +26,7 @@ DEFAULT_LIMIT = 20
         SCOPE,
         JSON,
     ),
+    group=WORKERS,
 )
 def runs(args: Arguments) -> int:
     """runs: agents that were run in this scope, the newest first
@@ -95,6 +96,7 @@ POLL_SECONDS = 0.5
         SCOPE,
         JSON,
     ),
+    group=WORKERS,
 )
 def logs(args: Arguments) -> int:
     """logs: what an agent that was run did, from its record

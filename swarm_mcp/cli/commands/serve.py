@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import Arguments, Option, Usage, choice, verb
+from swarm_mcp.cli.arguments import INTERNAL, SETUP, Arguments, Option, Usage, choice, verb
 from swarm_mcp.hook_process import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
 
@@ -15,6 +15,7 @@ from swarm_mcp.runtimes import NAMES
             source=("command", "mcp_tool"),
         )
     ),
+    group=SETUP,
 )
 def serve(args: Arguments) -> int:
     """serve: run the MCP server on standard input and output
@@ -36,6 +37,7 @@ def serve(args: Arguments) -> int:
         Option("--runtime NAME", "whose hook", choices=tuple(NAMES), required=True),
         Option("--within SECONDS", "be killed when that time is over", hidden=True),
     ),
+    group=INTERNAL,
 )
 def hook(args: Arguments) -> int:
     """hook: run one of the plugin's hooks here, on standard input and output

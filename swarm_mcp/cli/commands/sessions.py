@@ -9,11 +9,13 @@ from swarm_mcp.cli.arguments import (
     ACTING,
     FOLDERS,
     INSTANCES,
+    INTERNAL,
     JSON,
     PATIENCE,
     PLACE,
     RUNTIME,
     SESSION_ID,
+    TOGETHER,
     Arguments,
     Option,
     Usage,
@@ -55,6 +57,7 @@ from swarm_mcp.views import registration
         Option("--tell", "say what the session is to be told of its locks", hidden=True),
         PATIENCE,
     ),
+    group=INTERNAL,
 )
 def register(args: Arguments) -> int:
     """register: make a session known, or renew it
@@ -134,6 +137,7 @@ def _pane(args) -> dict[str, str]:
         PATIENCE,
         JSON,
     ),
+    group=INTERNAL,
 )
 def deregister(args: Arguments) -> int:
     """deregister: end a session; its locks and claims go with it
@@ -193,6 +197,7 @@ def _may_go(store: Store, args, row: Session) -> bool:
         *PLACE,
         *ACTING,
     ),
+    group=TOGETHER,
 )
 def bootstrap(args: Arguments) -> int:
     """bootstrap: where this session stands: peers, unread messages, tasks

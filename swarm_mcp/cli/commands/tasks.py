@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, unknown, verb
+from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, unknown, verb
 from swarm_mcp.cli.output import listing, refused, say, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
 from swarm_mcp.domain.session import onlooker
@@ -17,6 +17,7 @@ from swarm_mcp.workspace.panes import deliver
 
 @verb(
     Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *PAGES, *ACTING),
+    group=TOGETHER,
 )
 def tasks(args: Arguments) -> int:
     """tasks: the tasks of this scope
@@ -71,6 +72,7 @@ def tasks(args: Arguments) -> int:
         Option("--force", "wake the assignee even while it works"),
         *ACTING,
     ),
+    group=TOGETHER,
 )
 def request_task(args: Arguments) -> int:
     """request-task: hand work to another session, or to whoever claims it first
@@ -127,6 +129,7 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
         Option("--force", "also while this session has unread messages"),
         *ACTING,
     ),
+    group=TOGETHER,
 )
 def claim(args: Arguments) -> int:
     """claim: begin a task
@@ -165,6 +168,7 @@ def claim(args: Arguments) -> int:
         Option("--note TEXT", "the outcome; the requester is sent it with the message that the task has ended"),
         *ACTING,
     ),
+    group=TOGETHER,
 )
 def update_task(args: Arguments) -> int:
     """update-task: end a task

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, FOLDERS, LARGEST, ROLES, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import (
+    ACTING,
+    FOLDERS,
+    INTERNAL,
+    LARGEST,
+    ROLES,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    choice,
+    verb,
+)
 from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
 from swarm_mcp.dispatch.request import may_dispatch
@@ -58,6 +70,7 @@ TARGET = Option("--target T", "the node, as the interface calls it", required=Tr
         *ACTING,
     ),
     Usage(choice("organize"), Option("--kind KIND", "how (grid)", source=("grid",)), WAIT, *ACTING),
+    group=INTERNAL,
 )
 def ui(args: Arguments) -> int:
     """ui: orders to a user interface that shows the swarm
@@ -192,6 +205,7 @@ def _lines(row: UiCommand) -> list[str]:
         Option("--kind KIND", "what the handle names (pane)", source=("pane",)),
         *ACTING,
     ),
+    group=INTERNAL,
 )
 def resolve_workspace_handle(args: Arguments) -> int:
     """resolve-workspace-handle: which session is in a terminal pane

@@ -8,7 +8,7 @@ import time
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ACTING, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
@@ -40,6 +40,7 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
         Option("--since ID", "begin with what followed this event (0: with all that is still known, about a day)"),
         *ACTING,
     ),
+    group=TOGETHER,
 )
 def watch(args: Arguments) -> int:
     """watch: see what happens in this scope, as it happens

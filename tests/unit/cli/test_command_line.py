@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -14,8 +15,9 @@ import pytest
 from support.command_line import FLAGS, flags_of
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 
+from swarm_mcp.cli.arguments import GROUPS, INTERNAL
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import VERBS, verb_named
+from swarm_mcp.cli.verbs import VERBS, declared, verb_named
 
 pytestmark = pytest.mark.slow
 
@@ -35,11 +37,26 @@ echo '{"type": "result", "subtype": "success", "is_error": false, "result": "The
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_fits_a_terminal_and_has_one_example(verb: str):
-    page = page_of(verb)
+    page = page_of(verb, 80)
     lines = page.splitlines()
     assert lines[0].startswith(f"{verb}: ") and lines[1] == "" and lines[2].startswith(f"usage: swarm-mcp {verb}")
-    assert max(map(len, lines)) <= 120
-    assert page.count("\nexample: ") == 1 and lines[-1].startswith(f"example: swarm-mcp {verb}")
+    assert max(map(len, lines)) <= 80
+    assert page.count("\nexample: ") == 1 and example_of(verb).startswith(f"swarm-mcp {verb}")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_is_wrapped_between_words_at_any_width(verb: str):
+    words = " ".join(page_of(verb, 80).split()).replace(" \\ ", " ")
+    for room in (40, 60, 100, 200):
+        page = page_of(verb, room)
+        longest = max(map(len, re.findall(r'"[^"]*"|\S+', words)))  # what is quoted in an example stays one word
+        assert max(map(len, page.splitlines())) <= max(room, longest + 12)
+        assert " ".join(page.split()).replace(" \\ ", " ") == words
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_group_that_the_help_page_reads_is_the_one_declared(verb: str):
+    assert declared(verb)[0] == verb_named(verb).group in GROUPS
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -52,11 +69,12 @@ def test_help_has_every_flag_and_says_what_it_is_for(verb: str):
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_the_help_page_fits_a_terminal(ground: Ground, columns: int):
+@pytest.mark.parametrize("words", [("help",), ("help", "--all"), ("--help",)])
+def test_the_help_page_has_the_verbs_in_groups_and_fits_a_terminal(ground: Ground, words: tuple, columns: int):
     import pty
 
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([*SWARM, "help"], stdout=theirs, env={**os.environ, "COLUMNS": str(columns)})
+    process = subprocess.Popen([*SWARM, *words], stdout=theirs, env={**os.environ, "COLUMNS": str(columns)})
     os.close(theirs)
     parts = []
     try:
@@ -66,9 +84,13 @@ def test_the_help_page_fits_a_terminal(ground: Ground, columns: int):
         pass  # the other end is closed
     os.close(ours)
     assert process.wait(timeout=30) == 0
-    verbs = [line for line in b"".join(parts).decode().splitlines() if line.startswith("  ")]
-    assert [line.split()[0] for line in verbs] == list(VERBS)
-    assert max(map(len, verbs)) <= columns
+    lines = re.sub("\x1b\\[[0-9]*m", "", b"".join(parts).decode()).splitlines()
+    assert max(map(len, lines)) <= columns
+    groups = [group for group in GROUPS if group != INTERNAL or "--all" in words]
+    assert [line for line in lines if line in GROUPS] == groups
+    verbs = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]
+    assert verbs == [verb for group in groups for verb in VERBS if declared(verb)[0] == group]
+    assert verbs[:5] == ["install", "status", "lock", "unlock", "why"]
 
 
 # -- every example runs -----------------------------------------------------------------------------
