@@ -92,10 +92,10 @@ def _some_time_passes() -> None:
 
 
 def _file_times_catch_up() -> None:
-    """Wait until a file that is written is not older than this call: the kernel's file times lag by up to a tick."""
-    now = time.time_ns()
+    """Wait for the next tick of the kernel's file times: what is written after that is not older than this call."""
     with tempfile.TemporaryFile() as probe:
-        while os.fstat(probe.fileno()).st_mtime_ns < now:
+        before = os.fstat(probe.fileno()).st_mtime_ns
+        while os.fstat(probe.fileno()).st_mtime_ns == before:
             os.utime(probe.fileno())
 
 

@@ -42,7 +42,8 @@ def test_a_claim_of_another_session_is_met_as_a_lock_of_its_instance(tmp_path: P
         assert (held.file, held.instance_id, held.mode, held.note) == (KEY, holder, "auto", "editing it in this turn")
         assert [held.file for held in theirs.under(["/r"])] == ["/r/b"]
         mine.take_back()
-        assert theirs.under(["/r"]) == [] and theirs.on([KEY]) == []
+        later = claimed(store, peer)
+        assert later.under(["/r"]) == [] and later.on([KEY]) == []
 
 
 def test_what_one_agent_has_claimed_is_another_one_s_of_its_session(tmp_path: Path) -> None:
