@@ -16,12 +16,14 @@ from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since
 
 SESSIONS, FILES = 100, 100  # that are shown
+COUNTED = 1000  # locks of one session; of more it is only said that there are
 
 
 class SessionNow(NamedTuple):
     """A session: its `name` for people, seconds since its last sign of life, how many files it has locked.
 
-    `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed.
+    `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed. A
+    session has `COUNTED` locks `held`, or more.
     """
 
     id: str
@@ -61,7 +63,10 @@ class FileNow(NamedTuple):
 
 
 class Now(NamedTuple):
-    """A scope: some of its sessions and files, how many sessions and locks it has in all, and who waits."""
+    """A scope: some of its sessions and files, and who waits.
+
+    `session_count`: how many sessions it has in all; `lock_count`: how many locks those shown have, at least that many.
+    """
 
     scope: str
     at: int
@@ -80,14 +85,16 @@ def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), l
     edited = list(edited)
     waiting = lines(store, scope, people)
     rows = [row for _, row in islice(store.instances.walk(scope), SESSIONS)]
-    shown = [_session(store, row, people, waiting, edited) for row in rows]
+    held = store.locks.counts_of([row.id for row in rows], COUNTED)
+    shown = [_session(store, row, people, held[row.id], waiting, edited) for row in rows]
     wanted = [one.lock_id for line in waiting.waiting for one in line.obstacles if one.lock_id]
-    held, locks = store.locks.foremost(scope, people.viewer, limit, "", wanted)
+    locks = store.locks.recent_of([one for one in held if held[one]], people.viewer, limit, wanted)
     count = len(rows) if len(rows) < SESSIONS else store.instances.count(scope)
-    return Now(scope, store.now(), shown, count, _files(locks, waiting, edited, people, limit), held, waiting)
+    files = _files(locks, waiting, edited, people, limit)
+    return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
 
 
-def _session(store: Store, row: Session, people: People, waiting: Lines, edited: list[Edit]) -> SessionNow:
+def _session(store: Store, row: Session, people: People, held: int, waiting: Lines, edited: list[Edit]) -> SessionNow:
     return SessionNow(
         row.id,
         row.scope,
@@ -97,7 +104,7 @@ def _session(store: Store, row: Session, people: People, waiting: Lines, edited:
         row.directory,
         seconds_since(row.last_seen or row.heartbeat, store.now()),
         row.last_seen is not None and row.runtime != SERVER_RUNTIME,
-        store.locks.count_of(row.id),
+        held,
         len([line for line in waiting.waiting if line.instance_id == row.id]),
         len([one for one in edited if one.instance_id == row.id]),
     )
