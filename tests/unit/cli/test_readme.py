@@ -1,4 +1,4 @@
-"""What the README shows is what swarm does today."""
+"""What the README, and the pages that it leads to, show is what swarm does today."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import textwrap
 import time
 from pathlib import Path
 
+import pytest
+from support.command_line import flags_of
 from support.fixtures import Ground
 from support.sessions import ROOT, ready_store, run, start, write_payload
 
 from swarm_mcp.cli.help_page import page_of
+from swarm_mcp.cli.verbs import VERBS
 from swarm_mcp.store import Store
 
 SHOP = "/src/shop"
@@ -21,9 +24,28 @@ WIDTH = 100  # of the lines that show a denial
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def section(title: str) -> str:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def section(title: str, page: str = "README.md") -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
     return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_the_readme_stays_short():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > 125 and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md", "docs/daily-use.md", "docs/workers.md"])
+def test_the_commands_are_there(page: str):
+    """Verbs and flags of each command line in a block."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    shown = [line.partition(" #")[0] for block in blocks for line in block.splitlines()]
+    shown = [command for line in shown for command in re.findall(r"\bswarm-mcp ([^;|&)]+)", line)]
+    assert len(shown) > 1
+    for command in shown:
+        verb, *words = command.split(" -- ")[0].split()
+        assert verb in VERBS, command
+        assert {word for word in words if word.startswith("--")} <= flags_of(verb).keys(), command
 
 
 def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
@@ -41,12 +63,12 @@ def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
     reason = run("codex", "pre_tool_use", payload).reason
     said = UUID.sub(HOLDER, f"Command blocked by PreToolUse hook: {reason}".replace(str(repo), SHOP))
     shown = textwrap.fill(said, WIDTH, break_on_hyphens=False, break_long_words=False)
-    assert f"```\n{shown}\n```" in section("What a denial looks like"), f"the README should show\n{shown}"
+    assert f"```\n{shown}\n```" in section("Your first denial, in 30 seconds"), f"the README should show\n{shown}"
 
 
 def test_every_exit_code_of_the_help_pages_is_in_the_table(ground: Ground):
     listed = {
-        code for row in re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE) for code in row.split(", ")
+        code for row in re.findall(r"^\| ([\d, ]+) \|", section("Exit codes", "docs/reference.md"), re.MULTILINE) for code in row.split(", ")
     }
     assert listed >= {"0", "1", "3", "75", "76", "124", "125", "126", "127", "130"}
     named = {code for verb in ("hold", "run") for code in re.findall(r"\b(7[56]|12[4-7])\b", page_of(verb))}
@@ -64,9 +86,12 @@ def test_the_installation_without_pipx_ends_with_the_command_on_path(tmp_path: P
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").write_text(FAKE_PYTHON)  # `-m venv DIR`, with a pip that installs a command
     (tmp_path / "bin" / "python3").chmod(0o755)
-    usual, without_pipx = re.findall(r"^```sh\n(.*?)\n```", section("Install"), re.MULTILINE | re.DOTALL)
-    assert usual.startswith("pipx install .\n")
-    lines = usual.replace("pipx install .", without_pipx)
+    usual = re.search(r"^```sh\n(.*?)\n```", section("Install"), re.MULTILINE | re.DOTALL)
+    without_pipx = re.search(
+        r"^```sh\n(python3 .*?)\n```", section("The package", "docs/install.md"), re.MULTILINE | re.DOTALL
+    )
+    assert usual and usual[1].startswith("pipx install swarm-locks ") and without_pipx
+    lines = usual[1].replace("pipx install swarm-locks", without_pipx[1])
     environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
     done = subprocess.run(["sh", "-ec", lines], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "install\ndoctor\n")
