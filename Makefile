@@ -17,7 +17,7 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e check format bench clean
+.PHONY: demo test fast e2e check format bench picture clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -59,6 +59,10 @@ format: $(CHECKERS)
 bench: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$${SWARM_E2E_CLIENTS:-$(wildcard $(FETCHED)/node_modules)}" \
 		"$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)
+
+# Records the demo anew: the picture in the README.
+picture: $(INSTALLED)
+	@"$(BIN)/python" release/demo_picture.py docs/images/demo.svg
 
 # What is installed is the wheel, so that the tests see what users get.
 $(INSTALLED): $(SOURCES)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
+import sys
 import textwrap
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from support.command_line import flags_of
@@ -66,9 +69,40 @@ def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
     assert f"```\n{shown}\n```" in section("Your first denial, in 30 seconds"), f"the README should show\n{shown}"
 
 
+def test_the_recording_shows_what_the_demo_prints_today():
+    """But for numbers and ids, which are another run's, and where its lines end."""
+    recorder = runpy.run_path(str(ROOT / "release" / "demo_picture.py"))
+    program = str(Path(sys.executable).with_name("swarm-mcp"))
+
+    def said(lines: list[str]) -> str:
+        return re.sub(
+            r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(?=ms)|session:\w{8}", "", re.sub(r"\s", "", "".join(lines))
+        )
+
+    drawn = ElementTree.parse(ROOT / "docs" / "images" / "demo.svg").iter("{http://www.w3.org/2000/svg}text")
+    shown = ["".join(text.itertext()) for text in drawn]
+    assert shown.pop(0) == f"$ {recorder['COMMAND']}"
+    assert said(shown) == said(recorder["text_of"](recorder["rows_of"](recorder["recorded"]([program, "demo"])))), (
+        "run: make picture"
+    )
+
+
+def test_the_picture_is_of_what_a_terminal_shows():
+    recorder = runpy.run_path(str(ROOT / "release" / "demo_picture.py"))
+    rows = recorder["rows_of"](
+        "one\x1b[1;31m two\x1b[0m <&>\r\n\x1b[2m...\x1b[0m\r\x1b[Kdone\r\nabcdefgh\x1b[?25h\r\n", 6
+    )
+    assert recorder["text_of"](rows) == ["one tw", "o <&>", "done", "abcdef", "gh"]
+    assert rows[0] == [("", "one"), ("s1 s31", " tw")]
+    svg = ElementTree.fromstring(recorder["picture"](rows * 10, "a <title>"))
+    assert "".join(svg.itertext()).count("o <&>") == 10
+
+
 def test_every_exit_code_of_the_help_pages_is_in_the_table(ground: Ground):
     listed = {
-        code for row in re.findall(r"^\| ([\d, ]+) \|", section("Exit codes", "docs/reference.md"), re.MULTILINE) for code in row.split(", ")
+        code
+        for row in re.findall(r"^\| ([\d, ]+) \|", section("Exit codes", "docs/reference.md"), re.MULTILINE)
+        for code in row.split(", ")
     }
     assert listed >= {"0", "1", "3", "75", "76", "124", "125", "126", "127", "130"}
     named = {code for verb in ("hold", "run") for code in re.findall(r"\b(7[56]|12[4-7])\b", page_of(verb))}

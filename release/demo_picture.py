@@ -1,0 +1,168 @@
+"""Record `swarm-mcp demo` in a terminal, and write the recording as an animated SVG.
+
+usage: python release/demo_picture.py docs/images/demo.svg     (`make picture`)
+
+What is shown is what a real run printed, line by line. Only the pauses between lines are made longer, so that they can
+be read. Who wants no motion (`prefers-reduced-motion`) sees the last screen; colours follow light and dark.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import tempfile
+import termios
+from html import escape
+from pathlib import Path
+
+COMMAND = "swarm-mcp demo"
+COLUMNS, ROWS = 92, 30
+CHARACTER, LINE, EDGE, TOP, FONT = 8.4, 19, 16, 44, 14  # pixels
+SHORTEST, EACH, AT_THE_END = 0.5, 0.016, 6.0  # seconds: of a line, of a character to be read, of the last screen
+TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|\x1b.|([\r\n])|([^\x1b\r\n]+)")
+COLOURS = {  # for the styles that the command line uses: light, dark
+    "s1": ("font-weight:bold", ""),
+    "s2": ("fill:#59636e", "fill:#9198a1"),
+    "s31": ("fill:#b31d28", "fill:#ff7b72"),
+    "s32": ("fill:#116329", "fill:#56d364"),
+    "s33": ("fill:#7d4e00", "fill:#e3b341"),
+    "s34": ("fill:#0550ae", "fill:#79c0ff"),
+    "s35": ("fill:#6639ba", "fill:#d2a8ff"),
+    "s36": ("fill:#0a5c66", "fill:#56d4dd"),
+}
+Row = list  # of (style, text)
+
+
+def recorded(argv: list[str], columns: int = COLUMNS) -> str:
+    """What the command prints at a terminal of so many columns, in a home of its own. Raises OSError where it fails."""
+    with tempfile.TemporaryDirectory() as home:
+        pid, terminal = pty.fork()
+        if not pid:
+            os.environ.update(HOME=home, TERM="xterm-256color", COLUMNS=str(columns), LINES=str(ROWS))
+            os.environ.pop("NO_COLOR", None)
+            try:
+                os.execvp(argv[0], argv)
+            finally:
+                os._exit(127)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+        printed = b""
+        while True:
+            try:
+                some = os.read(terminal, 65536)
+            except OSError:  # how a terminal's end looks on Linux
+                some = b""
+            if not some:
+                break
+            printed += some
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(terminal)
+    if status:
+        raise OSError(f"{' '.join(argv)} ended with {status}: {printed[-2000:].decode(errors='replace')}")
+    return printed.decode()
+
+
+def rows_of(printed: str, columns: int = COLUMNS) -> list[Row]:
+    """The rows that a terminal shows in the end, without a limit to its height."""
+    cells: list[list[tuple[str, str]]] = [[]]
+    column, style = 0, ""
+    for token in TOKEN.finditer(printed):
+        numbers, letter, control, text = token.groups()
+        if letter == "m":
+            style = " ".join(f"s{int(one) % 60}" for one in (numbers or "0").split(";") if int(one or 0))
+        elif letter == "K":
+            del cells[-1][column:]
+        elif control == "\r":
+            column = 0
+        elif control == "\n":
+            cells.append([])
+        for character in text or "":
+            if column == columns:
+                cells.append([])
+                column = 0
+            row = cells[-1]
+            row += [("", " ")] * (column + 1 - len(row))
+            row[column] = (style, character)
+            column += 1
+    rows = [_joined(row) for row in cells]
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
+
+
+def _joined(cells: list[tuple[str, str]]) -> Row:
+    row: Row = []
+    for style, character in cells:
+        if row and row[-1][0] == style:
+            row[-1] = (style, row[-1][1] + character)
+        else:
+            row.append((style, character))
+    return row
+
+
+def text_of(rows: list[Row]) -> list[str]:
+    """The rows without their styles."""
+    return ["".join(text for _style, text in row).rstrip() for row in rows]
+
+
+def picture(rows: list[Row], title: str) -> str:
+    """The rows as an animated SVG: each appears in its turn, and the whole goes up when the screen is full."""
+    appears, clock = [], 0.8
+    for line in text_of(rows):
+        appears.append(clock)
+        clock += SHORTEST / 3 if not line else max(SHORTEST, EACH * len(line))
+    total = clock + AT_THE_END
+    width, height = round(COLUMNS * CHARACTER + 2 * EDGE), TOP + ROWS * LINE + EDGE
+    light = "".join(f".{name}{{{rule}}}" for name, (rule, _dark) in COLOURS.items())
+    dark = "".join(f".{name}{{{rule}}}" for name, (_light, rule) in COLOURS.items() if rule)
+    style = [
+        f"text{{font:{FONT}px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre;"
+        "fill:#1f2328}",
+        ".screen{fill:#f6f8fa;stroke:#d1d9e0}.dot{fill:#d1d9e0}",
+        light,
+        f"@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}.screen{{fill:#0d1117;stroke:#3d444d}}.dot{{fill:#3d444d}}{dark}}}",
+        f".row,.all{{animation-duration:{total:.1f}s;animation-iteration-count:infinite;animation-timing-function:step-end}}",
+    ]
+    for number, at in enumerate(appears):
+        style.append(f".r{number}{{animation-name:r{number}}}")
+        style.append(f"@keyframes r{number}{{0%{{opacity:0}}{100 * at / total:.2f}%{{opacity:1}}}}")
+    steps = [(0.0, 0)] + [(at, -(n + 1 - ROWS) * LINE) for n, at in enumerate(appears) if n + 1 > ROWS]
+    style.append(
+        "@keyframes up{" + "".join(f"{100 * at / total:.2f}%{{transform:translateY({y}px)}}" for at, y in steps) + "}"
+    )
+    style.append(f".all{{animation-name:up;transform:translateY({steps[-1][1]}px)}}")
+    style.append("@media(prefers-reduced-motion:reduce){.row,.all{animation:none}}")
+    lines = []
+    for number, row in enumerate(rows):
+        spans, column = "", 0
+        for name, text in row:
+            if text.strip():
+                place = f'x="{EDGE + column * CHARACTER:.1f}" textLength="{len(text) * CHARACTER:.1f}"'
+                spans += f"<tspan {place}{f' class={chr(34)}{name}{chr(34)}' if name else ''}>{escape(text)}</tspan>"
+            column += len(text)
+        if spans:
+            lines.append(f'<text class="row r{number}" y="{TOP + (number + 1) * LINE - 5}">{spans}</text>')
+    dots = "".join(f'<circle class="dot" cx="{EDGE + 6 + 18 * n}" cy="20" r="6"/>' for n in range(3))
+    newline = "\n"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+        f' role="img"><title>{escape(title)}</title>\n<style>{newline.join(style)}</style>\n'
+        f'<clipPath id="seen"><rect x="0" y="{TOP}" width="{width}" height="{ROWS * LINE}"/></clipPath>\n'
+        f'<rect class="screen" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8"/>{dots}\n'
+        f'<g clip-path="url(#seen)"><g class="all">\n{newline.join(lines)}\n</g></g></svg>\n'
+    )
+
+
+def main(target: str) -> None:
+    program = Path(sys.executable).with_name("swarm-mcp")
+    rows = rows_of(recorded([str(program), "demo"]))
+    rows = [[("s2", "$ "), ("s1", COMMAND)], *rows]
+    Path(target).write_text(picture(rows, f"A recording of `{COMMAND}`: {len(rows)} lines"), encoding="utf-8")
+    print(f"{target}: {len(rows)} lines")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
