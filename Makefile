@@ -67,9 +67,10 @@ picture: $(INSTALLED)
 # What is installed is the wheel, so that the tests see what users get.
 $(INSTALLED): $(SOURCES)
 	@mkdir -p "$(SWARM_DEV)"
-	@test -x "$(BIN)/python" || { echo "making the environment in $(SWARM_DEV)/venv" && "$(PYTHON)" -m venv "$(SWARM_DEV)/venv"; }
+	@test -x "$(BIN)/python" || { echo "making the environment in $(SWARM_DEV)/venv ..." && "$(PYTHON)" -m venv "$(SWARM_DEV)/venv"; }
 	@echo "installing swarm and what its tests need"
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
+	@echo "installing what it and its tests need, which takes a minute where nothing is cached ..."
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check ".[test]"
 	@touch "$@"
 
@@ -82,7 +83,7 @@ $(CHECKERS): pyproject.toml
 	@touch "$@"
 
 $(FETCHED):
-	@echo "fetching the clients: $(CLIENTS)"
+	@echo "fetching the clients: $(CLIENTS) ..."
 	@mkdir -p "$@.part"
 	@npm install --loglevel=error --no-audit --no-fund --prefix "$@.part" $(CLIENTS)
 	@mv "$@.part" "$@"

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from swarm_mcp.domain.session import Session
@@ -102,8 +103,12 @@ class PlayedSession:
             pipe.close()
 
 
-def play(say) -> bool:
-    """Play the scene, telling it through `say(line)`; whether everything went as it must."""
+def play(say: Callable[[str], None], note: Callable[[str], None]) -> bool:
+    """Play the scene, telling it through `say(line)`; whether everything went as it must.
+
+    `note(doing)` is told what takes a moment, while it does.
+    """
+    note("writing the plugin")
     with tempfile.TemporaryDirectory(prefix="swarm-demo-") as name:
         root = Path(name).resolve()
         folder, plugin = root / "shop", root / "plugin"
@@ -117,13 +122,13 @@ def play(say) -> bool:
         first = PlayedSession(NAMES[0], "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10", folder, plugin, environment)
         second = PlayedSession(NAMES[1], "01a20081-270c-7251-afea-bde51fc291c9", folder, plugin, environment)
         try:
-            return _scene(say, root, first, second, database)
+            return _scene(say, note, root, first, second, database)
         finally:
             first.kill()
             second.kill()
 
 
-def _scene(say, root: Path, first: PlayedSession, second: PlayedSession, database: Path) -> bool:
+def _scene(say, note, root: Path, first: PlayedSession, second: PlayedSession, database: Path) -> bool:
     ok = True
 
     def short(text: str) -> str:
@@ -136,6 +141,7 @@ def _scene(say, root: Path, first: PlayedSession, second: PlayedSession, databas
 
     say("Two sessions start in one folder (shop/), as their clients' hooks see it:")
     for session in (first, second):
+        note(f"{session.runtime}: its hook registers the session")
         context = session.start()
         say(f"   {session.runtime}: {short(context.splitlines()[0]) if context else 'NOT REGISTERED'}")
         ok = ok and "registered as" in context
@@ -146,6 +152,7 @@ def _scene(say, root: Path, first: PlayedSession, second: PlayedSession, databas
     before = (second.folder / "schema.sql").read_bytes()
     say('   $ swarm-mcp lock schema.sql --note "renumbering migrations"')
     say("\nThe Codex session tries to patch it. Its PreToolUse hook answers:")
+    note("codex: its hook checks the write")
     begun = time.monotonic()
     reason = second.write("schema.sql", "drop table orders;\n")
     took = (time.monotonic() - begun) * 1000
@@ -153,6 +160,7 @@ def _scene(say, root: Path, first: PlayedSession, second: PlayedSession, databas
     untouched = (second.folder / "schema.sql").read_bytes() == before
     check(f"denied in {took:.0f} ms, file untouched", bool(reason) and untouched)
     say(f"\nIt tries the shell:\n   $ {SHELL_TRIES[0]}")
+    note("codex: its hook reads the commands")
     refused = [second.shell(command) for command in SHELL_TRIES]
     say(f"   {short(refused[0]).partition(': held by')[0] or 'nothing'} ...")
     untouched = (second.folder / "schema.sql").read_bytes() == before
@@ -162,6 +170,7 @@ def _scene(say, root: Path, first: PlayedSession, second: PlayedSession, databas
     check("the holder itself writes freely", first.write("schema.sql", "create table sales (id integer);\n") == "")
     say("\nIt locks a pattern, and the Codex session waits in line for one file of it:")
     say(f"   $ swarm-mcp lock '{PATTERN}'\n   $ swarm-mcp lock {ONE} --wait 20")
+    note("codex: waiting in line")
     denied, other, woken = _wait_in_line(first, second, database)
     check(f"{ONE}, which does not exist yet, is denied; {OTHER} is not", denied and other)
     writes = woken < 20 and second.write(ONE, "-- 2\n") == ""

@@ -29,6 +29,25 @@ def clipped(text: str, room: int, keep_end: bool = False) -> str:
     return mark + "".join(reversed(kept)) if keep_end else "".join(kept) + mark
 
 
+def folded(line: str, room: int) -> list[str]:
+    """`line` in parts of at most `room` cells, parted at blanks alone; further parts stand two cells further in.
+
+    A word that fits in no line of its own stays where it is: whoever shows it breaks it, or lets it stand out.
+    """
+    if width(line) <= room:
+        return [line]
+    words = line.lstrip(" ").split(" ")
+    margin = " " * (len(line) - len(line.lstrip(" ")))
+    parts, current = [], margin + words[0]
+    for word in words[1:]:
+        if width(current) + 1 + width(word) > room >= len(margin) + 2 + width(word) and current.strip(" "):
+            parts.append(current.rstrip(" "))
+            current = f"{margin}  {word}"
+        else:
+            current += f" {word}"
+    return [*parts, current.rstrip(" ")]
+
+
 def _ellipsis() -> str:
     try:
         "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")

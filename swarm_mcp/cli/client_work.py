@@ -6,24 +6,24 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from swarm_hook_core.faults import describe
-from swarm_mcp.cli.output import say_step
+from swarm_mcp.cli.progress import Progress
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.steps import Begun, Steps
 
 
 def for_each(
     clients: list[Runtime],
     work: Callable[[Runtime, Steps], None],
     ending: Callable[[dict], str],
-    quiet: bool = False,
+    progress: Progress,
 ) -> list[dict]:
     """Do `work` for all of `clients`; return how it went, ``{"client", "ok", "steps", "error"}`` for each.
 
     What fails for one keeps no other from going on. `ending` is the last line that is said of a client, given how it
-    went. `quiet`: nothing is said.
+    went.
     """
     results: dict[str, dict] = {
         client.name: {"client": client.name, "ok": True, "steps": [], "error": None} for client in clients
@@ -44,8 +44,10 @@ def for_each(
     loaded_before_threads(clients)
     with SideBySide(clients, work_for) as working:
         for client, words in working.told():
-            if not quiet:
-                say_step(words, client.title)
+            if isinstance(words, Begun):
+                progress.begin(words, client.title)
+            else:
+                progress.end(words, client.title)
     return list(results.values())
 
 

@@ -9,6 +9,7 @@ import time
 from typing import TextIO
 
 from swarm_mcp.cli.output import encodable, one_line, safe
+from swarm_mcp.cli.progress import span
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.transcript import to_transcript
@@ -92,7 +93,7 @@ class Live:
 
     def status(self) -> str:
         """Seconds since the start, tools called, tokens and US dollars so far; what is not known is left out."""
-        parts = [_span(time.monotonic() - self._began), f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
+        parts = [span(time.monotonic() - self._began), f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
         parts += [f"{_amount(self.tokens)} tokens"] if self.tokens is not None else []
         parts += [f"${self.cost:.4f}"] if self.cost is not None else []
         return "  ".join(parts)
@@ -216,11 +217,6 @@ def _json(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, TypeError, RecursionError):
         return str(value)
-
-
-def _span(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02d}s"
 
 
 def _amount(number: int) -> str:

@@ -20,31 +20,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from swarm_mcp.cli.progress import Progress
+
 PROSE_WIDTH = 80  # of a line where no terminal says how wide it is
 
 
 def say(line: str = "") -> None:
-    """One line on standard output; what could act on a terminal, or begin another line, is escaped."""
-    _write(one_line(line) + "\n")
+    """One line on standard output; what could act on a terminal, or begin another line, is escaped.
+
+    At a terminal a longer one is folded between words.
+    """
+    _write("".join(f"{part}\n" for part in _folded(one_line(line), sys.stdout)))
 
 
-def say_step(words: str, who: str = "") -> None:
-    """Print a step of a longer command at once, also into a pipe; `who`, where given, says whom it is done for."""
-    say(f"{who}: {words}" if who else words)
-    flush()
-
-
-def say_folded(line: str) -> None:
-    """Print one line; at a terminal it is folded between words, its further lines indented by two."""
-    if not for_people():
-        return say(line)
-    import textwrap
-
-    from swarm_mcp.cli.terminal import terminal_width
-
-    width = terminal_width() or len(line) + 1
-    for part in textwrap.wrap(one_line(line), width, subsequent_indent="  ", break_on_hyphens=False):
-        _write(part + "\n")
+def say_prose(text: str) -> None:
+    """Text of several lines on standard output; each of them as by `say`."""
+    for line in text.split("\n"):
+        say(line)
 
 
 def say_text(text: str) -> None:
@@ -76,11 +68,20 @@ def show_with_list(head: dict, name: str, items: Iterable) -> None:
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
+    """One line on standard error; at a terminal a longer one is folded between words."""
     try:
-        print(encodable(one_line(text), sys.stderr), file=sys.stderr)
+        _put(sys.stderr, "".join(f"{part}\n" for part in _folded(one_line(text), sys.stderr)))
     except (OSError, ValueError):
         pass  # nobody is listening; the exit code still tells
+
+
+_covered: Progress | None = None
+
+
+def cover(progress: Progress | None) -> None:
+    """From now on `progress` is shown below all that is written; None: nothing any more."""
+    global _covered
+    _covered = progress
 
 
 def flush() -> bool:
@@ -204,12 +205,28 @@ def _show_items(opening: str, items: Iterable, ending: str, depth: int = 0) -> N
     _write((opening if written == opening else margin) + ending)
 
 
+def _folded(line: str, stream) -> list[str]:
+    """`line` in parts that fit the terminal that `stream` goes to; one where it goes elsewhere."""
+    if stream is None or not stream.isatty():
+        return [line]
+    from swarm_mcp.cli.terminal import terminal_width
+    from swarm_mcp.text_width import folded
+
+    return folded(line, terminal_width(stream))
+
+
+def _put(stream, text: str) -> None:
+    """Write `text`, above the steps of a command that are shown below."""
+    text = encodable(text, stream)
+    _covered.write_above(stream, text) if _covered else stream.write(text)
+
+
 def _write(text: str) -> None:
     stream = sys.stdout
     if stream is None:  # started with standard output closed
         return
     try:
-        stream.write(encodable(text, stream))
+        _put(stream, text)
     except BrokenPipeError:
         raise
     except OSError as error:

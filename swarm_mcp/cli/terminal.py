@@ -12,6 +12,10 @@ import sys
 
 from swarm_mcp.text_width import clipped, width
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
 STYLES = {
     "heading": "1",
     "good": "32",
@@ -103,15 +107,16 @@ def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]
     return lines
 
 
-def terminal_width() -> int:
-    """Cells in a line of the terminal; 0 where standard output has no limit."""
+def terminal_width(stream: TextIO | None = None) -> int:
+    """Cells in a line of the terminal of `stream` (standard output, unless given); 0 where it has no limit."""
+    stream = stream or sys.stdout
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns):
         return int(columns)
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
+        return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):  # a pipe, or nothing that has a size
-        return 80 if sys.stdout.isatty() else 0
+        return 80 if stream.isatty() else 0
 
 
 def _fitted(widths: list[int], limit: int) -> list[int]:

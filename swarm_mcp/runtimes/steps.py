@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
+class Begun(str):
+    """What is being done from now on; what else is told has been done."""
+
+    __slots__ = ()
+
+
 class Steps:
     """What is done for one client: said when a step begins, and again once it is done. `done` keeps the latter."""
 
@@ -15,7 +21,7 @@ class Steps:
 
     def begin(self, doing: str) -> None:
         """Say what is being done from now on."""
-        self._tell(f"{doing} ...")
+        self._tell(Begun(doing))
 
     @contextmanager
     def step(self, doing: str, done: str) -> Iterator[None]:

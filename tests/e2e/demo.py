@@ -11,8 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 from pathlib import Path
+
+from swarm_mcp.cli.progress import Progress
 
 from .clients import CLIENTS
 from .ground import Ground, Lacking
@@ -28,7 +29,9 @@ def main() -> int:
     found = {name: shutil.which(program, path=path) for name, program in EXECUTABLES.items()}
     here = {name: program for name, program in found.items() if program}
     if not here:
-        print("\nNo real client was found on PATH (`make e2e` fetches both and plays every scenario in them).")
+        print(
+            "\nNo real client was found on PATH (`make e2e` fetches both and plays every scenario in them).", flush=True
+        )
         return 0
     fine = True
     with tempfile.TemporaryDirectory(prefix="swarm-demo-") as folder:
@@ -42,28 +45,38 @@ def main() -> int:
 
 def play(name: str, clients: Path) -> bool:
     """One client's scene; whether the write was denied and the file left alone."""
-    print(f"\nThe same in the real {EXECUTABLES[name]} ({name}), installed by `swarm-mcp install`, model scripted:")
-    try:
-        ground = Ground("demo", clients=clients)
-    except Lacking as lacking:
-        print(f"   left out: {lacking}")
-        return True
+    with Progress() as progress:
+        progress.say(f"\nThe same in the real {EXECUTABLES[name]} ({name}), installed by `swarm-mcp install`:")
+        try:
+            ground = Ground("demo", clients=clients)
+        except Lacking as lacking:
+            progress.say(f"   left out: {lacking}")
+            return True
+        return _scene(name, ground, progress)
+
+
+def _scene(name: str, ground: Ground, progress: Progress) -> bool:
+    who = f"   {EXECUTABLES[name]}"
     try:
         client = CLIENTS[name](ground)
         try:
+            progress.begin("installing the plugin into a home of its own", who)
             client.prepare()
             Marketplace(ground, "install").install(name)
+            progress.end("installed the plugin into a home of its own", who)
             ground.coordinator.peer_lock("notes.md", note=NOTE)
             before = (ground.checkout / "notes.md").read_bytes()
+            progress.begin("running it; its model, which is scripted, writes a file that a peer has locked", who)
             client.run("demo", client.replace("notes.md", "line one", "line two"))
+            progress.end("ran", who)
         except (AssertionError, OSError, subprocess.TimeoutExpired) as trouble:
             # The person's own release of a client may want another set-up than the ones we drive.
-            print(f"   could not be played: {' '.join(str(trouble).split())[:300]}")
+            progress.end(f"could not be played: {' '.join(str(trouble).split())[:300]}", who)
             return True
         seen = " ".join(client.last_result("demo").replace(str(ground.root), "").split())
-        print(textwrap.fill(f"the model reads: {seen}", 100, initial_indent="   ", subsequent_indent="   "))
+        progress.say(f"   the model reads: {seen}")
         fine = (ground.checkout / "notes.md").read_bytes() == before and NOTE in seen
-        print(f"   {'ok  denied, file untouched' if fine else 'NOT denied'}")
+        progress.say(f"   {'ok  denied, file untouched' if fine else 'NOT denied'}")
         return fine
     finally:
         ground.close()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, SETUP, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import loaded_before_threads
-from swarm_mcp.cli.output import say, say_step, say_text, show
+from swarm_mcp.cli.output import flush, say, show
+from swarm_mcp.cli.progress import Progress
 from swarm_mcp.demo import play
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
@@ -18,8 +19,10 @@ from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import chosen
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.side_by_side import SideBySide
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.steps import Begun, Steps
 from swarm_mcp.store import Store
+
+OURSELVES = "swarm-mcp"
 
 
 @verb(
@@ -44,16 +47,20 @@ def doctor(args: Arguments) -> int:
     loaded_before_threads(clients)
     found: list[Finding] = []
     of_clients: dict[str, list[Finding]] = {client.name: [] for client in clients}
-    with SideBySide(clients, partial(_look_at, folder=marketplace_folder())) as looking:
+    looks = SideBySide(clients, partial(_look_at, folder=marketplace_folder()))
+    with Progress(args.json, margin="  [ .. ] ") as progress, looks as looking:
+        progress.begin("looking at this installation", OURSELVES)
         for finding in own_checks.findings(args.value("--scope")):
             found.append(finding)
             _say_finding(args, finding)
+        progress.end(who=OURSELVES)
         for client, told in looking.told():
             if isinstance(told, Finding):
                 of_clients[client.name].append(told)
+                progress.end(who=client.name)
                 _say_finding(args, told)
-            elif not args.json:
-                say_step(told, f"  [ .. ] {client.name}")
+            elif isinstance(told, Begun):
+                progress.begin(told, client.name)
     found += [finding for findings in of_clients.values() for finding in findings]
     if not clients and not args.given("--no-clients"):
         found.append(Finding("clients", "info", "no agent client was found on PATH"))
@@ -75,9 +82,10 @@ def _say_finding(args: Arguments, finding: Finding) -> None:
     """Print a finding as soon as it is there; as JSON all of them come in the end."""
     if args.json:
         return
-    say_step(f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}")
+    say(f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}")
     if finding.mend and finding.status != "ok":
-        say_step(f"         mend: {finding.mend}")
+        say(f"         mend: {finding.mend}")
+    flush()
 
 
 def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Path) -> None:
@@ -109,12 +117,18 @@ def demo(args: Arguments) -> int:
 
     example: swarm-mcp demo
     """
+    lines: list[str] = []
+    with Progress(args.json) as progress:
+
+        def tell(line: str) -> None:
+            lines.append(line)
+            progress.end()
+            progress.say(line)
+
+        fine = play(tell, progress.note)
     if args.json:
-        lines: list[str] = []
-        fine = play(lines.append)
         show({"ok": fine, "scene": lines})
         return 0 if fine else 1
-    fine = play(say_text)
     say()
     ending = "That is all it does. Put it into your clients with: swarm-mcp install"
     say(ending if fine else "This is not as it must be.")

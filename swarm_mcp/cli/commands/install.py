@@ -11,7 +11,8 @@ from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import state_folder
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
-from swarm_mcp.cli.output import complain, say, say_step, show
+from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.cli.progress import Progress
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -33,6 +34,8 @@ CLIENT = Option(
     also="--host",
     source=(*NAMES, "all"),
 )
+
+ANSWERS = "first answers of the clients' MCP servers"
 
 
 @verb(
@@ -82,23 +85,23 @@ def install(args: Arguments) -> int:
 
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
-    if not args.json:
-        say_step(f"marketplace folder {folder}: writing ...")
-    changed = write_bundle(folder, local=True, transports=transports)
-    if not args.json:
-        say_step(f"marketplace folder {folder}: {'written' if changed else 'already current'}")
-        say_step("first answers of the clients' MCP servers: preparing ...")
-    with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and waits for none
-        prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
-        results = for_each(clients, partial(_install_into, folder=folder), _ending, quiet=args.json)
-        failures = prepared.result()
+    with Progress(args.json) as progress:
+        place = f"marketplace folder {folder}"
+        progress.begin("writing", place)
+        changed = write_bundle(folder, local=True, transports=transports)
+        progress.end("written" if changed else "already current", place)
+        progress.begin("preparing", ANSWERS)
+        with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and waits for none
+            prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
+            results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
+            failures = prepared.result()
+        progress.end("prepared", ANSWERS)
     for result in results:
         result["steps"] += failures[result["client"]] if result["ok"] else []
         result["transport"] = transports.get(result["client"], COMMAND)
     if args.json:
         show({"dry_run": False, "marketplace": str(folder), "changed": changed, "results": results})
     else:
-        say_step("first answers of the clients' MCP servers: prepared")
         say("Check with: swarm-mcp doctor")
     return 0 if all(result["ok"] for result in results) else 1
 
@@ -187,12 +190,12 @@ def uninstall(args: Arguments) -> int:
 
 def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtime], everything: bool) -> int:
     folder = marketplace_folder()
-    results = for_each(clients, lambda client, steps: client.uninstall(steps), _farewell, quiet=args.json)
-    for found in unreachable:
-        why = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
-        results.append({"client": found.name, "ok": False, "steps": [], "error": why})
-        if not args.json:
-            say_step(why, found.title)
+    with Progress(args.json) as progress:
+        results = for_each(clients, lambda client, steps: client.uninstall(steps), _farewell, progress)
+        for found in unreachable:
+            why = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
+            results.append({"client": found.name, "ok": False, "steps": [], "error": why})
+            progress.end(why, found.title)
     fine = all(result["ok"] for result in results)
     removed = everything and fine and remove(folder)
     working = everything and fine and _workers_run()

@@ -14,7 +14,7 @@ from swarm_mcp.answer_size import fitted, printed
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, START, TOGETHER, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
-from swarm_mcp.cli.output import listing, presence, say, say_folded, show
+from swarm_mcp.cli.output import listing, presence, say, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
 from swarm_mcp.domain.lock import Denial
 from swarm_mcp.domain.session import Session, onlooker
@@ -76,8 +76,8 @@ def status(args: Arguments) -> int:
     say(f"scope {scope}")
     say(f"{_count(here, 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
     by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
-    say_folded(f"tasks: {by_status or 'none'}")
-    say_folded(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
+    say(f"tasks: {by_status or 'none'}")
+    say(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
     cells, plain = [], []
     for row in sessions:
         state, seen = row.state or "live", duration(seconds_since(row.last_seen or row.heartbeat, now))

@@ -268,3 +268,20 @@ def test_a_full_disk_is_one_line_and_exit_1(ground: Ground, argv: list[str]):
         done = subprocess.run([*SWARM, *argv], stdout=full, stderr=subprocess.PIPE, cwd=ground.repo, timeout=60)
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1 and b"cannot write the answer" in done.stderr, done
+
+
+# -- prose ------------------------------------------------------------------------------------------
+
+
+@given(st.text("ab 翻-é", max_size=80), st.integers(8, 40))
+def test_prose_is_folded_between_words_and_none_is_lost(line: str, room: int):
+    parts = text_width.folded(line, room)
+    assert " ".join(" ".join(parts).split()) == " ".join(line.split())
+    longest = max([text_width.width(word) for word in line.split()], default=0)
+    margin = len(line) - len(line.lstrip(" "))
+    if margin + 2 + longest <= room:
+        assert max(map(text_width.width, parts)) <= room
+
+
+def test_a_word_that_fits_nowhere_stays_where_it_is():
+    assert text_width.folded("scope: /a/very/long/path and more", 12) == ["scope: /a/very/long/path", "  and more"]
