@@ -129,8 +129,8 @@ class HookCore:
         is_read = not says_files and self._is_to_be_read(call, trail)
         session, reader = self._session_of(call, only_beside_locks=not says_files and not is_read)
         if reader is None:
-            if session is not None:
-                self._leave_unread(trail)
+            if session is not None and not self._leave_unread(trail):
+                return self._decided(call)
             return None
         self._mark_own(call, session)
         from swarm_hook_core.decision import Verdict, decide
@@ -221,16 +221,28 @@ class HookCore:
         self.record_fault("traces", error)
         fail_closed.demand(self.config, call, f"what others have changed: {faults.describe(error)}")
 
-    def _leave_unread(self, trail) -> None:
-        """Leave the traces of a call that nobody has looked at: nobody holds a lock, or has left any traces here."""
+    def _leave_unread(self, trail) -> bool:
+        """Leave the traces of a call that nobody has looked at: nobody holds a lock, or has left any traces here.
+
+        Whether that is still so afterwards.
+        """
         if trail is None:
-            return
+            return True
         try:
             trail.note_unread()
         except Exception as error:
             self.record_fault("traces", error)
-            return
+            return True
+        return self._leave_alone(trail)
+
+    def _leave_alone(self, trail) -> bool:
+        """Leave the traces of a call that is alone; whether it still is."""
         self._leave(trail)
+        try:
+            return not trail.has_company()
+        except Exception as error:
+            self.record_fault("traces", error)
+            return True
 
     def _leave(self, trail) -> None:
         try:
@@ -243,16 +255,20 @@ class HookCore:
         if trail is None:
             return
         if effects is None and call.tool not in self.config.write_tools:
-            self._leave_unread(trail)
-            return
-        try:
-            if not trail.note_alone(effects):
-                from swarm_hook_core.traces import verdict as by_level
+            if self._leave_unread(trail):
+                return
+            from swarm_hook_core.opaque_calls import effects_of
 
-                targets = trail.targets_of(effects)
-                denial, words = by_level.judge(self.config, session, call, targets, effects, trail, reader, now)
-                verdict.denial = denial
-                verdict.notice = "\n".join(filter(None, (verdict.notice, words)))
+            effects = effects_of(call)
+        try:
+            if trail.note_alone(effects) and self._leave_alone(trail):
+                return
+            from swarm_hook_core.traces import verdict as by_level
+
+            targets = trail.targets_of(effects)
+            denial, words = by_level.judge(self.config, session, call, targets, effects, trail, reader, now)
+            verdict.denial = denial
+            verdict.notice = "\n".join(filter(None, (verdict.notice, words)))
         except Exception as error:
             self._traces_failed(call, error)
             return

@@ -49,7 +49,7 @@ class Trail:
     `level`: the level in force for it.
     """
 
-    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_real", "_of_others", "_targets")
+    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_left", "_real", "_of_others", "_targets")
     _real: "Callable[[str], str] | None"
 
     def __init__(self, config, call, level: str):
@@ -59,6 +59,7 @@ class Trail:
         self.own_name = journal_name(config.runtime_name, call.session_id)
         self._places: dict = {}  # folder -> place
         self._lines: dict = {}  # place -> entries to be appended
+        self._left: list = []  # places in which it has left entries
         self._real = None  # as ``paths.real_paths`` makes it, once a path was resolved
         self._targets: list | None = None  # as `targets_of` has them, once they were asked for
         self._of_others: dict | None = None  # as ``elsewhere.places_of_others`` has them, once that was asked
@@ -245,7 +246,15 @@ class Trail:
         """Append what was noted. Raises OSError."""
         for place, lines in self._lines.items():
             self._append(place, lines)
+        self._left += self._lines
         self._lines = {}
+
+    def has_company(self) -> bool:
+        """Whether another session has a journal by now where this call has left entries.
+
+        Whoever is alone notes first and looks once more: else two that begin at the same moment miss each other.
+        """
+        return any(others_in(place, self.own_name) for place in self._left)
 
     def _top_of(self, place: str) -> str:
         """The folder that `place` is about, of those that were asked for."""

@@ -13,6 +13,8 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
     saw      the session knows what is in the file: it read it, or was told of the change that it met; `text`: its state
     told     it was told that the file was changed, among others; `text`: its state
     is       the file as it was after the session's own write: see ``seen``
+    will     a write beside others that is being checked; `text`: the state of the file. ``wrote`` follows, or
+    wont     it was denied
     ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
     stash    it put changes aside with ``git stash``; `key` is the work tree
 

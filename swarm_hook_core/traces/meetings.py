@@ -54,6 +54,16 @@ class Meetings:
         fresh = self._newest_on(path, resolved, only_unseen=True)
         return fresh if fresh is not None and (fresh.is_pending or self._git.left_of([fresh])) else None
 
+    def pending(self, path: str, resolved: str):
+        """The Trace of another's write of that file that is checked, or was let pass, just now; None for none."""
+        from swarm_hook_core.traces.others import PENDING_SECONDS
+
+        journals = others_in(self.trail.place_of(os.path.dirname(resolved)), self.trail.own_name)
+        if not any(_age(journal_path, self._now) < PENDING_SECONDS for journal_path in journals):
+            return None
+        newest = self._newest_on(path, resolved, only_unseen=True)
+        return newest if newest is not None and newest.is_pending else None
+
     def stands(self, path: str, resolved: str) -> bool:
         """Whether another living session has written that file lately, seen or not; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False) is not None
@@ -173,6 +183,14 @@ class Meetings:
                 if (data := journal.read(path))
             ]
         return self._others[place]
+
+
+def _age(path: str, now: float) -> float:
+    """How many seconds ago the file at `path` was changed; more than any number where it is gone."""
+    try:
+        return now - os.stat(path).st_mtime
+    except OSError:
+        return float("inf")
 
 
 def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False):

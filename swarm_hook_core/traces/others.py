@@ -54,8 +54,16 @@ class OthersJournal:
             if self._keys is None:
                 self._keys = journal.keys_in(self.data)
             named = [key for key in keys if escaped(key) in self._keys]
-        entries = [entry for key in named if (entry := journal.newest(self.data, key, ("wrote",)))]
+        entries = [entry for key in named for entry in self._writes_of(key)]
         return entries + self.commands_that_wrote(keys)
+
+    def _writes_of(self, key: str) -> list:
+        """The newest write of the path with this key, and one that is being checked right now."""
+        newest = journal.newest(self.data, key, ("wrote", "will", "wont"))
+        if newest is None or newest.kind == "wrote":
+            return [newest] if newest else []
+        before = journal.newest(self.data, key, ("wrote",))
+        return [entry for entry in (newest, before) if entry and entry.kind != "wont"]
 
     def commands_that_wrote(self, keys) -> list:
         """The entries of the newest commands that nobody had read and that wrote the file with one of these keys."""
@@ -90,17 +98,23 @@ class OthersJournal:
         state = state_of(path)
         if state == NO_FILE:
             return None  # nothing is there that could be lost
+        if newest.kind == "will":
+            return None
         if newest.kind != "wrote":  # a command that nobody read, nor looked at the files that it wrote
-            return newest if int(state.partition(" ")[0]) >= newest.at_ns - journal.SLACK_NS else None
+            return newest if _is_since(state, newest) else None
         if newest.text != state:
             return newest
         earlier = journal.newest_first(self.data, newest.key, ("wrote",))
         return next((entry for entry in earlier if entry.text != state), None)
 
     def is_pending(self, path: str, newest) -> bool:
-        """Whether `newest` is a write of the file at `path` that was let pass just now and was not made yet."""
-        age = self._now - newest.at_ns / 1e9
-        return newest.kind == "wrote" and age < PENDING_SECONDS and newest.text == state_of(path)
+        """Whether `newest`, a write of the file at `path`, is checked or was let pass just now, and not made yet."""
+        if self._now - newest.at_ns / 1e9 >= PENDING_SECONDS:
+            return False
+        state = state_of(path)
+        if newest.kind in ("wrote", "will"):
+            return newest.text == state
+        return state == NO_FILE or not _is_since(state, newest)
 
     def trace(self, path: str, entry, is_pending: bool = False):
         """The Trace of this `entry`, a write that was made, about the file at `path`; None where it means nothing now.
@@ -144,3 +158,8 @@ class OthersJournal:
 
                 self._commands = UnreadCommands(self.data, self._reading())
         return self._commands or None
+
+
+def _is_since(state: str, entry) -> bool:
+    """Whether a file in that `state` was changed since the `entry` was noted."""
+    return int(state.partition(" ")[0]) >= entry.at_ns - journal.SLACK_NS

@@ -15,26 +15,29 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     """
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     meetings.note_own_files(call.folder)
+    _note_first(trail, targets)
     is_guarded = call.tool in config.guards
     lost: list = []
     met: list = []
     loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
-    for path, resolved, how, by in () if is_guarded else targets:
-        trace = meetings.unseen(path, resolved)
+    for path, resolved, how, by in targets:
+        trace = meetings.pending(path, resolved) if is_guarded else meetings.unseen(path, resolved)
         if trace is not None:
-            (lost if how in loses else met).append((trace, how, by))
+            (lost if how in loses or (loses and trace.is_pending) else met).append((trace, how, by))
     for tree in effects.trees if effects is not None else ():
         for trace in meetings.unseen_below(tree.root, tree.admits):
             (lost if tree.how in loses else met).append((trace, tree.how, tree.by))
     if lost:
         for trace, _how, _by in lost:
             trail.note("saw", trace.path)
+        _take_back(trail, targets)
         return _denial(session, call, lost, now), ""
     if effects is not None and effects.git:
         from swarm_hook_core.traces import sweeps
 
         denial, words = sweeps.judge(session, call, effects, meetings, trail, now)
         if denial is not None:
+            _take_back(trail, targets)
             return denial, ""
     else:
         words = ""
@@ -53,6 +56,27 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         told = wording.were_changed([trace for trace, _how, _by in met], token(session.label, "identity"), now)
         words = "\n".join(filter(None, (told, words)))
     return None, words
+
+
+def _note_first(trail, targets) -> None:
+    """Note what the call is about to write before it looks at what others do.
+
+    Of two calls that are checked at the same moment one at least sees the other then, whose write is still to come.
+    """
+    for path in dict.fromkeys(target[1] for target in targets):
+        trail.note("will", path)
+    try:
+        trail.leave()
+    except OSError as error:  # a full disk: what others do can be looked at all the same
+        from swarm_hook_core import faults
+
+        faults.record(trail.config.runtime_name, "traces", faults.describe(error))
+
+
+def _take_back(trail, targets) -> None:
+    """Note that a call that is denied will not write what it was about to."""
+    for path in dict.fromkeys(target[1] for target in targets):
+        trail.note("wont", path)
 
 
 def _denial(session, call, lost, now: float):

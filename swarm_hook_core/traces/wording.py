@@ -29,6 +29,13 @@ def would_lose(tool: str, trace, how: str, by: str, others, identity: str, now: 
     from swarm_hook_core.untrusted_text import command, named
 
     part = f" ({command(by)})" if by else ""
+    if trace.is_pending:
+        who, _note, _ask = holder(trace.held, identity)
+        return (
+            f"swarm: {tool}{part} would write {named(trace.path)} while {who}{purpose(trace, identity)} is writing it,"
+            " at this very moment: one of the two changes could be lost. Read it again, then try again: the next"
+            " attempt passes unless it would lose what they wrote."
+        )
     verb = "remove" if how == "remove" else "overwrite"
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
     more = f" and {len(others) - len(names)} more" if len(others) > len(names) else ""
