@@ -1,12 +1,12 @@
 """Labels: how a session is named to people and peers.
 
 ``[identity:<id>] <runtime> platform:<platform> [mode:gateway] [role:<name>] origin:<runtime>
-[session:<short>]``, single blanks between. The short session is for eyes only: two ids may share it, so no program
-may find anything by it. What people and models read instead of a label is in ``naming``.
+[session:<short>]``, single blanks between. Ids that start within a minute of each other may share the short session, so
+nothing may be found by it. What people and models read instead of a label is in ``naming``.
 """
 
 LONGEST = 200  # characters; what is longer is cut where a session registers, and again where it is shown
-_KEPT = ("identity:", "session:", "mode:", "role:")  # decide who meets whom and who may do what
+_KEPT = ("identity:", "session:", "run:", "mode:", "role:")  # decide who meets whom and who may do what
 
 
 def bounded(label: str) -> str:
@@ -22,10 +22,8 @@ def bounded(label: str) -> str:
 
 
 def short_session(session_id: str) -> str:
-    """The first eight letters and digits of a session id; the last where it begins with a time, as many ids do."""
-    letters = "".join(c for c in session_id if c.isascii() and c.isalnum())
-    is_time = letters[:8].isdigit() or (len(letters) == 32 and letters[12] == "7")  # a date, or a UUID of version 7
-    return letters[-8:] if is_time else letters[:8]
+    """The first eight letters and digits of a session id."""
+    return "".join(c for c in session_id if c.isascii() and c.isalnum())[:8]
 
 
 def compose(

@@ -18,9 +18,9 @@ TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "
 
 
 def session_name(
-    runtime: str | None,
-    session_id: str | None,
-    label: str | None = "",
+    runtime: "str | None",
+    session_id: "str | None",
+    label: "str | None" = "",
     is_own: bool = False,
     instance_id: str = "",
 ) -> str:
@@ -45,7 +45,7 @@ def session_name(
     return f"you ({name})" if is_own else name
 
 
-def holder_name(label: str | None, instance_id: str, is_own: bool = False) -> str:
+def holder_name(label: "str | None", instance_id: str, is_own: bool = False) -> str:
     """The name of a session of which its label and instance id are known, as of those that hold locks."""
     return session_name("", "", label, is_own, instance_id)
 
@@ -65,8 +65,13 @@ def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: s
     else:
         first = named(kind or token(label, "provider") or "session", LONGEST_WORDS)
     has_own_id = session_id and runtime not in ("", SERVER)
-    number = token(label, "session") or (short_session(session_id) if has_own_id else "") or instance_id
-    return f"{first} {_short(number)}".rstrip()
+    number = token(label, "session") or (short_session(session_id) if has_own_id else "")
+    return f"{first} {_short(instance_id if instance_id and _is_time(number) else number or instance_id)}".rstrip()
+
+
+def _is_time(number: str) -> bool:
+    """Whether this beginning of an id may be a time, a date or that of a UUID of version 7: sessions may share it."""
+    return number.isdigit() or (number[:2] == "01" and number[2:3] in tuple("89abcdef"))
 
 
 def _chosen(label: str, kind: str) -> list:

@@ -111,6 +111,7 @@ CLI = (
         for how in ("Done", "Failed")
     ),
     Deviation("72 dispatch *", "*", LEASES_COUNT),
+    Deviation("82 doctor", 'extra stdout.*: "  [[] .. ] *', "each step is a line when it begins"),
     Deviation("82 doctor", 'extra stdout.*: "         mend: *', "a check that fails says what mends it"),
     *(
         Deviation("82 doctor", f"extra stdout.*: *{name}: *", CHECKS)

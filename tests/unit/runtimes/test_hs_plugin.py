@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
-from swarm_hook_core.labels import short_session
 from swarm_hook_core.process import start_time
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
@@ -257,7 +256,7 @@ def test_a_session_joins_is_told_and_leaves(bench: Bench) -> None:
     assert bench.hook("start", "20-swarm", SWARM_HS_LABEL="my harness") == CONTEXT
     (row,) = sessions()
     assert (row["session_id"], row["state"]) == (bench.session.name, "working")
-    assert row["label"] == f"my harness session:{short_session(bench.session.name)}"
+    assert row["label"] == "my harness session:20261122"
     for system, shown in (
         ("You are.", lambda text: text.startswith("You are.\n\n")),
         (None, lambda text: text.startswith("swarm: this session")),
