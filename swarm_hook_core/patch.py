@@ -33,6 +33,11 @@ _SPECIAL = " \t\r\n\\'\"$`;&|<>()"
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 
 
+# The text that was read last, and what `_named` found in it: one check of one call asks for the same text up to five
+# times. It goes when another text is read.
+_last: tuple = (None, [])
+
+
 class PatchUnreadable(ValueError):
     """The text holds no apply_patch envelope that we can make sense of."""
 
@@ -45,8 +50,7 @@ def patch_paths(text: str) -> list[str]:
     characters. An empty envelope gives []. Raises PatchUnreadable where there is no envelope, or one
     that is cut short or odd before it names a file.
     """
-    paths = dict.fromkeys(path.replace("\t", "").replace("\r", "") for _header, path in _named(text))
-    return [path for path in paths if path and "\0" not in path]
+    return [path for path in dict.fromkeys(path for _header, path in _named(text)) if path and "\0" not in path]
 
 
 def patch_changes(text: str) -> "list[tuple[str, str]]":
@@ -60,8 +64,7 @@ def patch_changes(text: str) -> "list[tuple[str, str]]":
     hows = {_ADD: REPLACE, _UPDATE: EDIT, _DELETE: REMOVE, _MOVE_TO: REPLACE, _MOVE_FILE: REMOVE}
     changes: dict = {}
     updated = ""
-    for header, spelled in _named(text):
-        path = spelled.replace("\t", "").replace("\r", "")
+    for header, path in _named(text):
         if header == _UPDATE:
             updated = path
         elif header == _MOVE_TO:
@@ -78,6 +81,18 @@ def _named(text: str) -> "list[tuple[str, str]]":
 
     The header of a file that is moved is that of what becomes of it. Raises PatchUnreadable, as `patch_paths`.
     """
+    global _last
+    last_text, found = _last
+    if last_text != text:
+        found = _read(text)
+        if "\t" in text or "\r" in text:
+            found = [(header, path.replace("\t", "").replace("\r", "")) for header, path in found]
+        _last = text, found
+    return found
+
+
+def _read(text: str) -> "list[tuple[str, str]]":
+    """The same, with the tabs and carriage returns of the paths."""
     found: list = []
     mode, begun = _OUTSIDE, False
     line_end = 0

@@ -31,7 +31,8 @@ def real_paths():
             folder, _, name = path.rpartition("/")
             if folder and name not in ("", ".", ".."):
                 if folder not in seen:
-                    seen[folder] = os.path.realpath(folder)
+                    is_normal = folder[0] == "/" and os.path.normpath(folder) == folder
+                    seen[folder] = _resolved(folder) if is_normal else os.path.realpath(folder)
                 found = f"{seen[folder].rstrip('/')}/{name}"
             if found is None or os.path.islink(found):
                 found = os.path.realpath(path)

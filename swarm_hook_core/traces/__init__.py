@@ -36,6 +36,7 @@ DEFAULT = KEEP
 LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part before it stays
 LONGEST_TEXT = 16 * 1024  # characters of a command that is kept unread
 MOST = 400  # files of one call that are noted one by one
+DEEP = 30  # folders over a file; where there are more, what is there of them is found from the top down
 MOST_CLAIMS = 100  # files of one call that are claimed for its turn
 NO_FILE = "-"  # in an entry, the state of a file that is not there
 _OF_LINKS = ("mv", "ln")  # programs that put something in the place of a link, not of what it leads to
@@ -335,10 +336,12 @@ def _top(folder: str) -> tuple:
 
     Where it is in none: ``(the nearest folder that is there, None)``.
     """
+    if folder.count("/") > DEEP:
+        folder = _nearest(folder)
     probe = folder
     while True:
         try:
-            return probe, os.stat(os.path.join(probe, ".git"))
+            return probe, os.stat(probe.rstrip("/") + "/.git")
         except OSError:
             over = os.path.dirname(probe)
         if over == probe:
@@ -347,6 +350,16 @@ def _top(folder: str) -> tuple:
     while folder != probe and not os.path.exists(folder):
         folder = os.path.dirname(folder)
     return folder, None
+
+
+def _nearest(folder: str) -> str:
+    """Absolute `folder`, or where that is not there the nearest folder over it that is: found from the top down."""
+    found = ""
+    for name in folder.split("/")[1:]:
+        if not os.path.exists(f"{found}/{name}"):
+            break
+        found += f"/{name}"
+    return found or "/"
 
 
 def _tops_of(git_calls) -> list:

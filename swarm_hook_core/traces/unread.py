@@ -76,7 +76,7 @@ class Reading:
 class UnreadCommands:
     """Those in the journal with the entries `data`."""
 
-    __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_written")
+    __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_read")
 
     def __init__(self, data: bytes, reading: Reading):
         self._reading = reading
@@ -84,7 +84,7 @@ class UnreadCommands:
         self._lines: list | None = None  # their entries as they stand there, once somebody asked
         self._wide: list = []  # those of them in which a word may stand for many names
         self._asked = 0  # files so far
-        self._written: dict = {}  # such an entry -> the keys of the files that the command wrote, and its Trees
+        self._read: dict = {}  # such a line -> its entry, None for none; the keys of what the command wrote; its Trees
 
     def that_wrote(self, keys) -> list:
         """The entries of the newest commands that wrote the file with one of these keys."""
@@ -99,11 +99,8 @@ class UnreadCommands:
         named = [raw for raw in self._lines if any(name in raw for name in names)]
         found = []
         for raw in list(dict.fromkeys(named + self._wide))[:MOST_COMMANDS]:
-            try:
-                entry = journal.Entry(raw)
-            except ValueError:
-                continue  # torn
-            if entry.kind == "ran" and self._has_written(raw, entry, keys):
+            entry, written, trees = self._of(raw)
+            if entry is not None and (not written.isdisjoint(keys) or any(_is_in(tree, keys) for tree in trees)):
                 found.append(entry)
         return found
 
@@ -115,17 +112,25 @@ class UnreadCommands:
                 if (path + "/").startswith(root.rstrip("/") + "/"):
                     yield path, entry
 
-    def _has_written(self, raw: bytes, entry, keys) -> bool:
-        """Whether the command of `entry`, `raw` as it stands there, wrote the file with these keys."""
-        if raw not in self._written:
-            reading = self._reading
-            writes, trees = reading.written_by(entry)
-            own = {key for folder, path in writes for key in keys_for(path, folder, reading.real)}
-            self._written[raw] = own, trees
-        written, trees = self._written[raw]
-        return not written.isdisjoint(keys) or any(
-            key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for tree in trees for key in keys
-        )
+    def _of(self, raw: bytes) -> tuple:
+        """``(entry, keys of the files that its command wrote, Trees that it wrote)`` of a line; no entry where torn."""
+        if raw not in self._read:
+            self._read[raw] = None, frozenset(), ()
+            try:
+                entry = journal.Entry(raw)
+            except ValueError:
+                entry = None
+            if entry is not None and entry.kind == "ran":
+                writes, trees = self._reading.written_by(entry)
+                real = self._reading.real
+                keys = {key for folder, path in writes for key in keys_for(path, folder, real)}
+                self._read[raw] = entry, keys, trees
+        return self._read[raw]
+
+
+def _is_in(tree, keys) -> bool:
+    """Whether a file with one of these keys is certainly among those that the Tree stands for."""
+    return any(key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for key in keys)
 
 
 def _looks_only(raw: bytes) -> bool:
