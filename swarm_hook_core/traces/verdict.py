@@ -23,7 +23,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     for path, resolved, how, by in targets:
         trace = meetings.pending(path, resolved) if is_guarded else meetings.unseen(path, resolved)
         if trace is not None:
-            (lost if how in loses or (loses and trace.is_pending) else met).append((trace, how, by))
+            (lost if how in loses else met).append((trace, how, by))
     for tree in effects.trees if effects is not None else ():
         for trace in meetings.unseen_below(tree.root, tree.admits):
             (lost if tree.how in loses else met).append((trace, tree.how, tree.by))

@@ -21,6 +21,11 @@ def purpose(trace, identity: str) -> str:
     return f" (working on {quoted(trace.held.note)})"
 
 
+def _writing(trace, identity: str) -> str:
+    who, _note, _ask = holder(trace.held, identity)
+    return f"{who} is writing it{purpose(trace, identity)}"
+
+
 def would_lose(tool: str, trace, how: str, by: str, others, identity: str, now: float) -> str:
     """Why a call was denied that would have replaced or removed a file with a change that its session has not seen.
 
@@ -30,11 +35,10 @@ def would_lose(tool: str, trace, how: str, by: str, others, identity: str, now: 
 
     part = f" ({command(by)})" if by else ""
     if trace.is_pending:
-        who, _note, _ask = holder(trace.held, identity)
         return (
-            f"swarm: {tool}{part} would write {named(trace.path)} while {who}{purpose(trace, identity)} is writing it,"
-            " at this very moment: one of the two changes could be lost. Read it again, then try again: the next"
-            " attempt passes unless it would lose what they wrote."
+            f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when {_writing(trace, identity)}:"
+            " one of the two changes would be lost. Read it again, then try again: the next attempt passes unless it"
+            " would lose what they wrote."
         )
     verb = "remove" if how == "remove" else "overwrite"
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
@@ -52,11 +56,14 @@ def were_changed(traces, identity: str, now: float) -> str:
     """One line for each of a few files that a call goes ahead to write, and that others have changed."""
     from swarm_hook_core.untrusted_text import named
 
-    lines = [
-        f"swarm: {named(trace.path)} was changed by {changed_by(trace, identity, now)}, and that is not committed: read"
-        " it again before you go on with it, and keep their change."
-        for trace in traces[:NAMED]
-    ]
+    lines = []
+    for trace in traces[:NAMED]:
+        if trace.is_pending:
+            what = f"is written at this very moment: {_writing(trace, identity)}. Read it again afterwards"
+            lines.append(f"swarm: {named(trace.path)} {what}: if one of the two changes is missing, make it again.")
+        else:
+            what = f"was changed by {changed_by(trace, identity, now)}, and that is not committed: read it again before"
+            lines.append(f"swarm: {named(trace.path)} {what} you go on with it, and keep their change.")
     if len(traces) > NAMED:
         lines.append(f"swarm: so were {len(traces) - NAMED} more files that this call writes.")
     return "\n".join(lines)

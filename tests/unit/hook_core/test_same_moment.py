@@ -61,14 +61,25 @@ def pair(request: pytest.FixtureRequest, work: Path) -> tuple[Player, Player]:
     return players
 
 
+def said_to(player: Player, call: tuple[str, Any]) -> str:
+    """Why a call is denied, or what its model is told; "very moment" is in both where it met one that is to come."""
+    verdict = player.check(*call)
+    return f"denied: {verdict.denial.reason}" if verdict.denial is not None else str(verdict.notice)
+
+
 @pytest.mark.parametrize("mine", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
 @pytest.mark.parametrize("theirs", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
 def test_one_that_is_checked_while_another_is_meets_it(mine, theirs, pair, monkeypatch: pytest.MonkeyPatch) -> None:
     me, peer = pair
     said: list[str] = []
-    meanwhile(monkeypatch, "leave", me, lambda: said.append(peer.denied(*theirs(peer))))
-    assert me.denied(*mine(me)) == "", "the other one was denied"
-    assert "at this very moment" in said[0] and "notes.md" in said[0]
+    meanwhile(monkeypatch, "leave", me, lambda: said.append(said_to(peer, theirs(peer))))
+    my_answer = said_to(me, mine(me))
+    assert "very moment" in said[0] and "notes.md" in said[0]
+    assert said[0].startswith("denied: ") is (theirs is not patch_of), "no edit is denied for what is no lock"
+    if theirs is patch_of:
+        assert "very moment" in my_answer, "it goes ahead: so both have been told, or one is denied"
+        return
+    assert my_answer == "", "the other one was denied"
     (me.folder / "notes.md").write_text("by me\n")
     assert peer.runs("cat notes.md") == "" and peer.denied(*OVERWRITE) == "", "once it has read what was written"
 
@@ -84,14 +95,14 @@ def test_two_that_have_both_noted_theirs_are_both_denied_and_pass_one_after_the_
     meanwhile(monkeypatch, "leave", me, other)
     me.denied(*OVERWRITE)
     assert any(said), "not all of them pass"
-    assert me.denied(*OVERWRITE) == "" and "at this very moment" in peer.denied(*OVERWRITE)
+    assert me.denied(*OVERWRITE) == "" and "very moment" in peer.denied(*OVERWRITE)
 
 
 def test_of_two_that_are_alone_and_begin_at_once_one_meets_the_other(work: Path, monkeypatch) -> None:
     me, peer = Player("codex", work), Player("codex", work)
     said: list[str] = []
     meanwhile(monkeypatch, "note_alone", me, lambda: said.append(peer.denied(*patch_of(peer))))
-    assert "at this very moment" in me.denied(*patch_of(me)) and said == [""]
+    assert "very moment" in me.told(*patch_of(me)) and said == [""]
 
 
 def test_of_two_commands_of_sessions_that_are_alone_one_meets_the_other(work: Path, monkeypatch) -> None:
