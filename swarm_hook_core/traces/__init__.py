@@ -196,12 +196,12 @@ class Trail:
         except ValueError:
             return ""
 
-    def note(self, kind: str, path: str, text: str = "") -> None:
+    def note(self, kind: str, path: str, text: str = "", at_ns: int = 0) -> None:
         """Add an entry about the file at `path`, which is without links. `text`: by default what its state is now."""
         lines = self._lines.setdefault(self.place_of(os.path.dirname(path)), [])
         if len(lines) < MOST:
             text = text or state_of(path)
-            lines += [line(kind, key, self.call, text) for key in _keys_of(path)]
+            lines += [line(kind, key, self.call, text, at_ns) for key in _keys_of(path)]
 
     def note_at(self, folder: str, kind: str, text: str = "") -> None:
         """Add an entry about `folder` itself, in its own place."""
@@ -390,9 +390,9 @@ def others_in(place: str, own_name: str) -> list:
     return list({os.path.join(place, name.removesuffix(".1")) for name in names if name not in own})
 
 
-def line(kind: str, key: str, call, text: str = "") -> bytes:
-    """One entry of this moment, about what `call` does."""
-    data = f"{time.time_ns()} {kind} {_word(call.agent)} {_word(call.tool)}".encode("ascii", "replace")
+def line(kind: str, key: str, call, text: str = "", at_ns: int = 0) -> bytes:
+    """One entry about what `call` does; of this moment, where `at_ns` says no other."""
+    data = f"{at_ns or time.time_ns()} {kind} {_word(call.agent)} {_word(call.tool)}".encode("ascii", "replace")
     data += b"\0" + escaped(key)
     if text:
         data += b"\0" + escaped(text[:LONGEST_TEXT])

@@ -7,12 +7,15 @@ nobody had read when they ran leave traces that whoever meets them reads (``unre
 """
 
 import os
+import time
 
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.traces import journal, others_in, seen
 
 MOST_CHANGED = 50  # files below one folder of which is asked whether commands that nobody read wrote them
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
+WAIT_SECONDS = 2.0  # for so long, from its check on, an edit waits for another's write to be made
+PAUSE = 0.004
 
 
 class Meetings:
@@ -63,6 +66,22 @@ class Meetings:
             return None
         newest = self._newest_on(path, resolved, only_unseen=True)
         return newest if newest is not None and newest.is_pending else None
+
+    def once_made(self, trace, own_at_ns: int, path: str, resolved: str, find):
+        """What ``find(path, resolved)`` says once the write of `trace`, which it has said, is made or given up.
+
+        That of a call which is checked still and was noted after this one, at `own_at_ns`, is not waited for: it waits
+        for this one. Nobody waits for long: a person may be asked.
+        """
+        end = time.monotonic() + WAIT_SECONDS
+        while trace is not None and trace.is_pending and time.monotonic() < end:
+            if time.time_ns() - trace.at_ns > WAIT_SECONDS * 10**9 or (trace.is_checked and trace.at_ns > own_at_ns):
+                return trace
+            time.sleep(PAUSE)
+            self._writes_on.pop(path, None)
+            self._others.pop(self.trail.place_of(os.path.dirname(resolved)), None)
+            trace = find(path, resolved)
+        return trace
 
     def stands(self, path: str, resolved: str) -> bool:
         """Whether another living session has written that file lately, seen or not; git is not asked."""

@@ -12,12 +12,14 @@ FEW_FILES = 16  # that are searched for one by one; for more, the journal's keys
 class Trace:
     """A fresh trace: `held` says whose, since when and what for, as wording takes it; `path` is the file's.
 
-    `is_pending`: whether the write may still be to come, so that git knows nothing of it.
+    `is_pending`: whether the write may still be to come, so that git knows nothing of it; `is_checked`: whether it is
+    being checked still.
     """
 
-    __slots__ = ("path", "held", "at_ns", "tool", "is_pending")
+    __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked")
 
-    def __init__(self, path, held, at_ns, tool, is_pending=False):
+    def __init__(self, path, held, at_ns, tool, is_pending=False, is_checked=False):
+        self.is_checked = is_checked
         self.path = path
         self.held = held
         self.at_ns = at_ns
@@ -130,7 +132,7 @@ class OthersJournal:
         if self._purpose is None:
             self._purpose = self._reader.purpose_of(instance_id)
         held = Held(path, instance_id, label, self._purpose, int(entry.at_ns / 1e9), agent=entry.agent)
-        return Trace(path, held, entry.at_ns, entry.tool, is_pending)
+        return Trace(path, held, entry.at_ns, entry.tool, is_pending, entry.kind == "will")
 
     @property
     def writer(self):

@@ -1,5 +1,7 @@
 """What a call comes to that meets what others have written and not committed, by the level in force."""
 
+import time
+
 from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.decision import Denial
 from swarm_hook_core.labels import token
@@ -15,13 +17,16 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     """
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     meetings.note_own_files(call.folder)
-    _note_first(trail, targets)
+    own_at_ns = _note_first(trail, targets)
     is_guarded = call.tool in config.guards
     lost: list = []
     met: list = []
     loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
     for path, resolved, how, by in targets:
-        trace = meetings.pending(path, resolved) if is_guarded else meetings.unseen(path, resolved)
+        find = meetings.pending if is_guarded else meetings.unseen
+        trace = find(path, resolved)
+        if trace is not None and trace.is_pending and loses and how not in loses:
+            trace = meetings.once_made(trace, own_at_ns, path, resolved, find)
         if trace is not None:
             (lost if how in loses else met).append((trace, how, by))
     for tree in effects.trees if effects is not None else ():
@@ -58,19 +63,22 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     return None, words
 
 
-def _note_first(trail, targets) -> None:
+def _note_first(trail, targets) -> int:
     """Note what the call is about to write before it looks at what others do.
 
     Of two calls that are checked at the same moment one at least sees the other then, whose write is still to come.
+    Returns the time that stands in the notes (ns).
     """
+    at_ns = time.time_ns()
     for path in dict.fromkeys(target[1] for target in targets):
-        trail.note("will", path)
+        trail.note("will", path, at_ns=at_ns)
     try:
         trail.leave()
     except OSError as error:  # a full disk: what others do can be looked at all the same
         from swarm_hook_core import faults
 
         faults.record(trail.config.runtime_name, "traces", faults.describe(error))
+    return at_ns
 
 
 def _take_back(trail, targets) -> None:

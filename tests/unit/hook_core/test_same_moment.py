@@ -10,7 +10,7 @@ import pytest
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout
 
-from swarm_hook_core.traces import Trail
+from swarm_hook_core.traces import Trail, meetings
 
 OVERWRITE = ("Bash", {"command": "printf 'mine\\n' > notes.md"})
 
@@ -127,3 +127,28 @@ def test_at_notice_nobody_is_denied(pair, monkeypatch: pytest.MonkeyPatch) -> No
     said: list[str] = []
     meanwhile(monkeypatch, "leave", me, lambda: said.append(peer.denied(*OVERWRITE)))
     assert me.denied(*OVERWRITE) == "" and said == [""]
+
+
+@pytest.mark.parametrize("theirs", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
+def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs, pair, monkeypatch) -> None:
+    """Made before that one, it would be lost below it."""
+    me, peer = pair
+    notes = me.folder / "notes.md"
+    assert peer.denied(*theirs(peer)) == ""
+    waited: list[float] = []
+
+    def paused(seconds: float) -> None:
+        waited.append(seconds)
+        notes.write_text("theirs\nbeta\n")
+
+    monkeypatch.setattr(meetings.time, "sleep", paused)
+    said = me.told(*patch_of(me))
+    assert waited, "the edit was let pass while an overwrite of the file was still to come"
+    assert notes.read_text() == "theirs\nbeta\n" and ("was changed by" in said or me.runtime == "claude-code")
+
+
+def test_an_edit_does_not_wait_for_long(pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0.05)
+    me, peer = pair
+    assert peer.denied(*OVERWRITE) == ""
+    assert "at this very moment" in me.told(*patch_of(me)) or me.runtime == "claude-code"
