@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from .client import Call, Client
@@ -44,6 +46,18 @@ def held_after(client: Client, script: str, *steps: Step | Call) -> Gate:
     return client.hold(script, len(client.models.scripts[script]) - 1)
 
 
+def written(client: Client, peer: PlayedPeer, say: Callable[[str], object]) -> Gate:
+    """A turn has written a file, which the peer may not write since, and goes on until the gate opens.
+
+    `say` prompts the session.
+    """
+    gate = held_after(client, "work", *edit(client, *CHANGE))
+    say(play("work"))
+    assert gate.wait_reached()
+    assert "notes.md" in peer.denied("notes.md")
+    return gate
+
+
 def automatic(client: Client) -> list[str]:
     """The files that are locked automatically, as `locks` shows them."""
     checkout = client.ground.checkout
@@ -60,10 +74,7 @@ def assert_free(peer: PlayedPeer, file: str, when: str) -> None:
 
 def test_a_file_is_locked_from_its_first_write_to_the_turns_end(client: Client, peer: PlayedPeer) -> None:
     with Conversation(client) as session:
-        gate = held_after(client, "work", *edit(client, *CHANGE))
-        session.say(play("work"))
-        assert gate.wait_reached()
-        assert "notes.md" in peer.denied("notes.md")
+        gate = written(client, peer, session.say)
         assert peer.denied("other.md") == ""
         assert automatic(client) == ["notes.md"]
         gate.open()
@@ -102,10 +113,7 @@ def test_two_that_want_each_others_file(both: dict[str, Client]) -> None:
 def test_an_interrupted_turn_has_ended_by_the_next_prompt(client: Client, peer: PlayedPeer) -> None:
     """Claude Code fires no hook when its turn is interrupted, Codex does: its lock has gone at once."""
     with client.interactive() as terminal:
-        gate = held_after(client, "work", *edit(client, *CHANGE))
-        terminal.enter(play("work"))
-        assert gate.wait_reached()
-        assert "notes.md" in peer.denied("notes.md")
+        gate = written(client, peer, terminal.enter)
         terminal.press("Escape")
         if isinstance(client, Codex):
             assert_free(peer, "notes.md", "after the hook of Codex's interruption")
@@ -122,10 +130,7 @@ def test_an_interrupted_turn_has_ended_by_the_next_prompt(client: Client, peer: 
 @pytest.mark.from_git
 def test_a_killed_client_frees_at_once(client: Client, peer: PlayedPeer) -> None:
     with Conversation(client) as session:
-        gate = held_after(client, "work", *edit(client, *CHANGE))
-        session.say(play("work"))
-        assert gate.wait_reached()
-        assert "notes.md" in peer.denied("notes.md")
+        written(client, peer, session.say)
         session.kill()
         assert_free(peer, "notes.md", "after its client was killed")
         assert automatic(client) == []
@@ -216,9 +221,7 @@ def test_sub_agents_of_one_session_are_kept_apart(client: Client) -> None:
 def test_a_lock_taken_on_it_outlasts_the_turn(client: Client, peer: PlayedPeer) -> None:
     coordinator = client.ground.coordinator
     with Conversation(client) as session:
-        gate = held_after(client, "work", *edit(client, *CHANGE))
-        session.say(play("work"))
-        assert gate.wait_reached()
+        gate = written(client, peer, session.say)
         (own,) = [row for row in coordinator.sessions() if row["id"] == coordinator.locks()[0]["instance_id"]]
         coordinator.lock(own["id"], "notes.md", "for longer")
         gate.open()
