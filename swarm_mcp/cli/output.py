@@ -19,8 +19,13 @@ from swarm_mcp.views import seconds_since
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Protocol, TextIO
 
-    from swarm_mcp.cli.progress import Progress
+    class Below(Protocol):
+        """What is shown below all that is written: the steps of a command, at a terminal."""
+
+        def write_above(self, stream: TextIO, text: str) -> object: ...
+
 
 PROSE_WIDTH = 80  # of a line where no terminal says how wide it is
 
@@ -75,10 +80,10 @@ def complain(text: str) -> None:
         pass  # nobody is listening; the exit code still tells
 
 
-_covered: Progress | None = None
+_covered: Below | None = None
 
 
-def cover(progress: Progress | None) -> None:
+def cover(progress: Below | None) -> None:
     """From now on `progress` is shown below all that is written; None: nothing any more."""
     global _covered
     _covered = progress
