@@ -16,14 +16,12 @@ from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since
 
 SESSIONS, FILES = 100, 100  # that are shown
-COUNTED = 1000  # locks of one session; of more it is only said that there are
 
 
 class SessionNow(NamedTuple):
     """A session: its `name` for people, seconds since its last sign of life, how many files it has locked.
 
-    `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed. A
-    session has `COUNTED` locks `held`, or more.
+    `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed.
     """
 
     id: str
@@ -63,10 +61,7 @@ class FileNow(NamedTuple):
 
 
 class Now(NamedTuple):
-    """A scope: some of its sessions and files, and who waits.
-
-    `session_count`: how many sessions it has in all; `lock_count`: how many locks those shown have, at least that many.
-    """
+    """A scope: some of its sessions and files, how many sessions and locks it has in all, and who waits."""
 
     scope: str
     at: int
@@ -85,16 +80,14 @@ def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), l
     edited = list(edited)
     waiting = lines(store, scope, people)
     rows = [row for _, row in islice(store.instances.walk(scope), SESSIONS)]
-    held = store.locks.counts_of([row.id for row in rows], COUNTED)
-    shown = [_session(store, row, people, held[row.id], waiting, edited) for row in rows]
+    shown = [_session(store, row, people, waiting, edited) for row in rows]
     wanted = [one.lock_id for line in waiting.waiting for one in line.obstacles if one.lock_id]
-    locks = store.locks.recent_of([one for one in held if held[one]], people.viewer, limit, wanted)
+    held, locks = store.locks.foremost(scope, people.viewer, limit, "", wanted)
     count = len(rows) if len(rows) < SESSIONS else store.instances.count(scope)
-    files = _files(locks, waiting, edited, people, limit)
-    return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
+    return Now(scope, store.now(), shown, count, _files(locks, waiting, edited, people, limit), held, waiting)
 
 
-def _session(store: Store, row: Session, people: People, held: int, waiting: Lines, edited: list[Edit]) -> SessionNow:
+def _session(store: Store, row: Session, people: People, waiting: Lines, edited: list[Edit]) -> SessionNow:
     return SessionNow(
         row.id,
         row.scope,
@@ -104,7 +97,7 @@ def _session(store: Store, row: Session, people: People, held: int, waiting: Lin
         row.directory,
         seconds_since(row.last_seen or row.heartbeat, store.now()),
         row.last_seen is not None and row.runtime != SERVER_RUNTIME,
-        held,
+        store.locks.count_of(row.id),
         len([line for line in waiting.waiting if line.instance_id == row.id]),
         len([one for one in edited if one.instance_id == row.id]),
     )

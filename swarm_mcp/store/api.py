@@ -218,19 +218,6 @@ class Locks(Protocol):
         First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
         """
 
-    def recent_of(self, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()) -> list[dict]:
-        """Return up to `limit` live locks on files, as `held` shows them.
-
-        Those with the ids `first`, whoever has them, then the newest of the sessions `holders`. It costs as much for
-        each of these sessions however many locks it has.
-        """
-
-    def counts_of(self, holders: list[str], most: int) -> dict[str, int]:
-        """Return how many locks each of these sessions has on record, counted no further than `most`.
-
-        Of a session with few of them, only those on files count.
-        """
-
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         """Return who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
 

@@ -122,15 +122,6 @@ class Locks(Part):
         rows.sort(key=lambda lock: 0 if lock.instance_id == own_id else 1 if lock.id in waited else 2)
         return len(rows), [self.listed(lock, viewer_identity) for lock in rows[:limit]]
 
-    def recent_of(self, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()) -> list[dict]:
-        rows, asked = self._on_files(None, self.everywhere())[::-1], set(first)
-        chosen = [row for row in rows if row.id in asked or row.instance_id in holders]
-        chosen.sort(key=lambda lock: lock.id not in asked)
-        return [self.listed(lock, viewer_identity) for lock in chosen[:limit]]
-
-    def counts_of(self, holders: list[str], most: int) -> dict[str, int]:
-        return {one: min(most, self.count_of(one)) for one in holders}
-
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         return next((self.describe(lock, viewer_identity) for lock in self.on(file)), None)
 

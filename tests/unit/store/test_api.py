@@ -333,17 +333,6 @@ def test_the_foremost_locks_are_ones_own_then_those_waited_for(store, join, grou
     assert store.locks.foremost("/empty", "", 4, ann.id, {}) == (0, [])
 
 
-def test_the_newest_locks_of_some_sessions(store, join, ground):
-    ann, bob, cy = join("ann"), join("bob"), join("cy")
-    rows = [store.locks.acquire(one, f"f{number}") for number, one in enumerate((cy, ann, bob, ann))]
-    files = [lock["file"][-2:] for lock in store.locks.recent_of([ann.id, bob.id], "", 10)]
-    assert files == ["f3", "f2", "f1"]
-    files = [lock["file"][-2:] for lock in store.locks.recent_of([ann.id, bob.id], "", 2, [rows[0].id])]
-    assert files == ["f0", "f3"]
-    assert store.locks.counts_of([ann.id, cy.id, "nobody"], 10) == {ann.id: 2, cy.id: 1, "nobody": 0}
-    assert store.locks.counts_of([ann.id], 1) == {ann.id: 1}
-
-
 def test_who_was_refused_is_told_when_the_file_is_free(store, pair):
     ann, bob = pair
     store.locks.acquire(ann, "f")
