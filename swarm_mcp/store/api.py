@@ -80,9 +80,6 @@ class Sessions(Protocol):
         Those that have gone are among them until somebody notices.
         """
 
-    def scopes(self, limit: int) -> list[str]:
-        """Return the scopes that sessions are on record in, the one that last had a sign of life first."""
-
     def of_session(self, runtime: str, session_id: str) -> Session | None:
         """Return the row of a runtime's session, looked up by the whole id."""
 
@@ -254,9 +251,6 @@ class LockQueue(Protocol):
 
     def is_silent(self, row: Waiter) -> bool:
         """Tell whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
-
-    def obstacles(self, row: Waiter, limit: int = 20) -> list[Lock | Waiter]:
-        """Return what this waiter waits for: one lock of each holder that keeps it out, then the waiters before it."""
 
     def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
         """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time.
@@ -787,9 +781,6 @@ class Activity(Protocol):
 
     def of_locks(self, before: int | None, limit: int) -> list[Event]:
         """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
-
-    def timeline(self, scope: str, since: int, until: int, limit: int) -> list[Event]:
-        """Return the newest events about locks and sessions of `scope` (empty: all) in these seconds, newest first."""
 
     def of_sessions(self, ids: list[str]) -> list[Event]:
         """Return when these sessions joined and left, oldest first."""

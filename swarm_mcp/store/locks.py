@@ -140,15 +140,13 @@ class Locks(LockListing):
 
         `met`: what ``LockFinder.meeting`` says now of each that is wanted, where that is known; so `around`.
         """
-        waited = 0.0
         if around is None or around.waiters:
-            waited = self._queue().waited(wanted.ticket)
             self._queue().pass_over(instance, wanted)
             self._queue().leave(wanted.ticket)
         if around is None or around.denied:
             self._denials().forget(instance.id, _keys(wanted))
         granted = [
-            self._grant(instance, wanted, reach, self._finder.same(reach) if met is None else met[number], waited)
+            self._grant(instance, wanted, reach, self._finder.same(reach) if met is None else met[number])
             for number, reach in enumerate(wanted.reaches)
         ]
         if around is None or around.lapses:
@@ -246,13 +244,8 @@ class Locks(LockListing):
             return LockRefused(self.describe(refusal, viewer))
         return LockRefused(self._queue().described(refusal, viewer))
 
-    def _grant(
-        self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock], waited: float = 0.0
-    ) -> Lock:
-        """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already.
-
-        `waited`: for how many seconds it was waited for, for the record.
-        """
+    def _grant(self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock]) -> Lock:
+        """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
         mine = [row for row in met if row.instance_id == instance.id and (row.agent or "") == wanted.agent]
         own = next((row for row in mine if self._finder.is_same(row, reach)), None)
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
@@ -287,7 +280,6 @@ class Locks(LockListing):
         payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
         payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
         payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
-        payload.update({"waited": waited} if waited else {})
         events.add(self._db, lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
         return Lock({**lock, "file": reach.file})
 

@@ -257,22 +257,6 @@ class Queue(Part):
             return place.replace(file=common[0].file)
         return None
 
-    def obstacles(self, row: Waiter, limit: int = 20) -> list[Lock | Waiter]:
-        kept = self._keeping(row.instance_id, row.agent, row.mode, row.reaches)
-        one_of_each = {(lock.instance_id, lock.agent or ""): lock for lock in kept[::-1]}
-        asked = LockRequest(row.reaches, mode=row.mode, agent=row.agent, ticket=row.ticket)
-        found = [
-            place for place in self.waiting() if place.ticket < row.ticket and self._goes_before(place, asked, row)
-        ]
-        return [*list(one_of_each.values())[::-1][:limit], *found[:limit]]
-
-    def _goes_before(self, place: Waiter, asked: LockRequest, row: Waiter) -> bool:
-        common = self._common(asked.reaches, place)
-        if not common or (place.instance_id, place.agent) == (row.instance_id, row.agent):
-            return False
-        of_row = Session(id=row.instance_id)
-        return not (place.mode == asked.mode == SHARED or self._may_pass(of_row, asked, common, place))
-
     def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
         self.store.instances.show_life(instance["id"])
         circle = self._circle(instance["id"], wanted)

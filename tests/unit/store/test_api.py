@@ -430,22 +430,6 @@ def test_first_come_first_served(store, join):
     assert waits["cid"].advance(store)[0].instance_id == cid.id and store.queue.waiting() == []
 
 
-def test_who_waits_is_told_who_holds_and_who_goes_before(store, join, ground):
-    ann, bob, cy = join("ann"), join("bob"), join("cy")
-    for reader in (ann, bob):
-        store.locks.acquire_all(reader, request(reader, ["f"], mode=SHARED))
-    waits = [LockWait(cy, request(cy, ["f"]), 60), LockWait(ann, request(ann, ["f"], mode=SHARED), 60)]
-    late = join("late")
-    waits.append(LockWait(late, request(late, ["f", "g"]), 60))
-    assert [wait.advance(store) is None for wait in waits] == [True, False, True]
-    first, last = store.queue.waiting()
-    assert {one.instance_id for one in store.queue.obstacles(first)} == {ann.id, bob.id}
-    *held, before = store.queue.obstacles(last)
-    assert {one.instance_id for one in held} == {ann.id, bob.id}
-    assert (before.instance_id, before.ticket) == (cy.id, first.ticket)
-    assert len(store.queue.obstacles(last, 1)) == 2
-
-
 def test_a_circle_of_waiters_is_refused_to_the_one_that_would_close_it(store, pair):
     ann, bob = pair
     store.locks.acquire(ann, "a")
@@ -851,29 +835,6 @@ def test_a_feed_tells_an_onlooker_what_its_circle_does(store, join, ground):
     known = store.activity.acquaintance("identity:a")
     assert known.may_meet(ann.id) and not known.may_meet(bob.id) and known.label_of(bob.id) == "identity:b"
     assert [event.subject for event in store.activity.of_sessions([bob.id])] == [bob.id]
-
-
-def test_what_happened_to_locks_and_sessions_in_a_while(store, pair, join):
-    ann, _bob = pair
-    store.locks.acquire(ann, "f")
-    store.tasks.request(ann, {"type": "fix", "title": "t"})
-    store.locks.release(ann, "f")
-    now = store.now()
-    names = [event.type for event in store.activity.timeline(ann.scope, now - 60, now, 10)]
-    assert names == [
-        "context.lock_released", "context.lock_acquired", "instance.registered", "instance.registered",
-    ]  # fmt: skip
-    assert [event.type for event in store.activity.timeline("", now - 60, now, 1)] == names[:1]
-    assert store.activity.timeline("/elsewhere", now - 60, now, 10) == []
-    assert store.activity.timeline("", now - 60, now - 30, 10) == []
-
-
-def test_where_sessions_are(store, join, ground):
-    join("ann")
-    assert store.instances.scopes(10) == [ground.scope]
-    join("bob", scope="/elsewhere")
-    assert sorted(store.instances.scopes(10)) == sorted([ground.scope, "/elsewhere"])
-    assert len(store.instances.scopes(1)) == 1
 
 
 def test_a_change_wakes_who_waits_for_one(store, pair):
