@@ -299,9 +299,12 @@ def level(prefix: str, folder: str) -> str:
 
 def _begin_anew(path: str, handle: int) -> None:
     """Put the journal at `path`, open as `handle`, aside; unless another call of the session has done so just now."""
-    import fcntl
-
-    fcntl.flock(handle, fcntl.LOCK_EX)  # until it is closed
+    try:
+        import fcntl
+    except ImportError:
+        pass  # Windows: calls of one session that are made at once may put it aside twice
+    else:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # until it is closed
     try:
         is_there = os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:
