@@ -39,7 +39,7 @@ def concerns(call, session, peers) -> bool:
     command = shell_text(call.tool, call.input)
     if not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
         return True
-    from swarm_hook_core.decision import all_keys
+    from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.paths import git_root
 
     roots = all_keys(session, git_root(call.folder), "/")

@@ -34,7 +34,7 @@ def beside_locks(config, call, error: BaseException, driver=None):
 def _locks_in_reach(config, call, driver):
     """The session, and what others hold around its folder or by name in the call."""
     from swarm_hook_core import sessions
-    from swarm_hook_core.decision import all_keys
+    from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.lookup import Peers
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.paths import git_root

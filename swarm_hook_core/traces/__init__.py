@@ -37,6 +37,7 @@ LIMIT_BYTES = 256 * 1024  # of a journal, which then begins anew; the part befor
 LONGEST_TEXT = 16 * 1024  # characters of a command that is kept unread
 MOST = 400  # files of one call that are noted one by one
 DEEP = 30  # folders over a file; where there are more, what is there of them is found from the top down
+FEW = 3  # files of one call for which nothing is loaded that remembers the folders it has resolved
 MOST_CLAIMS = 100  # files of one call that are claimed for its turn
 NO_FILE = "-"  # in an entry, the state of a file that is not there
 _OF_LINKS = ("mv", "ln")  # programs that put something in the place of a link, not of what it leads to
@@ -118,7 +119,10 @@ class Trail:
         """
         call = self.call
         if call.tool in self.config.write_tools:
-            paths = [self._resolved(call.folder, path) for path in self.config.extract_paths(call.input)[:MOST]]
+            spelled = self.config.extract_paths(call.input)[:MOST]
+            if self._real is None and len(spelled) <= FEW:
+                self._real = os.path.realpath
+            paths = [self._resolved(call.folder, path) for path in spelled]
         else:
             paths = [target[1] for target in self.targets_of(effects)]
         git_calls = effects.git if effects is not None else ()

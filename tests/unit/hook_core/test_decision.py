@@ -32,6 +32,9 @@ class Among:
     def __init__(self, *held: Held):
         self.held = held
 
+    def any(self) -> bool:
+        return bool(self.held)
+
     def on(self, keys: list[str], over: list[str]) -> list[Held]:
         asked = [*keys, *over]
         assert keys and len(set(asked)) == len(asked)

@@ -12,7 +12,7 @@ import pytest
 from bench import large_shapes
 from support.fixtures import Ground
 
-from swarm_hook_core import budget, decision, many_targets, opaque_calls
+from swarm_hook_core import budget, collisions, decision, many_targets, opaque_calls
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
@@ -166,7 +166,7 @@ FILES = ("src/a.py", "src/b.py", "src/c.py")
 def test_a_write_that_there_was_time_for_denies_and_those_behind_it_are_possible(
     ground: Ground, repo: Path, monkeypatch
 ):
-    monkeypatch.setattr(decision, "FIRST_TARGETS", 2)
+    monkeypatch.setattr(collisions, "FIRST_TARGETS", 2)
     scene = Scene(ground, repo, *FILES)
     free, locked = Write(str(repo), "free", "x"), Write(str(repo), "src/b.py", "x")
     assert scene.judged(free, free, free, locked).denial.path == str(repo / "src/b.py")
@@ -262,7 +262,7 @@ def test_guesses_in_very_many_places_are_told_of_all_the_same(ground: Ground, re
 
 
 def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_named(ground: Ground, repo, monkeypatch):
-    monkeypatch.setattr(decision, "FIRST_TARGETS", 1)
+    monkeypatch.setattr(collisions, "FIRST_TARGETS", 1)
     scene = Scene(ground, repo, "src/b.py", "src/c.py", "docs")
     for names, place, path in (
         (["a", "b", "src/c.py", "src/b.py"], 2, "src/c.py"),
@@ -270,9 +270,9 @@ def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_nam
         (["src/b.py"], 0, "src/b.py"),
     ):
         targets = [(str(repo), name) for name in names]
-        found = decision.first_collision(scene.session, targets, scene.peers)
+        found = collisions.first_collision(scene.session, targets, scene.peers)
         assert (found[0], found[2]) == (str(repo / path), place)
-    assert decision.first_collision(scene.session, [(str(repo), "x")] * 20, scene.peers) is None
+    assert collisions.first_collision(scene.session, [(str(repo), "x")] * 20, scene.peers) is None
 
 
 @pytest.mark.parametrize("locked", ("src/b.py", "src/new/x", "src", "src/*.py", "docs/d.md", ""))
@@ -280,7 +280,7 @@ def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
     ground: Ground, repo: Path, monkeypatch, locked: str
 ):
     """One question tells that the others are free; what it finds is what asking about each would."""
-    monkeypatch.setattr(decision, "FIRST_TARGETS", 1)
+    monkeypatch.setattr(collisions, "FIRST_TARGETS", 1)
     monkeypatch.setattr(many_targets, "FEW", 2)
     (repo / "src/link.py").symlink_to("../docs/d.md")
     scene = Scene(ground, repo, *filter(None, [locked]))
@@ -288,8 +288,8 @@ def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
         names = ["free", "a.py", "B.PY", "c.py", "link.py", " b.py", "b.py", "new", "other", "d.md"]
         targets = [(folder, start + name) for name in names]
         asked = many_targets.to_ask(targets, range(1, len(targets)), scene.peers)
-        found = decision.first_collision(scene.session, targets, scene.peers)
-        each = [decision.first_collision(scene.session, [one], scene.peers) for one in targets]
+        found = collisions.first_collision(scene.session, targets, scene.peers)
+        each = [collisions.first_collision(scene.session, [one], scene.peers) for one in targets]
         first = next((place for place, one in enumerate(each) if one), None)
         assert (found and found[2]) == first, (start, found)
         if locked in ("src/b.py", ""):
@@ -298,9 +298,9 @@ def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
 
 @pytest.mark.parametrize("locked", ("a", "a/b/c/d/e/f/g", "a/b/c/d/e/f/g/h/i", "src/a.py"))
 def test_a_lock_on_a_folder_far_over_a_path_is_found(ground: Ground, repo: Path, monkeypatch, locked: str):
-    monkeypatch.setattr(decision, "DEEP", len(repo.parts) + 1)
+    monkeypatch.setattr(collisions, "DEEP", len(repo.parts) + 1)
     scene = Scene(ground, repo, locked)
-    found = decision.first_collision(scene.session, [(str(repo), "a/b/c/d/e/f/g/h/i/file")], scene.peers)
+    found = collisions.first_collision(scene.session, [(str(repo), "a/b/c/d/e/f/g/h/i/file")], scene.peers)
     assert (found is not None) == (locked != "src/a.py")
 
 

@@ -1,0 +1,105 @@
+"""Which of the files that a call writes are held by others: their paths in all their spellings, and locks on them."""
+
+from os.path import realpath
+
+from swarm_hook_core.paths import above, keys_for, real_paths, spellings, translated
+
+FIRST_TARGETS = 40  # of many, which are asked about before the others: mostly one of them is held, or none is
+TARGETS_AT_ONCE = 100  # of the others, between two looks at the clock
+DEEP = 64  # folders over a path, of which each is asked about
+
+
+def first_collision(session, targets, peers, is_late=None):
+    """``(path, held, place, within)`` of the first of `targets` (folder, path as spelled) that another holds, or None.
+
+    A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is. Where
+    ``is_late(place)`` says so, that one and those behind it are not asked about any more.
+    """
+    real = real_paths()
+    folders: set = set()
+    found = _first_of(session, targets, range(len(targets))[:FIRST_TARGETS], peers, real, folders)
+    if found or len(targets) <= FIRST_TARGETS:
+        return found
+    places: list = list(range(FIRST_TARGETS, len(targets)))
+    if not moved_places(session):
+        from swarm_hook_core.many_targets import to_ask
+
+        places = to_ask(targets, places, peers)
+    for begin in range(0, len(places), TARGETS_AT_ONCE):
+        some = places[begin : begin + TARGETS_AT_ONCE]
+        if is_late is not None and is_late(some[0]):
+            return None
+        found = _first_of(session, targets, some, peers, real, folders)
+        if found:
+            return found
+    return None
+
+
+def _first_of(session, targets, places, peers, real, folders: set):
+    """The same of those at `places`. `folders`: the keys of those that other targets are in, which nobody holds."""
+    wanted: dict = {}  # key -> the path that a denial names, which target it is of, whether a folder over it
+    own: dict = {}  # the keys of the paths themselves
+    for place in places:
+        folder, spelled = targets[place]
+        keys = all_keys(session, spelled, folder, real)
+        for key in keys:
+            own[key] = None
+            wanted.setdefault(key, (keys[0], place, False))
+        for key in keys:
+            around = key.rpartition("/")[0]
+            if around not in folders:
+                folders.add(around)
+                for over in _folders_over(key, peers):
+                    wanted.setdefault(over, (keys[0], place, True))
+    if not wanted:
+        return None
+    # Of one's own session only what another of its agents holds, which `Peers` has sorted out.
+    found = peers.on(list(own), [key for key in wanted if key not in own])
+    theirs = [held for held in found if held.instance_id != session.instance_id or held.agent]
+    if not theirs:
+        return None
+    order = {key: position for position, key in enumerate(wanted)}
+    position, first = min(
+        ((min(order.get(name, len(order)) for name in held.names), held) for held in theirs), key=lambda pair: pair[0]
+    )
+    named = next((wanted[name] for name in first.names if order.get(name) == position), (first.file, 0, False))
+    path, place, within = named
+    return path, first, place, within
+
+
+def _folders_over(key: str, peers) -> list[str]:
+    """The keys of the folders over the path with this key; of a very deep one those in which there are any locks."""
+    found = above(key)
+    if len(found) > DEEP and peers.names_in([found[-DEEP]]) == set():
+        return found[-DEEP:]
+    return found
+
+
+def all_keys(session, spelled: str, folder: str, real=realpath) -> list[str]:
+    """``keys_for`` of a path, and of where the session's `file_root` says that it really is."""
+    keys = keys_for(spelled, folder, real)
+    for moved in moved_by(session, spelled, folder, real) if session.file_root else ():
+        keys += keys_for(moved, folder, real)
+    return keys
+
+
+def moved_places(session, real=realpath) -> list:
+    """``(folder, its git root)`` of the session where what is in them really is in its `file_root`; mostly none."""
+    if not session.file_root:
+        return []
+    places = [(session.directory, session.root), (real(session.directory), real(session.root))]
+    return [place for place in places if place[0] != session.file_root]  # else every path stays where it is
+
+
+def moved_by(session, spelled: str, folder: str, real=realpath) -> list[str]:
+    """Where the session's `file_root` says that the spellings of a path really are; those it leaves alone not."""
+    places = moved_places(session, real)
+    if not places:
+        return []  # the common case
+    found: list[str] = []
+    for path in spellings(spelled, folder, real):
+        for directory, root in places:
+            moved = translated(path, directory, root, session.file_root)
+            if moved != path and moved not in found:
+                found.append(moved)
+    return found
