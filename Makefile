@@ -62,7 +62,7 @@ bench: $(INSTALLED)
 
 # Records the demo anew: the picture in the README.
 picture: $(INSTALLED)
-	@"$(BIN)/python" release/demo_picture.py docs/images/demo.svg
+	@"$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
 
 # What is installed is the wheel, so that the tests see what users get.
 $(INSTALLED): $(SOURCES)

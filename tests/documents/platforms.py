@@ -1,6 +1,6 @@
 """Print the table of platforms in docs/install.md: for which of them what we need is on the package index as a wheel.
 
-usage: python release/platforms.py
+usage: python tests/documents/platforms.py
 
 Each cell is an answer of `pip download --only-binary=:all:`, which fetches the wheel where there is one. It takes some
 minutes and a network.

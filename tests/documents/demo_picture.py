@@ -1,6 +1,6 @@
 """Record `swarm-mcp demo` in a terminal, and write the recording as an animated SVG.
 
-usage: python release/demo_picture.py docs/images/demo.svg     (`make picture`)
+usage: python tests/documents/demo_picture.py docs/images/demo.svg     (`make picture`)
 
 What is shown is what a real run printed, line by line. Only the pauses between lines are made longer, so that they can
 be read. Who wants no motion (`prefers-reduced-motion`) sees the last screen; colours follow light and dark.
