@@ -71,7 +71,7 @@ def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
 
 def test_the_recording_shows_what_the_demo_prints_today():
     """But for numbers and ids, which are another run's, and where its lines end."""
-    recorder = runpy.run_path(str(ROOT / "release" / "demo_picture.py"))
+    recorder = runpy.run_path(str(ROOT / "tests" / "documents" / "demo_picture.py"))
     program = str(Path(sys.executable).with_name("swarm-mcp"))
 
     def said(lines: list[str]) -> str:
@@ -88,7 +88,7 @@ def test_the_recording_shows_what_the_demo_prints_today():
 
 
 def test_the_picture_is_of_what_a_terminal_shows():
-    recorder = runpy.run_path(str(ROOT / "release" / "demo_picture.py"))
+    recorder = runpy.run_path(str(ROOT / "tests" / "documents" / "demo_picture.py"))
     rows = recorder["rows_of"](
         "one\x1b[1;31m two\x1b[0m <&>\r\n\x1b[2m...\x1b[0m\r\x1b[Kdone\r\nabcdefgh\x1b[?25h\r\n", 6
     )
