@@ -9,10 +9,12 @@ import subprocess
 import sys
 import textwrap
 import time
+from importlib.metadata import requires
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from packaging.requirements import Requirement
 from support.command_line import flags_of
 from support.fixtures import Ground
 from support.sessions import ROOT, ready_store, run, start, write_payload
@@ -96,6 +98,25 @@ def test_the_picture_is_of_what_a_terminal_shows():
     assert rows[0] == [("", "one"), ("s1 s31", " tw")]
     svg = ElementTree.fromstring(recorder["picture"](rows * 10, "a <title>"))
     assert "".join(svg.itertext()).count("o <&>") == 10
+
+
+def test_pysqlite3_is_asked_for_where_the_table_has_a_wheel():
+    machines = {"x86-64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
+    requirements = [Requirement(one) for one in requires("swarm-locks") or () if one.startswith("pysqlite3")]
+    rows = re.findall(
+        r"^\| (Linux|macOS), (.*?) \| wheels \| (.*?) \|$", section("Platforms", "docs/install.md"), re.MULTILINE
+    )
+    assert len(rows) == 6
+    for system, kind, cell in rows:
+        place = {
+            "implementation_name": "cpython",
+            "python_version": "3.14",
+            "sys_platform": {"Linux": "linux", "macOS": "darwin"}[system],
+            "platform_machine": machines[kind.split(", ")[-1]],
+        }
+        asked = any(one.marker and one.marker.evaluate(place) for one in requirements)
+        assert asked is cell.startswith("wheel"), (system, kind)
+        assert not any(one.marker and one.marker.evaluate({**place, "python_version": "3.15"}) for one in requirements)
 
 
 def test_every_exit_code_of_the_help_pages_is_in_the_table(ground: Ground):
