@@ -14,6 +14,8 @@ from support.fixtures import SWARM, Ground
 
 from swarm_mcp.cli.verbs import ALIASES, VERBS
 
+pytestmark = pytest.mark.slow
+
 ANY_WORDS = (
     "register",
     "deregister",

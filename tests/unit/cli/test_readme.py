@@ -23,6 +23,8 @@ from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.cli.verbs import VERBS
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 SHOP = "/src/shop"
 HOLDER = "53046866-366a-4279-8f8f-0e3acf01f866"
 WIDTH = 100  # of the lines that show a denial

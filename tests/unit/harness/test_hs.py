@@ -25,6 +25,8 @@ from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, owned_folder, runtime
 from swarm_mcp.runtimes.steps import Steps
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness"
 SESSION = "20261121-233628-23380"
 hs = registry.get("hs")

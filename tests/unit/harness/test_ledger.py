@@ -17,6 +17,8 @@ from swarm_mcp.harness.outcome import Cost, Ending, Price, error_of
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.tool_loop import ToolLoopGuard
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 
 

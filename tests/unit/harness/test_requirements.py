@@ -20,6 +20,8 @@ from swarm_mcp.harness.events import result as ended
 from swarm_mcp.harness.query import HarnessQuery, McpServer
 from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
 
+pytestmark = pytest.mark.slow
+
 PROTECTING = {
     "read_only": {"mode": "read-only"}, "max_cost": {"max_cost_usd": 0.1}, "max_turns": {"max_turns": 2},
     "output_schema": {"output_schema": {"type": "object"}}, "client_tools": {"client_tools": (print,)},

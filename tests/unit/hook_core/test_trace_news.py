@@ -15,6 +15,8 @@ from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.traces import journal
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:

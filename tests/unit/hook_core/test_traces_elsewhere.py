@@ -14,6 +14,8 @@ from swarm_hook_core import traces
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import elsewhere, journal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -14,6 +14,8 @@ from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.codex_plugin import files_of
 from swarm_mcp.runtimes.transport import MCP_TOOL
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def marketplace(tmp_path: Path) -> Path:

@@ -20,6 +20,8 @@ from swarm_mcp.store.lock_candidates import Asking, globs, question
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import Reach, meet, reach_in
 
+pytestmark = pytest.mark.slow
+
 TOP = "/no such folder"
 NAMES = ("a", "b", "A", "src", "x.py", "X.PY", "y.md", "[z]", "ä*")
 PARTS = ("**", "*", "*.py", "?", "[ab]", "[!x]*", "a", "src", "x.py", "*.md", "\\[z]", "s*c", "ä*")

@@ -20,6 +20,8 @@ from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope_summary import scope_summary
 
+pytestmark = pytest.mark.slow
+
 ME = (os.getpid(), start_time(os.getpid()))
 
 

@@ -12,6 +12,8 @@ from support.fixtures import Ground
 
 from swarm_mcp.errors import SwarmError
 
+pytestmark = pytest.mark.slow
+
 
 def value(ground: Ground, key: str):
     rows = ground.sql("SELECT value FROM kv WHERE key = ?", key)

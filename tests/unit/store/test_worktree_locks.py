@@ -20,6 +20,8 @@ from swarm_mcp.guard.check import refusals
 from swarm_mcp.lock_explaining import verdict
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 
 def git(folder: Path, *words: str) -> str:
     settings = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "protocol.file.allow=always")
