@@ -81,3 +81,8 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds // {'days': 86400, 'h': 3600, 'min': 60}[unit]} {unit}"
     return f"{seconds} s"
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was, for people: ``now``, ``4 min ago``."""
+    return f"{duration(seconds)} ago" if seconds >= 1 else "now"

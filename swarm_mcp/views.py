@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.naming import session_name
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import Session
 
@@ -9,6 +10,16 @@ from swarm_mcp.domain.session import Session
 def known_as(row: Session) -> str:
     """What a session is called in a sentence to another one: its label, as its own words, and its id."""
     return f"{label(row.label) if row.label else 'a session without a label'} (instance {row.id})"
+
+
+def name_of(row: Session, own_id: str = "") -> str:
+    """What a session is called in tables and pages; `own_id` is the session of whoever reads it, empty for none.
+
+    One without a label, as those of another identity are shown (``visibility.veiled``), is only a number.
+    """
+    if not row.label:
+        return session_name("", "", "", instance_id=row.id)
+    return session_name(row.runtime, row.session_id, row.label, bool(own_id) and row.id == own_id, row.id)
 
 
 def short(instance_id: str) -> str:

@@ -1,0 +1,91 @@
+"""What a session is called, wherever people or models read of it: in denials, notices, tables, pages.
+
+``claude-code 5f0c2f6e``, ``you (this terminal)``, ``a terminal 8e3c69bd``, ``make tidy (hold)``, ``worker codex
+12ab34cd``. The label itself, with its words for programs, is for ``--json`` alone. The number in a name is part of the
+label or begins the instance id, so every command that takes a session takes the name's number.
+
+Only what words a denial or a notice loads this, never a check that lets a call pass. Spans of time are in ``wording``.
+"""
+
+from swarm_hook_core.labels import short_session, token
+from swarm_hook_core.untrusted_text import named, quoted
+
+UNNAMED = "a session of another identity"
+SHORT = 8  # characters of an id
+LONGEST_WORDS = 40  # characters of the words that somebody chose for a name
+# What stands for a runtime where there is no agent client.
+TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "mcp"
+
+
+def session_name(
+    runtime: "str | None",
+    session_id: "str | None",
+    label: "str | None" = "",
+    is_own: bool = False,
+    instance_id: str = "",
+) -> str:
+    """The name of a session. What is empty of its facts is read from its `label`, as far as that has it.
+
+    `is_own`: it is the one that reads this. `instance_id` tells those apart whose client has no id for them.
+    """
+    label = label or ""
+    origin = token(label, "origin")
+    kind = runtime if runtime and runtime not in (RUN, SERVER) else origin
+    if kind == DETACHED or (kind == TERMINAL and DETACHED in label.split()):
+        return f"{DETACHED} {_short(instance_id)}".rstrip()
+    if kind == TERMINAL:
+        return "you (this terminal)" if is_own else f"a terminal {_short(instance_id)}".rstrip()
+    if kind == HOLD:
+        name = f"{_command(_chosen(label, HOLD)) or 'a command'} (hold)"
+    elif token(label, "run") or runtime == RUN:
+        number = token(label, "run") or session_id or instance_id
+        name = " ".join(filter(None, ("worker", named(kind, LONGEST_WORDS) if kind else "", _short(number))))
+    else:
+        name = _client(runtime or "", session_id or "", label, kind, instance_id)
+    return f"you ({name})" if is_own else name
+
+
+def holder_name(label: "str | None", instance_id: str, is_own: bool = False) -> str:
+    """The name of a session of which its label and instance id are known, as of those that hold locks."""
+    return session_name("", "", label, is_own, instance_id)
+
+
+def agent_name(agent: str) -> str:
+    """One of a session's agents: its id, or the command that holds locks while it runs."""
+    parts = agent.split(":")
+    if parts[0] == HOLD and len(parts) > 1 and parts[1].isdigit():
+        return f"a command (hold, process {parts[1]})"
+    return f"agent {named(agent)}"
+
+
+def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: str) -> str:
+    words = _chosen(label, kind)
+    if words:
+        first = named(words[0], LONGEST_WORDS) if len(words) == 1 else quoted(" ".join(words), LONGEST_WORDS)
+    else:
+        first = named(kind or token(label, "provider") or "session", LONGEST_WORDS)
+    has_own_id = session_id and runtime not in ("", SERVER)
+    number = token(label, "session") or (short_session(session_id) if has_own_id else "")
+    return f"{first} {_short(instance_id if instance_id and _is_time(number) else number or instance_id)}".rstrip()
+
+
+def _is_time(number: str) -> bool:
+    """Whether this beginning of an id may be a time, a date or that of a UUID of version 7: sessions may share it."""
+    return number.isdigit() or (number[:2] == "01" and number[2:3] in tuple("89abcdef"))
+
+
+def _chosen(label: str, kind: str) -> list:
+    """The words of a label that somebody chose, and neither hooks nor programs: no ``key:value``, not the runtime."""
+    return [word for word in label.split() if ":" not in word[1:] and word != kind]
+
+
+def _command(words: list) -> str:
+    """The command of a hold: as it is where it is short and plain, else in quotes."""
+    text = " ".join(words)
+    if len(words) <= 3 and len(text) <= LONGEST_WORDS and all(named(word) == word for word in words):
+        return text
+    return quoted(text, LONGEST_WORDS)
+
+
+def _short(text: str) -> str:
+    return named(text[:SHORT]) if text else ""
