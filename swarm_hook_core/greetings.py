@@ -42,8 +42,13 @@ def _is_store_at_hand() -> bool:
 
 def greeting(row: dict) -> str:
     """What the model is told at the start of a session."""
-    name, scope = cut(str(row.get("label") or "unnamed"), LABEL), named(str(row.get("scope") or ""))
-    lines = [f"swarm: this session is registered as `{name}`, instance `{row['id']}`, scope {scope}."]
+    from swarm_hook_core.labels import token
+    from swarm_hook_core.naming import holder_name
+
+    label, scope = str(row.get("label") or ""), named(str(row.get("scope") or ""))
+    name, role = cut(holder_name(label, str(row["id"])).replace("`", "'"), LABEL), token(label, "role")
+    role = f", role {named(role, NOTE)}" if role else ""
+    lines = [f"swarm: this session is registered as `{name}`{role}, instance `{row['id']}`, scope {scope}."]
     summary = row.get("summary")
     if isinstance(summary, dict):
         lines.append(_peers(summary) + " " + _locks(summary))

@@ -63,15 +63,15 @@ def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"
     from swarm_hook_core import untrusted_text
+    from swarm_hook_core.naming import agent_name, holder_name
 
-    agent, instance = untrusted_text.named(held.agent), untrusted_text.named(held.instance_id)
     why = f"note: {untrusted_text.quoted(held.note)}; " if held.note.strip() else ""
     if is_own:
-        return f"another agent of your session (agent {agent})", why, "leave it to that agent"
-    who = untrusted_text.label(held.label) if held.label else f"instance {instance}"
+        return f"another agent of your session ({agent_name(held.agent)})", why, "leave it to that agent"
+    who = holder_name(held.label, held.instance_id)
     if held.agent:
-        who = f"agent {agent} of {who}"
-    return who, why, f"message the holder (instance {instance})"
+        who = f"{agent_name(held.agent)} of {who}"
+    return who, why, f"message the holder (instance {untrusted_text.named(held.instance_id)})"
 
 
 def duration(seconds: float) -> str:

@@ -10,16 +10,16 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
-from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
+from swarm_mcp.views import known_shortly, name_of
 from swarm_mcp.visibility import veiled
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
+MOST_LOOKED_AT = 1000  # sessions of a scope whose names are compared
 MOST_NAMED = 50  # sessions of a scope, where it is not clear which one is meant
 NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's session
 
@@ -216,13 +216,14 @@ def agent_session_around(store: Store) -> Session | None:
 
 
 def session_named(store: Store, scope: str, reference: str) -> Session:
-    """The instance that `reference` names: an id, else a unique id prefix or part of a label in scope."""
+    """The instance in scope that `reference` names: an id, else a unique id prefix, its name or part of its label."""
     exact = store.instances.live(reference)
     if exact:
         return exact
     rows = store.instances.alike(scope, reference)
     for what, matches in (
         ("is how several ids begin", [row for row in rows if row.id.startswith(reference)]),
+        ("is the name of several", _called(store, scope, reference)),
         ("is in several labels", [row for row in rows if reference in (row.label or "")]),
     ):
         if len(matches) == 1:
@@ -232,6 +233,13 @@ def session_named(store: Store, scope: str, reference: str) -> Session:
     others = [row for _, row in islice(store.instances.walk(scope), MOST_NAMED + 1)]
     there = f"; there are {_names(store, others)}" if others else ""
     raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
+
+
+def _called(store: Store, scope: str, name: str) -> list[Session]:
+    """Those of the first sessions of a scope that are called `name`; none where that is no whole name."""
+    if " " not in name:
+        return []
+    return [row for _, row in islice(store.instances.walk(scope), MOST_LOOKED_AT) if name_of(row) == name]
 
 
 def viewer_identity(store: Store, args) -> str:
@@ -253,4 +261,4 @@ def onlooker_identity(store: Store) -> str:
 def _names(store: Store, rows: list[Session]) -> str:
     seen = veiled(rows[:MOST_NAMED], onlooker_identity(store))
     more = " and others" if len(rows) > MOST_NAMED else ""
-    return ", ".join(f"{short(row.id)} ({label(row.label or '-')})" for row in seen) + more
+    return ", ".join(map(known_shortly, seen)) + more

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.untrusted_text import named, quoted
+from swarm_mcp.views import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +26,12 @@ def scope_summary(store: Store, row: Session) -> dict:
     count, locks = store.instances.held_beside(row, SUMMARY_LIMIT, mine)
     texts = []
     for lock in locks:
-        owner = label(lock["owner_label"]) if lock["owner_label"] else "another session"
+        owner = holder_name(lock["owner_label"], lock["instance_id"]) if lock["owner_label"] else "another session"
         text = f"{named(lock['file'])} by {owner}"
         texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
     return {
         "peer_count": len(met),
-        "peers": [label(peer.label or peer.id) for peer in met[:SUMMARY_LIMIT]],
+        "peers": [name_of(peer) for peer in met[:SUMMARY_LIMIT]],
         "lock_count": count,
         "locks": texts,
     }

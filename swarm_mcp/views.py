@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from swarm_hook_core.naming import session_name
-from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import Session
 
 
 def known_as(row: Session) -> str:
-    """What a session is called in a sentence to another one: its label, as its own words, and its id."""
-    return f"{label(row.label) if row.label else 'a session without a label'} (instance {row.id})"
+    """What a session is called in a sentence to another one: its name, and the id to write to."""
+    return f"{name_of(row)} (instance {row.id})"
+
+
+def known_shortly(row: Session) -> str:
+    """What a session is called where one is to be chosen: its name, and the beginning of its id."""
+    name = name_of(row)
+    return name if short(row.id) in name else f"{name} (id {short(row.id)})"
 
 
 def name_of(row: Session, own_id: str = "") -> str:

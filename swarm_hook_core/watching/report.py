@@ -102,11 +102,13 @@ def _words(breaches: list, viewer: str, own_id: str) -> str:
 
 
 def _line(breach, viewer: str, own_id: str) -> str:
+    from swarm_hook_core.naming import agent_name, holder_name
+
     named = untrusted_text.named
     note = f": {untrusted_text.quoted(breach.note)}" if breach.note and _may_name(breach, viewer) else ""
-    who = untrusted_text.label(breach.label) if breach.label else f"instance {named(breach.holder)}"
+    who = holder_name(breach.label, breach.holder)
     if breach.agent:
-        who = f"agent {named(breach.agent)} of {'your session' if breach.holder == own_id else who}"
+        who = f"{agent_name(breach.agent)} of {'your session' if breach.holder == own_id else who}"
     who = who if _may_name(breach, viewer) else "a session of another identity"
     return f"{named(breach.file)} {_WHAT.get(breach.kind, breach.kind)}, which {who} has locked{note}"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.naming import holder_name
 from swarm_hook_core.paths import git_root
-from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
@@ -59,8 +60,7 @@ def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: Loc
     if active.get("hidden"):
         who = "a session of another identity"
     else:
-        owner = active["owner"]["label"]
-        owner = label(owner) if owner else named(active["instance_id"])
+        owner = holder_name(active["owner"]["label"], active["instance_id"])
         note = f": {quoted(active['content'])}" if active["content"] else ""
         since = active.get("created_at")
         age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"

@@ -13,6 +13,7 @@ from swarm_mcp.dispatch.spawners import WorkerSpec
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import started_by
+from swarm_mcp.views import short
 
 if TYPE_CHECKING:
     from swarm_mcp.harness.adapter import HarnessAdapter
@@ -68,7 +69,7 @@ def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, l
         role=worker.role,
         harness=worker.harness,
         cwd=worker.cwd,
-        label=f"{worker.label_words} origin:{started_by(worker.harness)}",
+        label=f"{worker.label_words} origin:{started_by(worker.harness)} run:{short(run_id)}",
         message=worker.message,
         lock=worker.lock,
         command=worker.command,

@@ -6,14 +6,13 @@ worker's supervisor, through its run's row; it answers within half a second and 
 
 from __future__ import annotations
 
-from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME, Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
+from swarm_mcp.views import name_of
 
 MOST_ALIKE = 100  # tasks that are counted where one id is not enough to tell them apart
 
@@ -114,7 +113,7 @@ def _require_party(store: Store, actor: Session, requester: str | None, worker: 
 
 
 def _name(actor: Session) -> str:
-    return label(actor.label or short(actor.id))
+    return name_of(actor)
 
 
 def _answer(task: Task | None, run: Run | None, status: str) -> dict:

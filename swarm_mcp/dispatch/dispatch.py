@@ -16,7 +16,6 @@ import time
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
-from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.dispatch.request import (
     RUN_OPTIONS,
@@ -38,6 +37,7 @@ from swarm_mcp.domain.task import OPEN, TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean
 from swarm_mcp.store import Store, spawn_locks
+from swarm_mcp.views import name_of
 from swarm_mcp.visibility import may_meet
 
 ALL = -1  # messages, in one go
@@ -330,7 +330,7 @@ def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Sessio
     sent = _instruct(store, plan, work, worker)
     more = {}
     if plan.request.wants_new_worker and not (run and run.harness == plan.command.harness):
-        more["not_started"] = f"{label(worker.label or worker.id)} works on it already"
+        more["not_started"] = f"{name_of(worker)} works on it already"
     return _answered(plan, work, "dispatched", recipient=worker.id, prompt=sent, **more)
 
 

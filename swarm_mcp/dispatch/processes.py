@@ -8,12 +8,12 @@ import time
 
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
-from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import ABANDONED, ENDED, STARTING
 from swarm_mcp.store import Store
+from swarm_mcp.views import name_of
 
 # The supervisor becomes nobody's child, in a session of its own: what ends the dispatcher, its terminal or its
 # process group does not end it. An asynchronous list would read /dev/null, hence the detour of its input.
@@ -81,7 +81,7 @@ def require_startable(store: Store, worker: WorkerSpec) -> None:
     task = store.tasks.get(worker.requester.scope, worker.task_id)
     holder = store.instances.live(task.assignee) if task and task.assignee else None
     if holder and holder.id != worker.instance_id:
-        raise SpawnFailed(f"{label(holder.label or holder.id)} works on it already")
+        raise SpawnFailed(f"{name_of(holder)} works on it already")
     adapter = get(worker.harness)
     if adapter.program and not worker.command and not shutil.which(adapter.program):
         raise SpawnFailed(f"{adapter.program} is not installed. {' '.join(adapter.instructions.split())}".strip())

@@ -16,6 +16,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import EDIT, MODES, YOLO
 from swarm_mcp.profiles import Settings
 from swarm_mcp.store import Store
+from swarm_mcp.views import name_of
 
 GENERALIST = "generalist"
 DEFAULT_TYPE = "implement"
@@ -146,7 +147,7 @@ def require_gateway(requester: Session) -> None:
     """Raise Refused for a session that may not dispatch."""
     if not may_dispatch(requester):
         raise Refused(
-            f"dispatch is gateway-only: {requester.label or requester.id} has no mode:gateway in its label."
+            f"dispatch is gateway-only: {name_of(requester)} has no mode:gateway in its label."
             " Register the session that leads with it, or set SWARM_MCP_ALLOW_SPAWN=1 in a shell you trust;"
             " any session may hand over work with request_task"
         )

@@ -31,7 +31,7 @@ from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.store import Store, driver
-from swarm_mcp.views import seconds_since, short
+from swarm_mcp.views import name_of, seconds_since
 from swarm_mcp.visibility import veiled
 
 RECENT_SECONDS = 86400
@@ -128,7 +128,7 @@ def _instances(scope: str) -> list[Finding]:
             gone = store.instances.gone()
     except (SwarmError, ImportError) as error:
         return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]
-    names = ", ".join(f"{short(row.id)} {row.label or '-'}" for row in rows) + (f" and {more} more" if more else "")
+    names = ", ".join(name_of(row) for row in rows) + (f" and {more} more" if more else "")
     listed = [{"id": row.id, "label": row.label, "pid": row.pid, "state": row.state} for row in rows]
     live = Finding(
         "live_instances", "info", f"{len(rows) + more} live{': ' if names else ''}{names}",

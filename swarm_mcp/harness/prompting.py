@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from swarm_hook_core.untrusted_text import label, named, quoted, safe
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.untrusted_text import named, quoted, safe
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import HarnessQuery
 
@@ -111,7 +112,7 @@ def system_prompt(
     from swarm_mcp.harness.plugin import described
 
     who = [f"You are session {query.instance_id} of the swarm in {query.scope}."] if query.instance_id else []
-    who += [f"Your label: {label(query.label)}"] if query.label else []
+    who += [f"Your name: {holder_name(query.label, query.instance_id)}"] if query.label else []
     who += [f"Your task: {query.task_id}"] if query.task_id else []
     listed = [f"- {name}: {about} ({os.path.join(folder, 'SKILL.md')})" for folder in skills
               for name, about in [described(folder)]]  # fmt: skip

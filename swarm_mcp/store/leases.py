@@ -13,7 +13,7 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
-from swarm_hook_core.untrusted_text import label, named
+from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import AUTO, Lapse, Lock
 from swarm_mcp.domain.session import Session
@@ -21,6 +21,7 @@ from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_finder import unfit
 from swarm_mcp.store.lock_request import checked_ttl, meet, reach_in, reach_of
+from swarm_mcp.views import name_of
 from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
@@ -241,7 +242,7 @@ class Leases:
         )
         former = self._sessions.get(lapse.instance_id)
         known = former and may_meet(former.label, taker.label)
-        own = label(taker.label) if taker.label else f"instance {taker.id}"
+        own = name_of(taker)
         name = own if known else "a session of another identity"
         more = f" Since then {name} has been given {named(lock.file)}: read before you write."
         self._db.change(

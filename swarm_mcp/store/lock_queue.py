@@ -13,14 +13,15 @@ import os
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import gone, start_time
-from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.lock import AUTO, SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_request import LockRequest, Reach, meet, reach_in
+from swarm_mcp.views import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ class LockQueue:
 
     def _named(self, holder: Holder) -> str:
         row = self._sessions.get(holder.instance_id)
-        name = label((row.label if row else "") or holder.instance_id)
+        name = name_of(row) if row else holder_name("", holder.instance_id)
         return f"{name} (agent {holder.agent})" if holder.agent else name
 
     def _is_void(self, row: Waiter) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.untrusted_text import label
+from swarm_hook_core.naming import holder_name
 from swarm_mcp.domain.message import SYSTEM, Notice
 
 TYPE_CHECKING = False
@@ -99,5 +99,5 @@ class Notices:
         if not locks:
             return "" if self._finder().on(file) else " Nobody holds it now."
         mine, theirs = (token(one or "", "identity") for one in (instance.label, locks[0].owner_label))
-        name = label(locks[0].owner_label) if locks[0].owner_label else f"instance {locks[0].instance_id}"
+        name = holder_name(locks[0].owner_label, locks[0].instance_id)
         return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."

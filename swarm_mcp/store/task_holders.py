@@ -8,7 +8,7 @@ indexes in the queue's own order; what has ended, and what others hold, is never
 
 from __future__ import annotations
 
-from swarm_hook_core.untrusted_text import label, quoted
+from swarm_hook_core.untrusted_text import quoted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
@@ -17,6 +17,7 @@ from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.task_life import TaskParts
 from swarm_mcp.store.task_requests import is_about, resolved
+from swarm_mcp.views import name_of
 from swarm_mcp.visibility import may_meet
 
 INBOX_GLANCE = 200
@@ -299,7 +300,7 @@ def _tell(parts: TaskParts, row: Session, released: list[Task]) -> None:
     named = [f"{quoted(task.title)} (task_id: {task.id})" for task in released[:_NAMED_LIMIT]]
     if len(released) > _NAMED_LIMIT:
         named.append(f"{len(released) - _NAMED_LIMIT} more")
-    who = label(row.label or row.id)
+    who = name_of(row)
     content = f"[auto] Session {who} has gone. Open again: {', '.join(named)}. claim_task takes one over."
     for peer in peers:
         parts.db.change(

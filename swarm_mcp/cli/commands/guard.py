@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
-from swarm_mcp.views import seconds_since, short
+from swarm_mcp.views import seconds_since
 
 NAMED = 5  # files that a refusal names
 
@@ -145,7 +146,7 @@ def _say_why(hook: str, found: list) -> None:
     now = int(time())
     for refusal in found[:NAMED]:
         lock = refusal.lock
-        who = label(lock["owner_label"]) if lock["owner_label"] else short(lock["instance_id"])
+        who = holder_name(lock["owner_label"], lock["instance_id"])
         who = "a session of another identity" if lock.get("hidden") else who
         note = f"note: {quoted(lock['content'])}; " if lock["content"] else ""
         age = duration(seconds_since(lock["created_at"], now))

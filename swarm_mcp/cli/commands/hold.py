@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from itertools import takewhile
 
+from swarm_hook_core.naming import LONGEST_WORDS
 from swarm_mcp.acting_session import find_acting_session, surrounding_session
 from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import lock_request, say_refused
@@ -79,7 +81,7 @@ def hold(args: Arguments) -> int:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupted)  # while we wait, so that nothing of ours is left behind
     with Store() as store:
-        instance, agent = _holder(store, args)
+        instance, agent = _holder(store, args, argv)
         try:
             wanted = lock_request(args, store, instance, files, agent=agent, tool="hold")
             try:
@@ -114,8 +116,11 @@ def _run(store: Store, instance: Session, rows: list[Lock], argv: list[str], gra
     return code
 
 
-def _holder(store: Store, args) -> tuple[Session, str]:
-    """Whose the locks will be: this process as an agent of the session it runs in, or as a session of its own."""
+def _holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Session, str]:
+    """Whose the locks will be: this process as an agent of the session it runs in, or as a session of its own.
+
+    That is named after the command `argv`.
+    """
     from swarm_hook_core.lookup import process_holders
     from swarm_hook_core.process import start_time
 
@@ -132,7 +137,7 @@ def _holder(store: Store, args) -> tuple[Session, str]:
     row = store.instances.register(
         Registration(
             here(),
-            label=" ".join([*([f"identity:{who}"] if who else []), f"origin:hold pid:{pid}"]),
+            label=" ".join([*([f"identity:{who}"] if who else []), *_words(argv), f"origin:hold pid:{pid}"]),
             scope=current_scope(args.value("--scope")),
             runtime=process_holders.RUNTIME,
             session_id=f"{pid}-{started}-{store.here}",
@@ -140,6 +145,13 @@ def _holder(store: Store, args) -> tuple[Session, str]:
         )
     )
     return row, ""
+
+
+def _words(argv: list[str]) -> list[str]:
+    """The words of a command for a label, where a colon would make a fact of them: those before the first such."""
+    program, *rest = argv
+    words = " ".join([os.path.basename(program), *rest])[: 2 * LONGEST_WORDS].split()
+    return list(takewhile(lambda word: ":" not in word, words))
 
 
 def _unrunnable(program: str) -> int:

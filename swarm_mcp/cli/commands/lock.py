@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
-from swarm_hook_core.untrusted_text import label, named
+from swarm_hook_core.naming import agent_name, holder_name
+from swarm_hook_core.untrusted_text import named
 from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_holder
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
@@ -15,7 +16,6 @@ from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
 from swarm_mcp.lock_acquisition import acquire, granted_answer
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
-from swarm_mcp.views import short
 
 # Who gives one of these, or several files, is answered with all there is to say of each lock.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
@@ -168,12 +168,12 @@ def _words(active: dict, instance: Session, file: str, agent: str) -> str:
     through = "" if active["file"] == file else f" through {named(active['file'])}"
     if active.get("hidden"):
         return f"{file} is not yours: held by a session of another identity{through}"
-    holder = f"agent {named(active['agent'])} of " if active.get("agent") else ""
+    holder = f"{agent_name(active['agent'])} of " if active.get("agent") else ""
     if active["instance_id"] == instance.id:
         by = f"agent {agent}" if agent else "itself"
         return f"{file} was not locked by {by}: held by {holder}this session{through}"
-    owner = label(active["owner"]["label"]) if active["owner"]["label"] else "a session without a label"
-    return f"{file} is not yours: held by {holder}{owner} ({short(active['instance_id'])}){through}"
+    owner = holder_name(active["owner"]["label"], active["instance_id"])
+    return f"{file} is not yours: held by {holder}{owner}{through}"
 
 
 @verb(

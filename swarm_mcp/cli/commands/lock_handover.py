@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from swarm_hook_core.lookup import plain
-from swarm_hook_core.untrusted_text import label
+from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.acting_session import acting_session, is_person, session_named
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
+from swarm_mcp.views import name_of
 
 
 @verb(
@@ -53,7 +53,7 @@ def transfer(args: Arguments) -> int:
     if args.json:
         show({"ok": True, **granted(lock), "from": giver.id, "to": taker.id})
     else:
-        say(f"transferred {lock.file} to {label(taker.label or short(taker.id))}")
+        say(f"transferred {lock.file} to {name_of(taker)}")
     return 0
 
 
@@ -81,7 +81,7 @@ def request_lock(args: Arguments) -> int:
         show({"ok": True, "asked": held})
     else:
         for lock in locks:
-            say(f"asked {label(lock.owner_label or short(lock.instance_id))} for {lock.file}")
+            say(f"asked {holder_name(lock.owner_label, lock.instance_id)} for {lock.file}")
     return 0
 
 
@@ -118,8 +118,8 @@ def steal(args: Arguments) -> int:
         except LockRefused as refusal:
             active = refusal.active
             owner = active.get("owner") or {}
-            name = owner.get("label") or (short(owner["id"]) if owner.get("id") else "")
-            who = label(name) if name else "a session of another identity"
+            is_known = owner.get("label") or owner.get("id")
+            who = holder_name(owner.get("label"), owner.get("id") or "") if is_known else UNNAMED
             return refused(args, "steal", refusal.answer, f"{active['file']} is held by {who}, which is alive")
         except Refused as refusal:
             return refused(args, "steal", refusal.answer)
@@ -128,6 +128,6 @@ def steal(args: Arguments) -> int:
         show({"ok": True, **granted(done["lock"]), "taken": taken})
     else:
         for row in done["taken"]:
-            say(f"taken from {label(row['owner_label'] or short(row['instance_id']))}: {row['file']}")
+            say(f"taken from {holder_name(row['owner_label'], row['instance_id'])}: {row['file']}")
         say(f"locked {done['lock']['file']}")
     return 0

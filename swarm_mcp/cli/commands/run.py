@@ -121,6 +121,7 @@ def _query(args, adapter):
     from swarm_mcp.harness.checks import command_of
     from swarm_mcp.harness.query import build_config, query_of
     from swarm_mcp.runtimes import started_by
+    from swarm_mcp.views import short
 
     cwd = clean(args.value("--directory") or here())
     role = args.value("--role").strip().lower() or DEFAULT_ROLE
@@ -141,12 +142,13 @@ def _query(args, adapter):
         "env": dict(_pair(text) for text in args.all("--env")),
     })  # fmt: skip
     words = command_of(adapter, {"command": args.value("--command")} if args.value("--command") else {})
+    run_id = new_id()
     labels = [f"identity:{identity('MCP')}" if identity("MCP") else "", "platform:cli", f"role:{role}",
-              f"origin:{started_by(adapter.name)}", args.value("--label")]  # fmt: skip
+              f"origin:{started_by(adapter.name)}", f"run:{short(run_id)}", args.value("--label")]  # fmt: skip
     return query_of(_prompt(args), config)._replace(
         command=words if words != (adapter.program,) else (),
         instance_id=new_id(),
-        run_id=new_id(),
+        run_id=run_id,
         scope=scope_of(cwd, args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", "")),
         role=role,
         label=" ".join(" ".join(labels).split()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
+from swarm_hook_core.naming import holder_name
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli.arguments import (
     ACTING,
@@ -24,6 +25,7 @@ from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.views import name_of
 from swarm_mcp.workspace.handles import resolve
 
 WAIT_SECONDS = 5.0
@@ -164,7 +166,7 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
                 raise
             by = None  # a person at a shell, outside of any session
         if gateway_only and by and not may_dispatch(by):
-            reason = f"only a session whose label has mode:gateway may spawn, and {by.label or by.id} has not"
+            reason = f"only a session whose label has mode:gateway may spawn, and {name_of(by)} has not"
             return refused(args, "ui spawn", {"error": f"{reason}; SWARM_MCP_ALLOW_SPAWN=1 lets any"})
         scope = by.scope if by and not args.value("--scope") else current_scope(args.value("--scope"))
         row = store.ui_commands.enqueue(scope, by.id if by else None, kind, payload)
@@ -229,11 +231,12 @@ def resolve_workspace_handle(args: Arguments) -> int:
     trouble = f" ({found['probe_error']})" if found.get("probe_error") else ""
     if found["instance_id"]:
         (match,) = found["matches"]
-        say(f"{name} is {found['instance_id']}  {match['label'] or '-'}  pane={found['canonical_handle']}{trouble}")
+        who = holder_name(match["label"], match["instance_id"])
+        say(f"{name} is {found['instance_id']}  {who}  pane={found['canonical_handle']}{trouble}")
     elif found["ambiguous"]:
         say(f"{len(found['matches'])} sessions have published {name}{trouble}:")
         for match in found["matches"]:
-            say(f"  {match['instance_id']}  {match['label'] or '-'}")
+            say(f"  {match['instance_id']}  {holder_name(match['label'], match['instance_id'])}")
     else:
         say(f"{name} is no session's pane{trouble}")
     return 0

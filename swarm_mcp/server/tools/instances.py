@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
@@ -26,7 +25,7 @@ from swarm_mcp.server.tool import (
 )
 from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, sessions_page
 from swarm_mcp.store import Store
-from swarm_mcp.views import registration, seconds_since
+from swarm_mcp.views import name_of, registration, seconds_since
 from swarm_mcp.visibility import may_meet
 
 
@@ -120,7 +119,7 @@ def _remove(call: Call, arguments: dict) -> Answer:
         error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
-    name = f"{label(row.label)} ({wanted})" if row.label and may_meet(me.label, row.label) else wanted
+    name = f"{name_of(row)} ({wanted})" if row.label and may_meet(me.label, row.label) else wanted
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 
 
