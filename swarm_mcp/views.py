@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.naming import session_name
+from swarm_hook_core.naming import holder_name
 from swarm_mcp.domain.session import Session
 
 
@@ -22,9 +22,7 @@ def name_of(row: Session, own_id: str = "") -> str:
 
     One without a label, as those of another identity are shown (``visibility.veiled``), is only a number.
     """
-    if not row.label:
-        return session_name("", "", "", instance_id=row.id)
-    return session_name(row.runtime, row.session_id, row.label, bool(own_id) and row.id == own_id, row.id)
+    return holder_name(row.label, row.id, bool(own_id) and row.id == own_id)
 
 
 def short(instance_id: str) -> str:

@@ -101,7 +101,8 @@ class Sessions(Protocol):
     def held_beside(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         """Return how many locks those hold in the scope (counted up to 1000), and a few of them, as `beside` does.
 
-        Each has `file`, `content` and `owner_label`, the latter two empty where the holder is of another identity.
+        Each has `file`, `content`, `owner_label` (these two empty where the holder is of another identity) and
+        `instance_id`.
         """
 
     def gone(self) -> list[Session]:

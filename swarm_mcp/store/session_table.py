@@ -123,7 +123,7 @@ class SessionTable:
         values = (instance.scope, instance.id)
         counted = self._db.row(f"SELECT count(*) AS n FROM (SELECT 1 {others} 1000)", values)
         few = self._db.rows(
-            "SELECT c.file, substr(c.content, 1, 2048) AS content, i.label AS owner_label"
+            "SELECT c.file, substr(c.content, 1, 2048) AS content, c.instance_id, i.label AS owner_label"
             f" FROM (SELECT file, content, instance_id, created_at {others} {limit}) c"
             " LEFT JOIN instances i ON i.id = c.instance_id ORDER BY c.created_at",
             values,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from support.memory_store.tables import Part
+from swarm_hook_core.naming import holder_name
 from swarm_mcp.domain.message import Message, Notice
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, UnknownInstance
@@ -119,5 +120,5 @@ class Notices(Part):
         held = self.store.locks.on(file) if file else []
         theirs = [lock for lock in held if lock.instance_id != instance["id"]]
         if theirs:
-            return f" It is held by {theirs[0].owner_label} now."
+            return f" It is held by {holder_name(theirs[0].owner_label, theirs[0].instance_id)} now."
         return " Nobody holds it now." if file and not held else ""

@@ -73,7 +73,8 @@ class Sessions(Part):
         theirs = [lock for lock in self.store.locks.everywhere() if lock.instance_id != instance["id"]]
         theirs = [lock for lock in theirs if lock.scope == instance["scope"]]
         shown = [self.store.locks.listed(lock, viewer_identity) for lock in theirs[:limit]]
-        return len(theirs), [{name: lock[name] for name in ("file", "content", "owner_label")} for lock in shown]
+        names = ("file", "content", "owner_label", "instance_id")
+        return len(theirs), [{name: lock.get(name) for name in names} for lock in shown]
 
     def gone(self) -> list[Session]:
         return [row for row in self.memory.sessions.values() if self._has_gone(row)]
