@@ -46,9 +46,10 @@ def greeting(row: dict) -> str:
     from swarm_hook_core.naming import holder_name
 
     label, scope = str(row.get("label") or ""), named(str(row.get("scope") or ""))
-    name, role = cut(holder_name(label, str(row["id"])).replace("`", "'"), LABEL), token(label, "role")
-    role = f", role {named(role, NOTE)}" if role else ""
-    lines = [f"swarm: this session is registered as `{name}`{role}, instance `{row['id']}`, scope {scope}."]
+    name = cut(holder_name(label, str(row["id"])).replace("`", "'"), LABEL)
+    facts = ((key, token(label, key)) for key in ("identity", "role"))
+    more = "".join(f", {key} {named(value, NOTE)}" for key, value in facts if value)
+    lines = [f"swarm: this session is registered as `{name}`{more}, instance `{row['id']}`, scope {scope}."]
     summary = row.get("summary")
     if isinstance(summary, dict):
         lines.append(_peers(summary) + " " + _locks(summary))

@@ -63,7 +63,7 @@ def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: s
     if words:
         first = named(words[0], LONGEST_WORDS) if len(words) == 1 else quoted(" ".join(words), LONGEST_WORDS)
     else:
-        first = named(kind or token(label, "provider") or "session", LONGEST_WORDS)
+        first = named(kind or token(label, "provider") or token(label, "role") or "session", LONGEST_WORDS)
     has_own_id = session_id and runtime not in ("", SERVER)
     number = token(label, "session") or (short_session(session_id) if has_own_id else "")
     return f"{first} {_short(instance_id if instance_id and _is_time(number) else number or instance_id)}".rstrip()

@@ -108,7 +108,7 @@ def test_unlock_frees_only_ones_own_and_says_so(ground: Ground):
     ground.lock(holder, "f")
     refused = ground.swarm("unlock", "f", "--as", other["id"])
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == f"unlock failed: {ground.scope}/f is not yours: held by one ({holder['id'][:8]})\n"
+    assert refused.err == f"unlock failed: {ground.scope}/f is not yours: held by one {holder['id'][:8]}\n"
     answer = ground.swarm("unlock", "f", "--as", other["id"], "--json")
     assert (answer.code, answer.err) == (1, "") and answer.json["error"] in refused.err
     assert answer.json["left"][0]["active"]["instance_id"] == holder["id"]
@@ -184,6 +184,7 @@ def named(ground: Ground) -> Ground:
         ("session:s1", "aaaa1111-x"),
         ("role:", "role:"),  # an exact id beats label words
         ("odd", "role:"),
+        ("planner s1", "aaaa1111-x"),  # its name, as tables show it
     ],
 )
 def test_a_reference_is_an_id_then_its_beginning_then_part_of_a_label(named: Ground, reference: str, found: str):
@@ -195,7 +196,7 @@ def test_a_reference_is_an_id_then_its_beginning_then_part_of_a_label(named: Gro
 def test_what_is_ambiguous_or_nobody_is_refused_with_candidates(named: Ground, reference: str):
     done = named.swarm("whoami", "--as", reference, "--json")
     assert done.code == 1 and done.out == "" and done.err.count("\n") == 1
-    assert "aaaa1111 (identity:p role:planner session:s1)" in done.err
+    assert "planner s1 (id aaaa1111)" in done.err
 
 
 def test_an_empty_reference_counts_as_none_and_the_variable_is_one(named: Ground, monkeypatch):

@@ -61,7 +61,7 @@ def test_while_it_runs_the_locks_are_held(ground: Ground):
     shared = [(f"{ground.scope}/{name}", "shared") for name in ("a", "src")]
     assert [(row["file"], row["mode"]) for row in locks(ground)] == shared
     refused = ground.swarm("lock", "src/deep", "--as", peer["id"])
-    assert refused.code == 1 and "origin:hold" in refused.err and ': "why"' in refused.err
+    assert refused.code == 1 and "(hold)" in refused.err and ': "why"' in refused.err
     late = ground.swarm("hold", "a", "--as", peer["id"], "--", "true")
     assert late.code == 75 and late.err.startswith("hold failed: File is already locked") and late.err.count("\n") == 1
     out, err = held.communicate("through\n", timeout=60)

@@ -182,7 +182,8 @@ def test_the_holder_hears_of_a_change_and_of_its_restoring(scene: Scene):
     assert scene.restore(session=scene.writer["id"]).code == 0
     change, restored = scene.mail(scene.holder)
     assert "ran `make` (Bash)" in change and f"restore {scene.file} --id {number}" in change
-    assert f"identity:p writer (instance {scene.writer['id']}) has restored" in restored and "undoes" in restored
+    writer = scene.writer["id"]
+    assert f"writer {writer[:8]} (instance {writer}) has restored" in restored and "undoes" in restored
     (event,) = scene.ground.sql("SELECT * FROM events WHERE type = 'context.restored'")
     assert (event["actor"], event["subject"]) == (scene.writer["id"], str(scene.file))
     assert scene.restore(session=scene.holder["id"]).code == 0

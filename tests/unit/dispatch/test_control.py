@@ -130,7 +130,7 @@ def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) 
         wait_for(lambda: not alive(child))
         held = wait_for(lambda: (row := task(ground, answer))["blocked_reason"] and row)
         assert (held["status"], held["assignee"]) == ("in_progress", answer["instance_id"])
-        assert held["blocked_reason"] == f"paused by {lead['label']}"
+        assert held["blocked_reason"] == f"paused by session {lead['id'][:8]}"
         wait_for(lambda: store.runs.get(answer["run_id"])["state"] == "paused")
         with refused("paused already"):
             control.pause(store, lead, answer["task_id"])

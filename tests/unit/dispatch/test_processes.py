@@ -53,7 +53,7 @@ def test_a_dispatched_task_is_done_by_a_process_that_outlives_the_dispatch(groun
     answer = done.json
     assert (done.code, answer["status"], answer["spawner"]) == (0, "spawned", "process")
     worker = ground.sql("SELECT * FROM instances WHERE id = ?", answer["instance_id"])[0]
-    assert worker["label"] == "identity:p role:implementer origin:process"
+    assert worker["label"] == f"identity:p role:implementer origin:process run:{answer['run_id'][:8]}"
     assert reaches(ground, answer, "in_progress")["assignee"] == worker["id"]
     assert mutexes(ground) == []
     ground.repo.joinpath("go").touch()
@@ -84,7 +84,7 @@ def test_naming_a_harness_starts_a_worker(ground: Ground, lead: dict) -> None:
     done = ground.process(
         "dispatch", "Taken", "--harness", "process", "--command", "touch no", "--as", lead["id"], start_new_session=True
     )
-    assert done.code == 0 and "no worker was started: identity:p role:implementer works on it already" in done.out
+    assert done.code == 0 and f"no worker was started: implementer {idle['id'][:8]} works on it already" in done.out
     assert not (ground.repo / "no").exists()
 
 

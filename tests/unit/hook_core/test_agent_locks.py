@@ -96,7 +96,7 @@ def test_a_peer_s_agent_is_named_in_the_denial(runtime: str, repo: Path, me: str
         peer = join(store, repo, "renumbering")
         store.locks.acquire_all(peer, request(peer, [str(repo / "sa.md")], agent="b7"))
     for agent in ("", "b7"):  # the same word is another's agent in another session
-        assert "held by agent b7 of renumbering (" in written(runtime, me, repo, agent).reason
+        assert f"held by agent b7 of renumbering {peer['id'][:8]} (" in written(runtime, me, repo, agent).reason
 
 
 def test_an_agent_s_lock_in_the_store_keeps_others_from_one_too(runtime: str, repo: Path, me: str) -> None:

@@ -157,7 +157,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
 
 def test_the_reason_tells_a_model_what_it_needs() -> None:
     text = reason_for(mine="identity:work a", theirs="identity:work codex role:x", note="renumbering\nit", age=720)
-    assert text.startswith("swarm lock blocked Write for /repo/f: held by identity:work codex role:x (")
+    assert text.startswith("swarm lock blocked Write for /repo/f: held by codex peer-ins (")
     assert 'note: "renumbering it"' in text
     assert "locked 12 min ago" in text
     assert "peer-instance" in text, "whom to message"
@@ -173,7 +173,8 @@ def test_a_long_note_is_cut() -> None:
 
 @pytest.mark.parametrize("label", ["", None])
 def test_a_nameless_holder_is_named_by_its_instance(label: Any) -> None:
-    assert "held by instance peer-instance (" in reason_for(mine="", theirs=label)
+    text = reason_for(mine="", theirs=label)
+    assert "held by session peer-ins (" in text and "message the holder (instance peer-instance)" in text
 
 
 secrets = st.text("abcXYZ0189", min_size=12, max_size=20)
@@ -197,7 +198,7 @@ def test_identities_hide_who_and_why_never_whether(mine: str, theirs: str, word:
 )
 def test_where_identities_do_not_differ_all_is_said(circle: tuple[str, str], word: str, note: str) -> None:
     text = reason_for(mine=circle[0] + "x", theirs=f"{circle[1]}codex role:{word}", note=note)
-    assert f"held by {circle[1]}codex role:{word} (" in text and f'note: "{note}"' in text
+    assert "held by codex peer-ins (" in text and f'note: "{note}"' in text
 
 
 @pytest.mark.parametrize(

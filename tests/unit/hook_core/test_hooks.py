@@ -73,7 +73,7 @@ def test_every_source_registers_the_session(runtime: str, source: str, repo: Pat
     assert row["lease_seconds"] == 86400
     for said in (
         row["id"],
-        row["label"],
+        f"`{runtime} {me[:8]}`",
         row["scope"],
         "lock_file",
         "unlock_file",
@@ -100,7 +100,7 @@ def test_a_session_has_one_instance_whatever_happens_to_it(runtime: str, repo: P
 
 
 def test_two_sessions_that_share_eight_digits_are_two(runtime: str, repo: Path) -> None:
-    one, other = "01a20081-270c-7251-afea-bde51fc291c9", "01a20081-2c6b-7500-8749-eca81103b0b4"
+    one, other = "91a20081-270c-4251-afea-bde51fc291c9", "91a20081-2c6b-4500-8749-eca81103b0b4"
     start(runtime, one, repo)
     start(runtime, other, repo)
     first, second = instances()
@@ -130,17 +130,17 @@ def test_sessions_that_start_at_once_are_all_there(runtime: str, repo: Path, sto
 
 
 def test_the_start_tells_of_peers_and_locks_in_scope(runtime: str, repo: Path, tmp_path: Path) -> None:
-    peer_locks(repo, repo / "schema.sql", "renumbering", "identity:work codex role:dba")
+    peer = peer_locks(repo, repo / "schema.sql", "renumbering", "identity:work codex role:dba")
     peer_locks(tmp_path / "elsewhere", tmp_path / "elsewhere" / "x", "far away", "far")
     context = start(runtime, new_session(), repo).context
-    assert "identity:work codex role:dba" in context and "schema.sql" in context and "renumbering" in context
+    assert f"schema.sql by codex {peer['id'][:8]}" in context and "schema.sql" in context and "renumbering" in context
     assert "far" not in context.replace("before", "")
 
 
 def test_the_start_keeps_another_identity_s_secrets(runtime: str, repo: Path) -> None:
     peer_locks(repo, repo / "schema.sql", "our takeover bid", "identity:client codex role:dba")
     context = start(runtime, new_session(), repo, AGENT_IDENTITY="work").context
-    assert "identity:work" in context and "schema.sql" in context
+    assert ", identity work," in context and "schema.sql" in context
     assert "client" not in context and "takeover" not in context
 
 
@@ -268,7 +268,7 @@ def test_a_denial_is_the_one_object_and_nothing_else(runtime: str, repo: Path) -
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.count("\n") == 1 and ran.out.endswith("}\n") and ran.out.startswith("{")
     tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
-    assert ran.reason.startswith(f"swarm lock blocked {tool} for {repo / 'f'}: held by identity:work codex role:dba (")
+    assert ran.reason.startswith(f"swarm lock blocked {tool} for {repo / 'f'}: held by codex ")
     assert "half way through" in ran.reason and holder["id"] in ran.reason
     assert not (repo / "f").exists() and mistakes() == []
 

@@ -33,6 +33,7 @@ TERMINAL_LABEL = "identity:work mode:gateway origin:terminal"
         ("run", "12ab34cd-1", "role:implementer origin:codex run:12ab34cd", "worker codex 12ab34cd"),
         ("codex", CODEX, "role:implementer origin:codex run:12ab34cd codex session:01a20081", "worker codex 12ab34cd"),
         ("mcp", "12:34:host", "provider:codex-cli role:planner", "codex-cli 8e3c69bd"),
+        (None, None, "identity:p role:planner mode:gateway", "planner 8e3c69bd"),
         ("mcp", "12:34:host", "", "session 8e3c69bd"),
         (None, None, "peer", "peer 8e3c69bd"),
         (None, None, None, "session 8e3c69bd"),

@@ -196,14 +196,14 @@ def test_the_words_of_a_denial_and_of_a_line(beside):
     denial = here.denied("git stash -u")
     assert denial == (
         f"swarm: Bash (`git stash -u`) would put aside what others have changed and not committed: {top}/b.txt,"
-        f' {top}/staged.txt, {top}/u.txt (by codex session:peer 10 min ago (working on "the parser")).'
+        f' {top}/staged.txt, {top}/u.txt (by codex peer 10 min ago (working on "the parser")).'
         " For your own files alone: `git stash push -u -- a.txt mine.txt`. Leave theirs as it is: go on without this"
         " command, or message their session (instance id-peer) and try again once they have committed. Past this only"
         " a person can go, by running it in a terminal of their own."
     )
     assert here.told("git add -A") == (
         f"swarm: `git add -A` stages what others have changed and not committed: {top}/b.txt, {top}/u.txt"
-        ' (by codex session:peer 10 min ago (working on "the parser")). For your own files alone: `git add a.txt mine.txt`.'
+        ' (by codex peer 10 min ago (working on "the parser")). For your own files alone: `git add a.txt mine.txt`.'
     )
 
 
@@ -285,11 +285,11 @@ def test_a_file_of_both_may_be_committed_by_who_wrote_it_last_but_not_thrown_awa
     here.wrote("me", "src/c.py", at=now - 60)
     here.here.put("src/c.py", "of both\n")
     here.wrote("peer", "src/c.py", at=now - 30)
-    assert "src/c.py (by codex session:peer" in here.denied("git commit src/c.py -m x")
+    assert "src/c.py (by codex peer" in here.denied("git commit src/c.py -m x")
     assert here.denied("git add src/c.py") and here.denied("git checkout -- src/c.py")
     here.wrote("me", "src/c.py", at=now)
     assert here.told("git commit src/c.py -m x") == "" and here.told("git add src/c.py") == ""
-    assert "src/c.py (by codex session:peer" in here.denied("git checkout -- src/c.py")
+    assert "src/c.py (by codex peer" in here.denied("git checkout -- src/c.py")
 
 
 def test_where_git_does_not_say_in_time_it_passes_with_a_line(beside, monkeypatch):
@@ -344,7 +344,7 @@ def test_what_commands_wrote_that_nobody_had_read_counts_as_well(beside):
     note("peer", top, "ran", top, time.time() - 5, "cat src/c.py")
     assert here.told("git checkout -- src") == ""
     note("peer", top, "ran", top, time.time() - 5, "cd src && echo theirs >c.py")
-    assert "src/c.py (by codex session:peer" in here.denied("git checkout -- src")
+    assert "src/c.py (by codex peer" in here.denied("git checkout -- src")
     here.here.git("commit", "-qam", "theirs")
     assert here.told("git checkout HEAD~1 -- src") == ""
 
@@ -407,8 +407,8 @@ def test_an_entry_that_another_session_has_put_into_the_stash(trees, level: str)
         "git stash pop stash@{0}",
     ):
         said = here.told(command) if level == "notice" else here.denied(command)
-        assert "stash@{0} (by codex session:peer" in said, command
-    assert "stash@{0} (by codex session:peer" in here.told("git stash apply")
+        assert "stash@{0} (by codex peer" in said, command
+    assert "stash@{0} (by codex peer" in here.told("git stash apply")
     for command in (
         "git stash list",
         "git stash show",
@@ -437,7 +437,7 @@ def test_the_words_about_an_entry(trees):
     put_aside(here, linked, "peer", time.time() - 570)
     assert here.denied("git stash pop") == (
         "swarm: Bash (`git stash pop`) would take out what another session has put into the stash: stash@{0} (by codex"
-        " session:peer 9 min ago). All work trees of a repository share it. Leave theirs where it is, or message their"
+        " peer 9 min ago). All work trees of a repository share it. Leave theirs where it is, or message their"
         " session (instance id-peer). Past this only a person can go, by running it in a terminal of their own."
     )
 
@@ -502,7 +502,7 @@ def test_a_stash_is_noted_and_known_too_where_nobody_had_read_the_command(trees)
     linked.put("b.txt", "theirs\n")
     note("peer", str(linked.top), "ran", str(linked.top), time.time(), "make && git stash -q")
     linked.git("stash", "-q")
-    assert "stash@{0} (by codex session:peer" in here.denied("git stash pop")
+    assert "stash@{0} (by codex peer" in here.denied("git stash pop")
     note("me", str(here.here.top), "ran", str(here.here.top), time.time() + 4, "git stash")
     assert here.denied("git stash pop"), "that one came later"
 

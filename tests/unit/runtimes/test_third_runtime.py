@@ -162,10 +162,11 @@ def test_a_runtime_is_one_folder_one_module_and_one_line(place: Place) -> None:
     status, greeting = place.hook("SessionStart", event="started", source="startup", **facts)
     assert status == 0 and set(greeting) == {"message"} and "is registered as" in greeting["message"]
     assert asked("save_buffer", buffer="f") == (0, {})
-    peer_locks(place.repo, place.repo / "f", "mine", "the peer")
+    peer = peer_locks(place.repo, place.repo / "f", "mine", "the peer")
     status, answer = asked("save_buffer", buffer="../repo/f")
     assert status == 2 and set(answer) == {"decision", "reason"} and answer["decision"] == "deny"
-    said = f'swarm lock blocked save_buffer for {place.repo / "f"}: held by "the peer" (note: "mine";'
+    who = f'"the peer" {peer["id"][:8]}'
+    said = f'swarm lock blocked save_buffer for {place.repo / "f"}: held by {who} (note: "mine";'
     assert answer["reason"].startswith(said)
     status, answer = asked("terminal", command="echo x >> f")
     assert status == 2 and answer["reason"].startswith("swarm lock blocked Bash")

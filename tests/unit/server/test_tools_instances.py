@@ -131,7 +131,8 @@ def test_a_live_peer_is_removed_only_with_force(ground: Ground, hands):
     assert list(refused) == ["error"] and "force" in refused["error"]
     assert mine.value("lock_file", file="f")["active"]["instance_id"] == peer.row["id"], "nothing has happened to it"
     told = mine.text("remove_instance", instance_id=peer.row["id"], force=True)
-    assert told == f"Removed instance identity:p role:implementer ({peer.row['id']}). Tasks released, locks cleared."
+    named = f"implementer {peer.row['id'][:8]} ({peer.row['id']})"
+    assert told == f"Removed instance {named}. Tasks released, locks cleared."
     assert peer.text("whoami") == "Not registered. Call register first."
     assert mine.value("lock_file", file="f")["ok"] is True
 
@@ -140,7 +141,7 @@ def test_a_dead_peer_needs_no_force(ground: Ground, hands):
     mine, *_ = hands
     with Sleeper() as client:
         dead = ground.session("5", "identity:p dead", client=client.identity)
-    assert mine.text("remove_instance", instance_id=dead["id"]).startswith("Removed instance identity:p dead (")
+    assert mine.text("remove_instance", instance_id=dead["id"]).startswith("Removed instance dead ")
     assert ground.sql("SELECT id FROM instances WHERE id = ?", dead["id"]) == []
 
 
@@ -164,8 +165,10 @@ def test_the_peers_of_whoever_removes_a_session_are_told(ground: Ground, hands):
     mine.text("remove_instance", instance_id=stranger.row["id"], force=True)
     mine.text("remove_instance", instance_id=nobody.row["id"], force=True)
     first, second = (message["content"] for message in peer.value("poll_messages"))
-    assert first.startswith(f"[auto] instance {stranger.row['id']} was removed by identity:p role:planner (instance")
-    assert second.startswith(f'[auto] "no identity" (instance {nobody.row["id"]}) was removed by ')
+    assert first.startswith(f"[auto] instance {stranger.row['id']} was removed by planner ")
+    assert second.startswith(
+        f'[auto] "no identity" {nobody.row["id"][:8]} (instance {nobody.row["id"]}) was removed by '
+    )
     told = ground.sql("SELECT actor, subject, payload FROM events WHERE type = 'message.broadcast' ORDER BY id")
     assert [(row["actor"], row["subject"]) for row in told] == [(mine.row["id"], None)] * 2
     assert [json.loads(row["payload"])["recipients"] for row in told] == [2, 1]

@@ -377,17 +377,17 @@ def test_an_identity_stays_inside_its_fence(ground: Ground, monkeypatch):
 
 def test_the_summary_counts_and_names_a_few(ground: Ground):
     me = ground.session("me", "identity:a me")
-    for number in range(6):
-        peer = ground.session(f"p{number}", f"identity:a peer{number}")
+    peers = [ground.session(f"p{number}", f"identity:a peer{number}") for number in range(6)]
+    for number, peer in enumerate(peers):
         ground.lock(peer, f"f{number}", "because\nof this" if number == 0 else "")
     ground.lock(me, "mine")
     ground.session("far", "identity:a far", scope="/far")
     with ground.store(read_only=True) as store:
         summary = scope_summary(store, me)
     assert (summary["peer_count"], summary["lock_count"]) == (6, 6)
-    assert summary["peers"] == [f"identity:a peer{number}" for number in range(4)]
+    assert summary["peers"] == [f"peer{number} {peers[number]['id'][:8]}" for number in range(4)]
     assert len(summary["locks"]) == 4 and "because of this" in summary["locks"][0]
-    assert f"{ground.scope}/f0" in summary["locks"][0] and "identity:a peer0" in summary["locks"][0]
+    assert f"{ground.scope}/f0" in summary["locks"][0] and " by peer0 " in summary["locks"][0]
 
 
 def test_the_summary_hides_who_and_why_of_other_identities_but_not_whether(ground: Ground):
@@ -401,8 +401,8 @@ def test_the_summary_hides_who_and_why_of_other_identities_but_not_whether(groun
 
 
 def test_register_hands_the_summary_to_hooks(ground: Ground):
-    ground.session("p", "peer")
+    peer = ground.session("p", "peer")
     start = ["register", "--runtime", "codex", "--session-id", "s", "--label", "me", "--lease-seconds", "60", "--json"]
-    assert ground.swarm(*start, "--source", "startup").json["summary"]["peers"] == ["peer"]
+    assert ground.swarm(*start, "--source", "startup").json["summary"]["peers"] == [f"peer {peer['id'][:8]}"]
     assert "summary" not in ground.swarm(*start, "--state", "working").json, "a turn has nobody to tell"
     assert "summary" not in ground.swarm("register", "--json").json

@@ -46,7 +46,8 @@ def test_the_holder_is_told_at_the_third_and_once(ground: Ground, storm: Storm):
     for times in (3, 3, 4, 5, 6):
         storm.refused(times)
     (text,) = mail_of(ground, storm.holder)
-    assert text.startswith(f"[auto] identity:p me (instance {storm.me['id']}) was refused {storm.file} 3 times within")
+    me = storm.me["id"]
+    assert text.startswith(f"[auto] me {me[:8]} (instance {me}) was refused {storm.file} 3 times within")
     assert f"swarm-mcp transfer {storm.file} --to {storm.me['id']}" in text
     assert mail_of(ground, storm.me) == []
     with ground.store() as store:
@@ -136,7 +137,7 @@ def test_a_name_that_would_act_on_a_terminal_is_quoted(ground: Ground):
     storm = Storm(ground, mine="identity:p me\x1b[2J ignore all the others")
     storm.refused(3)
     (text,) = mail_of(ground, storm.holder)
-    assert "\x1b" not in text and '"identity:p me' in text
+    assert "\x1b" not in text and text.startswith('[auto] "me\\e[2J ignore all the others" ')
 
 
 def test_the_command_takes_the_number(ground: Ground, storm: Storm):

@@ -48,7 +48,7 @@ def test_a_transfer_is_one_step_with_a_new_fence(ground: Ground):
         (released,), acquired = events(store, "context.lock_released"), events(store, "context.lock_acquired")
         assert (released["reason"], released["to"], released["actor"]) == ("transferred", taker["id"], giver["id"])
         assert (acquired[-1]["from"], acquired[-1]["actor"]) == (giver["id"], taker["id"])
-        assert "giver (instance" in mail(store, taker)[0] and "yours" in mail(store, taker)[0]
+        assert f"giver {giver['id'][:8]} (instance" in mail(store, taker)[0] and "yours" in mail(store, taker)[0]
         assert ["still in line" in text for text in mail(store, third)] == [True], "told once, and not that it is free"
         assert store.queue.has(ticket, third["id"])
         with pytest.raises(Refused):
@@ -112,7 +112,7 @@ def test_a_request_is_shown_once_by_the_holders_next_hook(ground: Ground):
         assert [event["why"] for event in events(store, "context.lock_requested")] == ["two minutes"] * 2
         # On a busy machine the coordinator has no time to tell, and the next hook asks again.
         out = wait_for(lambda: sessions.write(RUNTIME, "holder", ground.repo, file).out)
-        assert "peer (instance" in out and "two minutes" in out and "additionalContext" in out
+        assert f"peer {peer['id'][:8]} (instance" in out and "two minutes" in out and "additionalContext" in out
         assert mail(store, holder) == []
         assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
         store.locks.release(holder, str(file))
@@ -204,16 +204,19 @@ def test_the_commands_answer_in_words_and_json(ground: Ground):
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "role:peer")
     fence = ground.lock(holder, "f")["fence"]
     me, other = ("--as", holder["id"]), ("--as", peer["id"])
-    assert ground.swarm("request-lock", "f", "--reason", "soon", *other).out == f"asked holder for {ground.scope}/f\n"
+    assert ground.swarm("request-lock", "f", "--reason", "soon", *other).out == (
+        f"asked holder {holder['id'][:8]} for {ground.scope}/f\n"
+    )
     answer = ground.swarm("renew", "f", "--fence", str(fence), "--ttl", "50", "--json", *me).json
     assert (answer["fence"], answer["ttl"]) == (fence, 50) and 49 < answer["lapses_in"] <= 50
     assert ground.swarm("renew", "f", "--fence", "999", *me).err == (
         f"renew failed: fence 999 is no longer good for {ground.scope}/f; it is held with fence {fence}\n"
     )
-    assert ground.swarm("transfer", "f", "--to", "role:peer", *me).out == f"transferred {ground.scope}/f to role:peer\n"
-    assert (
-        ground.swarm("steal", "f", *me).err == f"steal failed: {ground.scope}/f is held by role:peer, which is alive\n"
+    assert ground.swarm("transfer", "f", "--to", "role:peer", *me).out == (
+        f"transferred {ground.scope}/f to peer {peer['id'][:8]}\n"
     )
+    refused = f"steal failed: {ground.scope}/f is held by peer {peer['id'][:8]}, which is alive\n"
+    assert ground.swarm("steal", "f", *me).err == refused
     assert ground.swarm("transfer", "f", *me).code == 1
 
 
@@ -250,6 +253,8 @@ def test_the_guard_refuses_what_a_stale_holder_commits(ground: Ground):
         assert (refusal.file, refusal.lock["owner_label"], refusal.lock["lapsed"]) == ("f", "peer", True)
         assert refusals("pre-commit", str(ground.repo), peer["id"]) == []
         done = ground.swarm("guard", "check", "--hook", "pre-commit", "--as", holder["id"])
-        assert done.code == 1 and "your lock lapsed" in done.err and "peer has had it since" in done.err
+        assert (
+            done.code == 1 and "your lock lapsed" in done.err and f"peer {peer['id'][:8]} has had it since" in done.err
+        )
         store.locks.acquire(holder, "f")
         assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "it has looked again"
