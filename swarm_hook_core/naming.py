@@ -17,14 +17,8 @@ LONGEST_WORDS = 40  # characters of the words that somebody chose for a name
 TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "mcp"
 
 
-def session_name(
-    runtime: "str | None",
-    session_id: "str | None",
-    label: "str | None" = "",
-    is_own: bool = False,
-    instance_id: str = "",
-) -> str:
-    """The name of a session. What is empty of its facts is read from its `label`, as far as that has it.
+def session_name(runtime, session_id, label="", is_own: bool = False, instance_id: str = "") -> str:
+    """The name of a session. What is empty or None of its facts is read from its `label`, as far as that has it.
 
     `is_own`: it is the one that reads this. `instance_id` tells those apart whose client has no id for them.
     """
@@ -45,7 +39,7 @@ def session_name(
     return f"you ({name})" if is_own else name
 
 
-def holder_name(label: "str | None", instance_id: str, is_own: bool = False) -> str:
+def holder_name(label, instance_id: str, is_own: bool = False) -> str:
     """The name of a session of which its label and instance id are known, as of those that hold locks."""
     return session_name("", "", label, is_own, instance_id)
 

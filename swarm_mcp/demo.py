@@ -120,7 +120,7 @@ def play(say: Callable[[str], None], note: Callable[[str], None]) -> bool:
         environment.update(SWARM_DB_PATH=str(database), SWARM_STATE_DIR=str(root / "state"))
         environment.pop("AGENT_IDENTITY", None)
         first = PlayedSession(NAMES[0], "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10", folder, plugin, environment)
-        second = PlayedSession(NAMES[1], "01a20081-270c-7251-afea-bde51fc291c9", folder, plugin, environment)
+        second = PlayedSession(NAMES[1], "9b41d7e2-270c-4251-afea-bde51fc291c9", folder, plugin, environment)
         try:
             return _scene(say, note, root, first, second, database)
         finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
-from swarm_mcp.views import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def scope_summary(store: Store, row: Session) -> dict:
         texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
     return {
         "peer_count": len(met),
-        "peers": [name_of(peer) for peer in met[:SUMMARY_LIMIT]],
+        "peers": [holder_name(peer.label, peer.id) for peer in met[:SUMMARY_LIMIT]],
         "lock_count": count,
         "locks": texts,
     }

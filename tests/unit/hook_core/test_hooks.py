@@ -38,6 +38,7 @@ from support.sessions import (
     write_payload,
 )
 
+from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import watched_dir
 from swarm_mcp.store import Store
@@ -73,7 +74,7 @@ def test_every_source_registers_the_session(runtime: str, source: str, repo: Pat
     assert row["lease_seconds"] == 86400
     for said in (
         row["id"],
-        f"`{runtime} {me[:8]}`",
+        f"`{holder_name(row['label'], row['id'])}`",
         row["scope"],
         "lock_file",
         "unlock_file",
@@ -100,11 +101,12 @@ def test_a_session_has_one_instance_whatever_happens_to_it(runtime: str, repo: P
 
 
 def test_two_sessions_that_share_eight_digits_are_two(runtime: str, repo: Path) -> None:
-    one, other = "91a20081-270c-4251-afea-bde51fc291c9", "91a20081-2c6b-4500-8749-eca81103b0b4"
+    one, other = "01a20081-270c-7251-afea-bde51fc291c9", "01a20081-2c6b-7500-8749-eca81103b0b4"
     start(runtime, one, repo)
     start(runtime, other, repo)
     first, second = instances()
     assert first["id"] != second["id"] and first["label"] == second["label"]
+    assert holder_name(first["label"], first["id"]) != holder_name(second["label"], second["id"])
     with Store() as store:
         store.locks.acquire(store.instances.get(first["id"]) or {}, str(repo / "f"), "")
     assert write(runtime, one, repo, "f" if runtime == "codex" else repo / "f").reason == ""

@@ -48,7 +48,7 @@ def test_what_a_peer_has_changed_is_told_once(work: Path) -> None:
     peer.edits("notes.md", "beta", "PEER")
     peer.edits("sub/deep.md", "beta", "PEER")
     (line,) = news(me)
-    assert line.startswith("- sub/deep.md, notes.md: by identity:p the-peer ") and " s ago" in line
+    assert line.startswith("- sub/deep.md, notes.md: by the-peer ") and " s ago" in line
     assert news(me) == []
     peer.edits("notes.md", "PEER", "AGAIN")
     (line,) = news(me)
@@ -151,7 +151,7 @@ def test_many_files_and_many_sessions_take_five_lines(work: Path) -> None:
     assert len(lines) == 4 and lines[-1] == "- and 12 files of 3 more sessions"
     assert [line.split(":")[0] for line in lines[:3]] == ["- other-5.md", "- other-4.md", "- other-3.md"]
     lines = news(me)
-    assert len(lines) == 3 and " and 2 more: by identity:p peer-0 " in lines[-1], "what was not named is, later"
+    assert len(lines) == 3 and " and 2 more: by peer-0 " in lines[-1], "what was not named is, later"
     assert len(news(me)) == 1 and news(me) == []
 
 
