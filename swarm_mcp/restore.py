@@ -7,6 +7,7 @@ import os
 import stat
 import time
 
+from swarm_hook_core.naming import holder_name
 from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
@@ -185,13 +186,13 @@ def _digest(key: str) -> str:
 
 
 def _name(row: Breach, session: Session | None) -> str:
-    label = row.writer_label or row.writer_id or ""
-    if label and session and not may_meet(session.label, row.writer_label):
+    writer = holder_name(row.writer_label, row.writer_id or "") if row.writer_label or row.writer_id else ""
+    if writer and session and not may_meet(session.label, row.writer_label):
         return "a session of another identity"
     ran = f": {row.command}" if row.command else ""
     if row.kind == "restored":
-        return f"restored by {label or 'a person'}"
-    return f"{label or 'a session unknown here'}{ran}"
+        return f"restored by {writer or 'a person'}"
+    return f"{writer or 'a session unknown here'}{ran}"
 
 
 def _read(version: Version) -> bytes:

@@ -142,6 +142,7 @@ AS = Option(
 )
 SCOPE = Option("--scope DIR", "the scope to work in (default: the git root here)", source=FOLDERS)
 ACTING = (AS, SCOPE, JSON)  # of verbs that act as a session, or show what it may see
+ABSOLUTE = Option("--absolute", "whole paths, and dates (UTC) instead of how long ago something was")
 PLACE = (  # of verbs that register
     Option("--directory DIR", "where the session works", hidden=True, source=FOLDERS),
     Option("--label TEXT", 'words that name it, such as "identity:work role:reviewer"'),

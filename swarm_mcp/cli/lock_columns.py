@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.naming import agent_name
 from swarm_hook_core.wording import duration
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
@@ -26,17 +27,25 @@ def with_waiting(rows: Iterable[dict], waiting: dict[str, int]) -> Iterator[dict
 def cells(row: dict, now: float) -> tuple:
     """The values of `HEADERS` for a row of a listing."""
     fence = row.get("fence") or ""
-    return (_mode(row), _left(row, now), short(row.get("agent") or ""), str(fence), row.get("waiting") or "")
+    return (_mode(row), _left(row, now), _agent(row), str(fence), row.get("waiting") or "")
 
 
 def suffix(row: dict, now: float) -> str:
     """The same at the end of a line, empty for the lock that the contract knows: exclusive, for good, of a session."""
-    agent = f"agent {short(row['agent'])}" if row.get("agent") else ""
+    agent = _agent(row)
+    agent = agent if agent.endswith(")") or not agent else f"agent {agent}"
     left = f"{_left(row, now)} left" if "lapses_in" in row else ""
     expected = _left(row, now) if not left and row.get("expected_end") else ""
     waits = f"{row['waiting']} waiting" if row.get("waiting") else ""
     parts = [part for part in (_mode(row), agent, left, expected, waits) if part]
     return f"  [{', '.join(parts)}]" if parts else ""
+
+
+def _agent(row: dict) -> str:
+    """Which agent of its session has it: the beginning of the agent's id, or that it is a command; empty for none."""
+    agent = row.get("agent") or ""
+    name = agent_name(agent) if agent else ""
+    return short(agent) if name.startswith("agent ") else name
 
 
 def _mode(row: dict) -> str:

@@ -38,6 +38,17 @@ def say(line: str = "") -> None:
     _write("".join(f"{part}\n" for part in _folded(one_line(line), sys.stdout)))
 
 
+def say_marked(line: str, mark: str, state: str) -> None:
+    """As `say`; where colours are wanted, the first `mark` in it has that of `state` (``terminal.MEANINGS``)."""
+    first, *rest = _folded(one_line(line), sys.stdout)
+    if for_people():
+        from swarm_mcp.cli.terminal import meaning, paint
+
+        before, found, after = first.partition(mark)
+        first = before + paint(found, meaning(state)) + after
+    _write("".join(f"{part}\n" for part in (first, *rest)))
+
+
 def say_prose(text: str) -> None:
     """Text of several lines on standard output; each of them as by `say`."""
     for line in text.split("\n"):

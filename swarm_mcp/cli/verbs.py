@@ -41,6 +41,7 @@ VERBS = {
     "broadcast": "messages",
     "prompt-peer": "messages",
     "tasks": "tasks",
+    "task": "task",
     "request-task": "tasks",
     "claim": "tasks",
     "update-task": "tasks",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, SETUP, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import loaded_before_threads
-from swarm_mcp.cli.output import flush, say, show
+from swarm_mcp.cli.output import flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.demo import play
 from swarm_mcp.doctor import enforcement, own_checks
@@ -82,7 +82,9 @@ def _say_finding(args: Arguments, finding: Finding) -> None:
     """Print a finding as soon as it is there; as JSON all of them come in the end."""
     if args.json:
         return
-    say(f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}")
+    say_marked(
+        f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}", finding.status.upper(), finding.status
+    )
     if finding.mend and finding.status != "ok":
         say(f"         mend: {finding.mend}")
     flush()
@@ -123,7 +125,8 @@ def demo(args: Arguments) -> int:
         def tell(line: str) -> None:
             lines.append(line)
             progress.end()
-            progress.say(line)
+            if not args.json:
+                _say_scene(line)
 
         fine = play(tell, progress.note)
     if args.json:
@@ -133,6 +136,14 @@ def demo(args: Arguments) -> int:
     ending = "That is all it does. Put it into your clients with: swarm-mcp install"
     say(ending if fine else "This is not as it must be.")
     return 0 if fine else 1
+
+
+def _say_scene(text: str) -> None:
+    """Print some lines of the demo, what went well and what did not in colour."""
+    for line in text.split("\n"):
+        word = line.strip().partition(" ")[0]
+        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, ""))
+    flush()
 
 
 COUNTERS = {  # as in JSON -> as in text

@@ -8,9 +8,10 @@ from itertools import islice
 from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.answer_size import ROWS_BYTES, fitted, printed
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ACTING, INTERNAL, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
-from swarm_mcp.cli.output import listing, moment, presence, say, show
+from swarm_mcp.cli.output import listing, presence, say, show
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
 from swarm_mcp.folders import current_scope
@@ -34,7 +35,9 @@ OF_TASK = ("id", "type", "title", "status", "assignee", "requester")
 
 
 @verb(
-    Usage(Option("--limit N", "at most N rows of each kind (default: as many as take 100 KB together)"), *ACTING),
+    Usage(
+        Option("--limit N", "at most N rows of each kind (default: as many as take 100 KB together)"), ABSOLUTE, *ACTING
+    ),
     group=INTERNAL,
 )
 def inspect(args: Arguments) -> int:
@@ -51,17 +54,17 @@ def inspect(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     limit = args.number("--limit", -1) if args.given("--limit") else MOST
     with Store(read_only=True) as store:
-        shown = _found(store, scope, viewer_identity(store, args), limit if limit >= 0 else ALL)
-        now = store.now()
-    if not args.given("--limit"):
-        shown = fitted(shown, ROWS_BYTES, printed)
-    if args.json:
-        hidden = {"instances": ("state", "last_seen"), "locks": ("owner_label",)}  # for people
-        for kind, names in hidden.items():
-            shown[kind] = [{name: row[name] for name in row if name not in names} for row in shown[kind]]
-        show(shown)
-    else:
-        _print(shown, now)
+        viewer = viewer_identity(store, args)
+        shown = _found(store, scope, viewer, limit if limit >= 0 else ALL)
+        if not args.given("--limit"):
+            shown = fitted(shown, ROWS_BYTES, printed)
+        if not args.json:
+            _print(shown, Reader(args, store, viewer))
+            return 0
+    hidden = {"instances": ("state", "last_seen"), "locks": ("owner_label",)}  # for people
+    for kind, names in hidden.items():
+        shown[kind] = [{name: row[name] for name in row if name not in names} for row in shown[kind]]
+    show(shown)
     return 0
 
 
@@ -105,7 +108,7 @@ def _age(row: tuple[str, Task]) -> tuple:
     return isinstance(at, str), at, number
 
 
-def _print(shown: dict, now: int) -> None:
+def _print(shown: dict, reader: Reader) -> None:
     say(f"scope: {shown['scope']}")
 
     def section(
@@ -119,19 +122,24 @@ def _print(shown: dict, now: int) -> None:
         listing(headers, cells, lines or [line.format(*row) for row in cells])
 
     rows = [Session(row) for row in shown["instances"]]
-    cells: list[tuple] = [(short(row.id), row.label or "-", presence(row, now)) for row in rows]
-    section("instances", ("id", "label", "state"), cells, "  {}  {}  {}")
+    now = reader.now
+    cells: list[tuple] = [(reader.session(row), short(row.id), presence(row, now)) for row in rows]
+    section("instances", ("session", "id", "state"), cells, "  {1}  {0}  {2}")
     cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in shown["tasks"]]
     section("tasks", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
     locks = shown["locks"]
-    held = [(row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "") for row in locks]
+    held = [(reader.path(row["file"]), reader.holder(row), row["content"] or "") for row in locks]
     cells = [(*one, *lock_columns.cells(row, now)) for one, row in zip(held, locks)]
-    lines = [f"  {row[0]}  {row[1]}  — {row[2]}{lock_columns.suffix(lock, now)}" for row, lock in zip(cells, locks)]
-    section("locks", ("who", "file", "note", *lock_columns.HEADERS), cells, lines=lines)
-    cells = [(row["key"], moment(row["updated_at"])) for row in shown["kv"]]
-    section("kv", ("key", "time"), cells, "  {}  ({})")
+    lines = [f"  {row[1]}  {row[0]}  — {row[2]}{lock_columns.suffix(lock, now)}" for row, lock in zip(cells, locks)]
+    section("locks", ("file", "who", "note", *lock_columns.HEADERS), cells, lines=lines)
+    cells = [(row["key"], reader.when(row["updated_at"])) for row in shown["kv"]]
+    section("kv", ("key", "changed"), cells, "  {}  ({})")
     cells = [
-        (row["id"], moment(row["created_at"]), short(row["sender"]), short(row["recipient"] or "all"), row["content"])
-        for row in shown["messages"]
+        (row["id"], reader.when(row["created_at"]), *_ends(row, reader), row["content"]) for row in shown["messages"]
     ]
-    section("messages", ("id", "time", "from", "to", "message"), cells, "  #{}  {}  {} → {}  {}")
+    section("messages", ("id", "when", "from", "to", "message"), cells, "  #{}  {}  {} → {}  {}")
+
+
+def _ends(message: dict, reader: Reader) -> tuple[str, str]:
+    recipient = message["recipient"]
+    return reader.called(message["sender"]), reader.called(recipient) if recipient else "all"

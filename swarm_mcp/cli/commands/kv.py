@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from swarm_mcp.acting_session import acting_session, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, KEYS, TOGETHER, Arguments, Option, Usage, Word, choice, verb
-from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, KEYS, TOGETHER, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.output import listing, refused, say, say_text, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import current_scope
@@ -19,6 +20,7 @@ KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may
         choice("list", optional=True),
         Option("--prefix TEXT", "only keys that begin so"),
         *PAGES,
+        ABSOLUTE,
         *ACTING,
         surplus=True,
     ),
@@ -56,12 +58,13 @@ def _list(args) -> int:
             args, lambda after: store.kv.walk(scope, prefix, viewer, after), lambda row: row,
             lambda: store.kv.count(scope, viewer, prefix),
         )  # fmt: skip
+        reader = Reader(args, store)
     if args.json:
         show(found.rows)
         say_rest(args, found)
         return 0
-    cells = [(row["key"], moment(row["updated_at"])) for row in found.rows]
-    listing(("key", "time"), cells, [f"  {key}  ({time})" for key, time in cells], empty="(no kv entries)")
+    cells = [(row["key"], reader.when(row["updated_at"])) for row in found.rows]
+    listing(("key", "changed"), cells, [f"  {key}  ({time})" for key, time in cells], empty="(no kv entries)")
     say_rest(args, found)
     return 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import agent_name, holder_name
@@ -10,7 +12,7 @@ from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_h
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
-from swarm_mcp.domain.lock import granted
+from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
 from swarm_mcp.lock_acquisition import acquire, granted_answer
@@ -95,14 +97,21 @@ def lock(args: Arguments) -> int:
         show({**answer, "instance_id": instance.id} if args.given("--detach") else answer)
     else:
         for row in rows:
-            say(f"locked {row.file}{' (shared)' if row.mode else ''}")
+            more = " (shared)" if row.mode else ""
+            say(f"locked {row.file}{more}{'; there is no such file yet' if _is_to_come(row) else ''}")
         if args.given("--detach"):
             say(f"held by {instance.id}, for --as")
     return 0
 
 
+def _is_to_come(lock: Lock) -> bool:
+    """Whether it is on a file, and no pattern, that is not there yet; or its name was mistyped."""
+    return not lock.pattern and os.path.isabs(lock.file) and not os.path.lexists(lock.file)
+
+
 @verb(
     Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, *ACTING),
+    Usage(Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, *ACTING),
     Usage(
         Option("--git", "the git repository of this session's folder, as `lock --git` took it", required=True),
         FENCE,
@@ -118,6 +127,9 @@ def unlock(args: Arguments) -> int:
     or nobody, is left as it is and said to be so: exit 1, though the other FILEs are unlocked. With --json that is
     {"error", "unlocked", "left"}; each of "left" has "file", "error" and, where somebody holds it, "active".
 
+    With --all nothing needs to be named: all locks of this session go, but not those of its subagents and of commands
+    that hold their own; --agent ID means those of that one instead. With --json: {"ok", "files"}.
+
     example: swarm-mcp unlock src/schema.sql
     """
     files = args.words
@@ -127,6 +139,8 @@ def unlock(args: Arguments) -> int:
         raise UsageError("--fence is of one lock: give one FILE")
     with Store() as store:
         instance = acting_session(store, args)
+        if args.given("--all"):
+            return _unlock_all(store, instance, agent, args)
         unlocked, left = [], []
         for file in files or [repository_of(instance)]:
             try:
@@ -146,6 +160,20 @@ def unlock(args: Arguments) -> int:
         for one in left:
             complain(f"unlock failed: {one['error']}")
     return 1 if left else 0
+
+
+def _unlock_all(store: Store, instance: Session, agent: str, args: Arguments) -> int:
+    held = [lock.file for lock in store.locks.of(instance.id) if (lock.agent or "") == agent]
+    files = [plain(file) for file in held if not file.startswith(MUTEX_PREFIX)]
+    gone = [file for file in files if store.locks.release(instance, file, agent)]
+    if args.json:
+        show({"ok": True, "files": gone})
+        return 0
+    for file in gone:
+        say(f"unlocked {file}")
+    if not gone:
+        say("nothing was locked by this session" + (f"'s {agent_name(agent)}" if agent else ""))
+    return 0
 
 
 def _answer(unlocked: list[str], left: list[dict]) -> dict:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.naming import agent_name
+from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, onlooker_identity, viewer_identity
 from swarm_mcp.answer_size import printed
-from swarm_mcp.cli.arguments import ACTING, LOCKS, START, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import moment, say, say_row, show
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, START, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.pages import AFTER
+from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.domain.lock import AUTO
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.lock_explaining import explanation, history
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
 
 THROUGH = {
     "file": "", "folder": ", by the locked folder {file}", "pattern": ", by the pattern {file}",
@@ -25,7 +26,7 @@ THROUGH = {
 
 
 @verb(
-    Usage(Word("PATH", "the path"), Option("--agent ID", "by which subagent the write would be"), *ACTING),
+    Usage(Word("PATH", "the path"), Option("--agent ID", "by which subagent the write would be"), ABSOLUTE, *ACTING),
     group=START,
 )
 def why(args: Arguments) -> int:
@@ -44,7 +45,6 @@ def why(args: Arguments) -> int:
     """
     word = args.words[0]
     with Store(read_only=True) as store:
-        now = store.now()
         try:
             session = find_acting_session(store, args)
         except UnknownInstance:
@@ -55,31 +55,36 @@ def why(args: Arguments) -> int:
         # A word in a shell counts from where it is typed; only who speaks for another means that one's folder.
         place = session if session and args.value("--as") else nobody_in(here(), current_scope(args.value("--scope")))
         found = explanation(store, place, word, session, args.value("--agent"), viewer)
-    if args.json:
-        show(found)
-        return 0
-    say(found["file"])
+        if args.json:
+            show(found)
+            return 0
+        _say_why(found, Reader(args, store, viewer))
+    return 0
+
+
+def _say_why(found: dict, reader: Reader) -> None:
+    say(reader.path(found["file"]))
     for lock in found["held"]:
-        _say_lock(lock, now)
+        _say_lock(lock, reader)
     if not found["held"]:
         say("  nobody holds it")
     for one in found["waiting"]:
-        who = "another identity" if one.get("hidden") else _named(one)
-        wants = f"wants {one['mode']} {', '.join(map(named, one['files']))}"
+        who = HIDDEN if one.get("hidden") else _named(one, reader)
+        wants = f"wants {one['mode']} {', '.join(named(reader.path(file)) for file in one['files'])}"
         silent = "; it shows no life, so it is passed over when that is free" if one.get("silent") else ""
         say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}{silent}")
     for name, number in found.get("not_shown", {}).items():
         say(f"  and {number} more {'locks' if name == 'held' else 'in line'}")
     if found["write"]:
-        _say_write(found["write"])
-    return 0
+        _say_write(found["write"], reader)
 
 
-def _say_lock(lock: dict, now: int) -> None:
-    who = "another identity" if lock.get("hidden") else _named({**lock, "label": lock["owner_label"]})
-    mine = " (this session)" if lock["yours"] else ""
+def _say_lock(lock: dict, reader: Reader) -> None:
+    who = HIDDEN if lock.get("hidden") else _named({**lock, "label": lock["owner_label"]}, reader)
+    mine = " (this session)" if lock["yours"] and lock["instance_id"] != reader.own_id else ""
     note = f": {quoted(lock['content'])}" if lock["content"] else ""
-    say(f"  {lock['mode']}, held by {who}{mine}{THROUGH.get(lock['rule'], '').format(file=named(lock['file']))}{note}")
+    through = THROUGH.get(lock["rule"], "").format(file=named(reader.path(lock["file"])))
+    say(f"  {lock['mode']}, held by {who}{mine}{through}{note}")
     until = "until it is released"
     if "lapses_in" in lock:
         left = duration(lock["lapses_in"])
@@ -87,20 +92,20 @@ def _say_lock(lock: dict, now: int) -> None:
         if lock["mode"] == AUTO:
             until = f"until its turn ends, or in {left} without a further write"
     if lock.get("expected_end"):
-        away = lock["expected_end"] - now
+        away = lock["expected_end"] - reader.now
         until += f", expected to end {f'in {duration(away)}' if away > 0 else f'{duration(-away)} ago'}"
     fence = f"; fence {lock['fence']}" if lock.get("fence") else ""
-    say(f"    since {moment(lock['created_at'])} ({duration(now - lock['created_at'])} ago), {until}{fence}")
+    say(f"    since {reader.when(lock['created_at'])}, {until}{fence}")
 
 
-def _named(one: dict) -> str:
-    name = f"{label(one['label']) if one['label'] else 'a session without a label'} ({short(one['instance_id'])})"
-    return f"agent {named(one['agent'])} of {name}" if one.get("agent") else name
+def _named(one: dict, reader: Reader) -> str:
+    name = reader.known(one["label"], one["instance_id"])
+    return f"{agent_name(one['agent'])} of {name}" if one.get("agent") else name
 
 
-def _say_write(write: dict) -> None:
+def _say_write(write: dict, reader: Reader) -> None:
     if write["instance_id"]:
-        who = _named({**write, "label": write["label"]})
+        who = _named(write, reader)
     else:
         who = "a session that holds nothing"
     if write["allowed"]:
@@ -123,7 +128,11 @@ STYLES = {
 
 @verb(
     Usage(
-        Word("PATH", "the path"), Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"), AFTER, *ACTING
+        Word("PATH", "the path"),
+        Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"),
+        AFTER,
+        ABSOLUTE,
+        *ACTING,
     ),
     group=LOCKS,
 )
@@ -152,46 +161,56 @@ def log(args: Arguments) -> int:
             if args.value("--as")
             else nobody_in(here(), current_scope(args.value("--scope")))
         )
-        found = history(store, place, word, viewer_identity(store, args), limit, args.value("--after"), printed)
-    if args.json:
-        show(found)
-        return 0
-    if not found["events"]:
-        say(f"(nothing is known of {found['file']})")
-    for event in found["events"]:
-        parts = ((moment(event["at"]), "faint"), (f"{event['what']:<11}", STYLES.get(event["what"], "name")))
-        say_row((*parts, (_told(event, found["file"]), "")))
+        viewer = viewer_identity(store, args)
+        found = history(store, place, word, viewer, limit, args.value("--after"), printed)
+        if args.json:
+            show(found)
+            return 0
+        reader = Reader(args, store, viewer)
+        told = [
+            (event["what"], reader.when(event["at"]), _told(event, found["file"], reader)) for event in found["events"]
+        ]
+    if not told:
+        say(f"(nothing is known of {reader.path(found['file'])})")
+    longest = max((len(at) for _what, at, _words in told), default=0)
+    for what, at, words in told:
+        say_row(((f"{at:<{longest}}", "faint"), (f"{what:<11}", STYLES.get(what, "name")), (words, "")))
     if found.get("next") and (args.given("--after") or len(found["events"]) < limit):
         say(f"there may be more before: --after {found['next']}")
     return 0
 
 
-def _told(event: dict, path: str) -> str:
+def _told(event: dict, path: str, reader: Reader) -> str:
     """An event in one line."""
     details, parts = event["details"], []
-    who = "another identity" if event.get("hidden") else event["label"] or short(event["instance_id"] or "?")
+    who = HIDDEN if event.get("hidden") else reader.known(event["label"], event["instance_id"] or "?")
     what = event["what"]
     if what == "denied":
-        agent = f", agent {details['denied_agent']}" if details.get("denied_agent") else ""
-        tried = f"{details.get('tool') or 'a write'} of {details.get('path') or event['file']}"
+        agent = f", {agent_name(details['denied_agent'])}" if details.get("denied_agent") else ""
+        tried = f"{details.get('tool') or 'a write'} of {reader.path(details.get('path') or event['file'])}"
         parts.append(f"to {who}{agent}, by {tried}")
-        holder = details.get("holder_label") or short(details.get("holder") or "") or "another identity"
-        parts.append(f"held by {holder}{_through(event, path)}")
+        is_known = details.get("holder_label") or details.get("holder")
+        holder = reader.known(details.get("holder_label"), details.get("holder") or "?") if is_known else HIDDEN
+        parts.append(f"held by {holder}{_through(event, path, reader)}")
         if event.get("repeated"):
             parts.append(f"and {event['repeated']} more within the minute")
     elif what == "deadlock":
-        names = [one.get("label") or short(one.get("instance_id") or "") or "another identity"
-                 for one in details.get("circle", ())]  # fmt: skip
+        names = [
+            HIDDEN if one.get("hidden") else reader.known(one.get("label"), one.get("instance_id") or "?")
+            for one in details.get("circle", ())
+        ]
         parts.append(" waits for ".join([*names, *names[:1]]))
     else:
-        agent = f", agent {details['agent']}" if details.get("agent") else ""
+        agent = f", {agent_name(details['agent'])}" if details.get("agent") else ""
         while_ran = "while " if what == "altered" else "by "
-        parts.append(f"{while_ran}{who}{' ran a call' if what == 'altered' else ''}{agent}{_through(event, path)}")
+        parts.append(
+            f"{while_ran}{who}{' ran a call' if what == 'altered' else ''}{agent}{_through(event, path, reader)}"
+        )
         if details.get("mode") and (what == "acquired" or details["mode"] == AUTO):
             parts.append(f"mode {details['mode']}")
         for name, words in (("to", "to"), ("from", "from"), ("by", "by"), ("holder", "from")):
             if details.get(name) and what != "altered":
-                parts.append(f"{words} {short(details[name])}")
+                parts.append(f"{words} {reader.called(details[name])}")
         if details.get("reason") and details["reason"].replace("_", " ") != what:
             parts.append(details["reason"])
     if details.get("fence"):
@@ -200,8 +219,8 @@ def _told(event: dict, path: str) -> str:
     return "; ".join(parts) + (f": {note}" if note else "")
 
 
-def _through(event: dict, path: str) -> str:
+def _through(event: dict, path: str, reader: Reader) -> str:
     where = {"folder": "the folder ", "pattern": "the pattern ", "repository": "another work tree's "}
     if event["rule"] in where and event["file"] != path:
-        return f" through {where[event['rule']]}{event['file']}"
+        return f" through {where[event['rule']]}{reader.path(event['file'])}"
     return "" if event["rule"] != "queue" else ", who waits for it longer"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from itertools import islice
 
-from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ACTING, LOCKS, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show_list
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.store import Store
-from swarm_mcp.views import seconds_since, short
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,11 @@ AT_ONCE = 500  # rows of a table
 
 
 @verb(
-    Usage(Option("--file FILE", "only the locks on this file, wherever they were taken", repeatable=True), *ACTING),
+    Usage(
+        Option("--file FILE", "only the locks on this file, wherever they were taken", repeatable=True),
+        ABSOLUTE,
+        *ACTING,
+    ),
     group=LOCKS,
 )
 def locks(args: Arguments) -> int:
@@ -53,23 +56,22 @@ def locks(args: Arguments) -> int:
         if args.json:
             show_list(rows)
         else:
-            _print(rows, store.now())
+            _print(rows, Reader(args, store, viewer))
     return 0
 
 
-def _print(rows: Iterator[dict], now: int) -> None:
+def _print(rows: Iterator[dict], reader: Reader) -> None:
     """Print them as they are read; what is laid out as a table in parts, each of which fits what is in it."""
     part = list(islice(rows, AT_ONCE))
     while True:
         cells, plain = [], []
         for row in part:
-            who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
-            pane = row.get("pane_id") or ""
-            age, more = duration(seconds_since(row["created_at"], now)), lock_columns.cells(row, now)
-            cells.append((row["file"], who, pane, age, *more, row["content"]))
-            line = f"  {who}{f' (pane {pane})' if pane else ''}  {row['file']}  — {row['content'] or ''}"
-            plain.append(line + lock_columns.suffix(row, now))
-        listing(("file", "who", "pane", "age", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
+            file, who, pane = reader.path(row["file"]), reader.holder(row), row.get("pane_id") or ""
+            more = lock_columns.cells(row, reader.now)
+            cells.append((file, who, pane, reader.when(row["created_at"]), *more, row["content"]))
+            line = f"  {who}{f' (pane {pane})' if pane else ''}  {file}  — {row['content'] or ''}"
+            plain.append(line + lock_columns.suffix(row, reader.now))
+        listing(("file", "who", "pane", "since", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
         part = list(islice(rows, AT_ONCE))
         if not part:
             return

@@ -5,16 +5,17 @@ from __future__ import annotations
 from itertools import islice
 
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import listing, moment, refused, say, show
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import listing, refused, say, show
 from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.paging import cursor
 from swarm_mcp.store import Store
-from swarm_mcp.views import short
+from swarm_mcp.views import name_of
 from swarm_mcp.workspace.panes import prompt
 
 
@@ -25,6 +26,7 @@ from swarm_mcp.workspace.panes import prompt
         Option("--limit N", "the newest N (default 50; 0 for none, -1 for all)"),
         AFTER,
         Option("--id N", "the message with this id alone, whole", source=()),
+        ABSOLUTE,
         *ACTING,
     ),
     group=TOGETHER,
@@ -42,7 +44,8 @@ def messages(args: Arguments) -> int:
     with Store(read_only=True) as store:
         named = [args.value(flag) for flag in ("--to", "--from")]
         to, sender = (session_named(store, scope, who).id if who else "" for who in named)
-        whose = (scope, to, sender, viewer_identity(store, args))
+        viewer = viewer_identity(store, args)
+        whose, reader = (scope, to, sender, viewer), Reader(args, store, viewer)
         if args.given("--id"):
             found = Page(
                 [row for _, row in islice(store.messages.walk(*whose, cursor(wanted + 1)), 1) if row.id == wanted]
@@ -52,21 +55,22 @@ def messages(args: Arguments) -> int:
                 args, lambda after: store.messages.walk(*whose, after), lambda row: row,
                 lambda: store.messages.count(*whose), default=50,
             )  # fmt: skip
-    rows = [Message(row) for row in reversed(found.rows)]
-    if args.json:
-        show(rows)
-        say_rest(args, found)
-        return 0
+        rows = [Message(row) for row in reversed(found.rows)]
+        if args.json:
+            show(rows)
+            say_rest(args, found)
+            return 0
+        names = {one: reader.called(one) for row in rows for one in (row.sender, row.recipient) if one}
     cells, plain, details = [], [], []
     for row in rows:
-        mark, names = " " if row.read else "*", (short(row.sender), short(row.recipient or "all"))
+        mark, ends = " " if row.read else "*", (names[row.sender], names.get(row.recipient or "", "all"))
         text = [f"    {line}" for line in row.content.split("\n")]
         if "cut" in row:
             text.append(f"    ... ({row['cut']['content']} characters: --id {row.id} shows them)")
-        cells.append((mark.strip(), f"#{row.id}", moment(row.created_at), *names))
-        plain += [f"{mark} #{row.id}  {moment(row.created_at)}  {names[0]} → {names[1]}", *text]
+        cells.append((f"#{row.id}", mark.strip(), reader.when(row.created_at), *ends))
+        plain += [f"{mark} #{row.id}  {reader.when(row.created_at)}  {ends[0]} → {ends[1]}", *text]
         details.append(text)
-    listing(("new", "id", "time", "from", "to"), cells, plain, empty="(no messages)", details=details)
+    listing(("id", "new", "when", "from", "to"), cells, plain, empty="(no messages)", details=details)
     say_rest(args, found)
     return 0
 
@@ -102,7 +106,7 @@ def send(args: Arguments) -> int:
     if args.json:
         show({"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope})
     else:
-        say(f"sent {short(sender.id)} → {short(recipient.id)}")
+        say(f"sent {name_of(sender)} → {name_of(recipient)}")
     return 0
 
 
@@ -183,5 +187,5 @@ def prompt_peer(args: Arguments) -> int:
         show(sent)
     else:
         outcome = "woken" if sent["nudged"] else sent.get("nudge_skipped") or sent.get("nudge_error")
-        say(f"sent {short(sender.id)} → {short(recipient.id)} ({outcome})")
+        say(f"sent {name_of(sender)} → {name_of(recipient)} ({outcome})")
     return 0

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from itertools import islice
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
-from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import find_acting_session, surrounding_session, viewer_identity
+from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.answer_size import fitted, printed
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ACTING, START, TOGETHER, Arguments, Usage, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, TOGETHER, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
 from swarm_mcp.cli.output import listing, presence, say, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.lock import Denial
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.views import public_instance, registration, seconds_since, short
+from swarm_mcp.views import name_of, public_instance, registration, short
 from swarm_mcp.visibility import veiled
 
 DAY_SECONDS = 86400
@@ -30,7 +29,7 @@ LOCKS, SESSIONS, STORMS = 20, 100, 20  # shown by `status`
 
 
 @verb(
-    Usage(*ACTING),
+    Usage(ABSOLUTE, *ACTING),
     group=START,
 )
 def status(args: Arguments) -> int:
@@ -52,7 +51,8 @@ def status(args: Arguments) -> int:
         viewer = viewer_identity(store, args)
         sessions = veiled([row for _, row in islice(store.instances.walk(scope), SESSIONS)], viewer)
         here = len(sessions) if len(sessions) < SESSIONS else store.instances.count(scope)
-        me = surrounding_session(store)
+        reader = Reader(args, store, viewer)
+        me = store.instances.get(reader.own_id) if reader.own_id else None
         waiting = store.queue.lengths()
         held, locks = store.locks.foremost(scope, viewer, LOCKS, me.id if me else "", waiting)
         locks = list(with_waiting(locks, waiting))
@@ -80,31 +80,33 @@ def status(args: Arguments) -> int:
     say(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
     cells, plain = [], []
     for row in sessions:
-        state, seen = row.state or "live", duration(seconds_since(row.last_seen or row.heartbeat, now))
-        mine = "(this session)" if me and me.id == row.id else ""
-        bare = "" if _guarded(row) else "(not guarded)"
-        cells.append((short(row.id), state, seen, f"{mine} {bare}".strip(), row.label))
-        ending = "".join(f"  {mark}" for mark in (mine, bare) if mark)
-        plain.append(f"  {short(row.id)}  {state:<8} seen {seen} ago  {row.label or '-'}{ending}")
-    listing(("id", "state", "seen", "", "label"), cells, plain)
+        who, state, seen = reader.session(row), row.state or "live", reader.when(row.last_seen or row.heartbeat)
+        bare = "" if _guarded(row) else "not guarded"
+        cells.append((who, state, seen, token(row.label or "", "role"), bare))
+        plain.append(f"  {who}  {state:<8} seen {seen}{f'  ({bare})' if bare else ''}")
+    listing(("session", "state", "seen", "role", ""), cells, plain)
     if here > len(sessions):
         say(f"  and {_count(here - len(sessions), 'more session')}: swarm-mcp instances")
     cells, plain = [], []
     for lock in locks:
-        who = "another identity" if lock.get("hidden") else lock["owner_label"] or short(lock["instance_id"])
         note = f" ({quoted(lock['content'])})" if lock["content"] else ""
-        file, age = _near(lock["file"], scope), duration(seconds_since(lock["created_at"], now))
-        cells.append((file, who, age, *lock_columns.cells(lock, now), lock["content"]))
-        plain.append(f"  locked  {file}  by {who}, {age} ago{note}{lock_columns.suffix(lock, now)}")
-    listing(("file", "who", "age", *lock_columns.HEADERS, "note"), cells, plain)
+        file, who, since = reader.path(lock["file"]), reader.holder(lock), reader.when(lock["created_at"])
+        cells.append((file, who, since, *lock_columns.cells(lock, now), lock["content"]))
+        plain.append(f"  locked  {file}  by {who}, {since}{note}{lock_columns.suffix(lock, now)}")
+    listing(("file", "who", "since", *lock_columns.HEADERS, "note"), cells, plain)
     if held > len(locks):
         say(f"  and {_count(held - len(locks), 'more lock')}: swarm-mcp locks")
     for storm in storms:
-        who, holder = (storm[name] or "another identity" for name in ("label", "holder_label"))
-        file, age = _near(storm["file"], scope), duration(seconds_since(storm["denied_at"], now))
-        say(f"  refused {storm['times']} times  {file}  to {who}, held by {holder}, last {age} ago")
+        who, holder = (reader.called(storm[name]) for name in ("instance_id", "holder_id"))
+        file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
+        say(f"  refused {storm['times']} times  {file}  to {who}, held by {holder}, last {last}")
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
+    if not here and not held:
+        say("Nobody is here, and nothing is locked. What to do next:")
+        say("  start an agent here: it takes part by itself where swarm-mcp install has been run")
+        say("  lock a file yourself: swarm-mcp lock FILE --note WHY")
+        say("  see that locks are enforced: swarm-mcp doctor, or swarm-mcp demo")
     return 0
 
 
@@ -127,12 +129,8 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _near(path: str, scope: str) -> str:
-    return os.path.relpath(path, scope) if path.startswith(scope + os.sep) else path
-
-
 @verb(
-    Usage(*PAGES, *ACTING),
+    Usage(*PAGES, ABSOLUTE, *ACTING),
     group=TOGETHER,
 )
 def instances(args: Arguments) -> int:
@@ -144,6 +142,7 @@ def instances(args: Arguments) -> int:
     rows: list[Session] = []
     with Store(read_only=True) as store:
         now, viewer = store.now(), viewer_identity(store, args)
+        reader = Reader(args, store, viewer)
 
         def shown(row: Session) -> dict:
             rows.extend(veiled([row], viewer))
@@ -159,11 +158,12 @@ def instances(args: Arguments) -> int:
     cells, plain = [], []
     for row, public in zip(rows, found.rows):
         pane = public.get("pane_id") or ""
-        cells.append((short(row.id), presence(row, now), row.pid, pane, row.label))
-        line = f"  {short(row.id)}  {row.label or '-'}  pid={row.pid}  {presence(row, now)}"
+        who, folder = reader.session(row), reader.path(row.directory)
+        cells.append((who, short(row.id), presence(row, now), row.pid, pane, folder))
+        line = f"  {short(row.id)}  {who}  pid={row.pid}  {presence(row, now)}  {folder}"
         plain.append(f"{line}  pane={pane}" if pane else line)
     listing(
-        ("id", "state", "pid", "pane", "label"), cells, plain,
+        ("session", "id", "state", "pid", "pane", "directory"), cells, plain,
         title=f"scope: {scope}", empty=f"(no instances in scope {scope})",
     )  # fmt: skip
     say_rest(args, found)
@@ -187,5 +187,5 @@ def whoami(args: Arguments) -> int:
     if args.json:
         show(registration(row))
     else:
-        say(f"{row.id}  {row.label or '-'}  scope={row.scope}")
+        say(f"{row.id}  {name_of(row)}  scope={row.scope}")
     return 0

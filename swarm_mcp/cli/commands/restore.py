@@ -5,9 +5,10 @@ from __future__ import annotations
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import surrounding_session
 from swarm_mcp.answer_size import printed
-from swarm_mcp.cli.arguments import ACTING, LOCKS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import listing, moment, say, show
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import listing, say, show
 from swarm_mcp.cli.pages import say_rest
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import Session
 from swarm_mcp.paging import page
 from swarm_mcp.restore import Choice, Restoring, everything
@@ -26,9 +27,10 @@ from swarm_mcp.views import seconds_since
         Option("--to PATH", "write it there instead, and leave FILE as it is"),
         Option("--dry-run", "say what would be done"),
         Option("--force", "also remove a file that was not there before, or replace one too large to be kept itself"),
+        ABSOLUTE,
         *ACTING,
     ),
-    Usage(Option("--list", "the earlier contents of all files here", required=True), *ACTING),
+    Usage(Option("--list", "the earlier contents of all files here", required=True), ABSOLUTE, *ACTING),
     group=LOCKS,
 )
 def restore(args: Arguments) -> int:
@@ -41,13 +43,13 @@ def restore(args: Arguments) -> int:
     """
     if args.given("--list") and not args.words:
         with Store() as store:
-            return _list(everything(store, _session(store, args)), args, store.now(), of_all=True)
+            return _list(everything(store, _session(store, args)), args, Reader(args, store), of_all=True)
     word = args.words[0]
     with Store() as store:
         session = _session(store, args)
         restoring = Restoring(store, session, word)
         if args.given("--list"):
-            return _list([(restoring.file, choice) for choice in restoring.choices()], args, store.now())
+            return _list([(restoring.file, choice) for choice in restoring.choices()], args, Reader(args, store))
         choice = restoring.choose(args.value("--id"))
         if args.value("--to"):
             path = restoring.write_to(choice, args.value("--to"), args.given("--dry-run"))
@@ -74,7 +76,7 @@ def _session(store: Store, args) -> Session | None:
     return surrounding_session(store)
 
 
-def _list(states: list[tuple[str, Choice]], args, now: int, of_all: bool = False) -> int:
+def _list(states: list[tuple[str, Choice]], args, reader: Reader, of_all: bool = False) -> int:
     rows = ({**choice.described(), **({"file": file} if of_all else {})} for file, choice in states)
     found = page((("", row) for row in rows), dict, lambda: len(states), measure=printed)
     if args.json:
@@ -84,11 +86,11 @@ def _list(states: list[tuple[str, Choice]], args, now: int, of_all: bool = False
     cells, plain = [], []
     for file, choice in states[: len(found.rows)]:
         size = f"{choice.version.seen.size} bytes" if choice.version else "no file"
-        at = moment(choice.at)
-        own = [file] if of_all else []
-        cells.append((choice.name, *own, at, duration(seconds_since(choice.at, now)), size, choice.by))
+        at = reader.when(choice.at)
+        own = [reader.path(file)] if of_all else []
+        cells.append((choice.name, *own, at, size, choice.by))
         plain.append("  ".join([choice.name, *own, at, size, choice.by]).rstrip())
-    headers = ("id", *(["file"] if of_all else []), "until", "age", "size", "changed by")
+    headers = ("id", *(["file"] if of_all else []), "until", "size", "changed by")
     listing(headers, cells, plain, empty="(nothing is kept)")
     say_rest(args, found)
     return 0

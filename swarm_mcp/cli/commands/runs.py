@@ -6,9 +6,10 @@ import os
 import sys
 import time
 
-from swarm_mcp.cli.arguments import JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import flush, listing, moment, say, show, show_with_list
+from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import flush, listing, say, show, show_with_list
 from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
@@ -23,6 +24,7 @@ DEFAULT_LIMIT = 20
         Option("--state STATE", "only those in this state", choices=STATES),
         Option("--limit N", f"at most N (default: {DEFAULT_LIMIT}; -1 for all)"),
         AFTER,
+        ABSOLUTE,
         SCOPE,
         JSON,
     ),
@@ -42,6 +44,7 @@ def runs(args: Arguments) -> int:
             args, lambda after: store.runs.walk(scope, wanted, after), lambda row: row,
             lambda: store.runs.count(scope, wanted), default=DEFAULT_LIMIT,
         )  # fmt: skip
+        reader = Reader(args, store)
     rows = [Run(row) for row in found.rows]
     if args.json:
         show(rows)
@@ -51,7 +54,7 @@ def runs(args: Arguments) -> int:
     cells, plain = [], []
     for row in rows:
         result = row.result or {}
-        outcome, begun = _outcome(row, result), moment(row.started_at)
+        outcome, begun = _outcome(row, result), reader.when(row.started_at)
         cost = None if row.cost_usd is None else f"${row.cost_usd:.4f}"
         until = row.ended_at or (row.updated_at if row.state == ENDED else now)
         took = _span(until - row.started_at) if row.started_at else None
@@ -61,7 +64,7 @@ def runs(args: Arguments) -> int:
             f"  {short(row.id)}  [{outcome}]  {row.harness}  task={task or '-'}"
             f"  {begun}  {took or '-'}  cost={cost or 'unknown'}"
         )
-    headers = ("id", "state", "harness", "model", "task", "time", "took", "cost")
+    headers = ("id", "state", "harness", "model", "task", "begun", "took", "cost")
     listing(headers, cells, plain, empty="(no runs)")
     say_rest(args, found)
     return 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.labels import token
 from swarm_mcp.acting_session import find_acting_session, session_of_caller
 from swarm_mcp.cli.arguments import (
+    ABSOLUTE,
     ACTING,
     FOLDERS,
     INSTANCES,
@@ -23,7 +25,7 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.commands.reports import telling
-from swarm_mcp.cli.output import flush, refused, say, show
+from swarm_mcp.cli.output import flush, refused, say, say_prose, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
@@ -31,7 +33,11 @@ from swarm_mcp.session_hooks import find_terminal
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
-from swarm_mcp.views import registration
+from swarm_mcp.views import registration, short
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.cli.reader import Reader
 
 
 @verb(
@@ -195,6 +201,7 @@ def _may_go(store: Store, args, row: Session) -> bool:
             source=INSTANCES,
         ),
         *PLACE,
+        ABSOLUTE,
         *ACTING,
     ),
     group=TOGETHER,
@@ -202,25 +209,55 @@ def _may_go(store: Store, args, row: Session) -> bool:
 def bootstrap(args: Arguments) -> int:
     """bootstrap: where this session stands: peers, unread messages, tasks
 
-    The answer is JSON with and without --json. The messages in it count as read once it is written, and only
-    then. Where SWARM_MCP_INSTANCE_ID names an instance that is not registered yet, it is registered.
+    The messages in the answer, in JSON and in text, count as read once it is written, and only then. Where
+    SWARM_MCP_INSTANCE_ID names an instance that is not registered yet, it is registered.
 
     example: swarm-mcp bootstrap --as role:reviewer
     """
     from swarm_mcp.answer_size import printed  # which registering does not need
+    from swarm_mcp.cli.reader import Reader
     from swarm_mcp.mail import with_mail
     from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
 
     with Store() as store:
         row = _session(store, args)
+        identity = token(row.label or "", "identity")
         value = bootstrap_summary(store, row, neighbours_of(store, row, printed), store.tasks.current(row))
         limit = args.number("--limit", 50)
         messages = store.messages.take(row, limit) if limit else []
         value = with_mail(store, row, value, "unread_messages", messages, measure=printed)
-        show(value)
+        if args.json:
+            show(value)
+        else:
+            _say_standing(value, Reader(args, store, identity))
         if flush():
             store.messages.acknowledge([message["id"] for message in value["unread_messages"]])
     return 0
+
+
+def _say_standing(value: dict, reader: Reader) -> None:
+    """Print the answer of `bootstrap` for people."""
+    me, left = value["instance"], value.get("not_shown", {})
+    say(f"session {me['id']} ({reader.known(me['label'], me['id'])}) in scope {me['scope']}")
+
+    def section(name: str, lines: list[str]) -> None:
+        more = f", and {left[name]} more" if left.get(name) else ""
+        say(f"{name.replace('_', ' ')} ({len(lines)}{more}):" if lines else f"{name.replace('_', ' ')}: none")
+        for line in lines:
+            say_prose(line)
+
+    section("peers", [f"  {reader.known(peer['label'], peer['id'])}  {peer['id']}" for peer in value["peers"]])
+    told = [
+        f"  #{mail['id']}  {reader.when(mail['created_at'])}  from {reader.called(mail['sender'])}\n"
+        + "\n".join(f"      {line}" for line in mail["content"].split("\n"))
+        for mail in value["unread_messages"]
+    ]
+    section("unread_messages", told)
+    tasks = [task for group in value["tasks"].values() if isinstance(group, list) for task in group]
+    section("tasks", [f"  {short(task['id'])}  [{task['status']}]  {task['type']}  {task['title']}" for task in tasks])
+    tracker = value.get("work_tracker")
+    if tracker:
+        say(f"work is tracked in {tracker['value']}")
 
 
 def _session(store: Store, args: Arguments) -> Session:

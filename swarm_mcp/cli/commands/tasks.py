@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from swarm_mcp.acting_session import acting_session, session_named, viewer_identity
-from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, unknown, verb
+from swarm_mcp.cli.arguments import (
+    ABSOLUTE,
+    ACTING,
+    INSTANCES,
+    TASKS,
+    TOGETHER,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    unknown,
+    verb,
+)
 from swarm_mcp.cli.output import listing, refused, say, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
 from swarm_mcp.errors import Refused, UsageError
@@ -16,7 +29,7 @@ from swarm_mcp.workspace.panes import deliver
 
 
 @verb(
-    Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *PAGES, *ACTING),
+    Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *PAGES, ABSOLUTE, *ACTING),
     group=TOGETHER,
 )
 def tasks(args: Arguments) -> int:
@@ -30,25 +43,26 @@ def tasks(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
     with Store(read_only=True) as store:
-        viewer = onlooker(viewer_identity(store, args), scope)
+        whose = viewer_identity(store, args)
+        viewer = onlooker(whose, scope)
         found = printed_page(
             args,
             lambda after: store.tasks.walk(viewer, status, after=after, by_age=True),
             lambda task: {name: task[name] for name in names},
             lambda: store.tasks.count(viewer, status),
         )
-    if args.json:
-        show(found.rows)
-        say_rest(args, found)
-        return 0
-    cells, plain = [], []
-    for task in map(Task, found.rows):
-        who = short(task.assignee or "-")
-        cells.append((short(task.id), task.status, task.type, task.priority, who, task.title))
-        plain.append(
-            f"  {short(task.id)}  [{task.status}]  {task.type}  p{task.priority}  assignee={who}  {task.title}"
-        )
-    listing(("id", "status", "type", "priority", "assignee", "title"), cells, plain, empty="(no tasks)")
+        if args.json:
+            show(found.rows)
+            say_rest(args, found)
+            return 0
+        reader = Reader(args, store, whose)
+        cells, plain = [], []
+        for task in map(Task, found.rows):
+            who, made = reader.called(task.assignee) if task.assignee else "-", reader.when(task.created_at)
+            cells.append((short(task.id), task.status, task.type, task.priority, who, made, task.title))
+            facts = f"{task.type}  p{task.priority}  assignee={who}  {made}"
+            plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {task.title}")
+    listing(("id", "status", "type", "priority", "assignee", "asked", "title"), cells, plain, empty="(no tasks)")
     say_rest(args, found)
     return 0
 

@@ -6,6 +6,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import holder_name
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli.arguments import (
+    ABSOLUTE,
     ACTING,
     FOLDERS,
     INTERNAL,
@@ -18,8 +19,9 @@ from swarm_mcp.cli.arguments import (
     choice,
     verb,
 )
-from swarm_mcp.cli.output import listing, moment, refused, say, show
+from swarm_mcp.cli.output import listing, refused, say, show
 from swarm_mcp.cli.pages import AFTER, printed_page, say_rest
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
@@ -43,6 +45,7 @@ TARGET = Option("--target T", "the node, as the interface calls it", required=Tr
         Option("--status STATUS", "pending, running, done or failed", source=("pending", "running", "done", "failed")),
         Option("--limit N", "the newest N (default 20; -1 for all)"),
         AFTER,
+        ABSOLUTE,
         *ACTING,
     ),
     Usage(choice("get"), Word("ID", "the id", source=()), *ACTING),
@@ -97,18 +100,19 @@ def _list(args) -> int:
             args, lambda after: store.ui_commands.walk(scope, status, after), lambda row: row,
             lambda: store.ui_commands.count(scope, status), default=20,
         )  # fmt: skip
+        reader = Reader(args, store)
     rows = [UiCommand(row) for row in found.rows]
     if args.json:
         show(rows)
         say_rest(args, found)
         return 0
-    cells = [(f"#{row.id}", row.status, row.kind, moment(row.created_at), row.scope) for row in rows]
+    cells = [(f"#{row.id}", row.status, row.kind, reader.when(row.created_at), row.scope) for row in rows]
     plain, details = [], []
     for row in rows:
         line, *more = _lines(row)
         plain += [line, *more]
         details.append(more)
-    listing(("id", "status", "kind", "time", "scope"), cells, plain, empty="(no ui commands)", details=details)
+    listing(("id", "status", "kind", "when", "scope"), cells, plain, empty="(no ui commands)", details=details)
     say_rest(args, found)
     return 0
 

@@ -8,8 +8,9 @@ import time
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.acting_session import viewer_identity
-from swarm_mcp.cli.arguments import ACTING, TOGETHER, Arguments, Option, Usage, verb
-from swarm_mcp.cli.output import flush, moment, say, say_row
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TOGETHER, Arguments, Option, Usage, verb
+from swarm_mcp.cli.output import flush, for_people, say, say_row
+from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
@@ -38,6 +39,7 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
     Usage(
         Option("--timeout S", "end after S seconds (default: go on until interrupted)"),
         Option("--since ID", "begin with what followed this event (0: with all that is still known, about a day)"),
+        ABSOLUTE,
         *ACTING,
     ),
     group=TOGETHER,
@@ -45,9 +47,10 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
 def watch(args: Arguments) -> int:
     """watch: see what happens in this scope, as it happens
 
-    One line for each message, task, lock, shared value, and session that comes or goes. With --json each line
-    is an object: {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked
-    as read. What sessions of another identity say is not shown; that they hold a file is.
+    One line for each message, task, lock, shared value, and session that comes or goes, with the time of day here,
+    since an age would be wrong a moment later (--absolute prints dates, UTC). With --json each line is an object:
+    {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked as read. What
+    sessions of another identity say is not shown; that they hold a file is.
 
     example: swarm-mcp watch --timeout 600 --json
     """
@@ -59,17 +62,28 @@ def watch(args: Arguments) -> int:
         try:
             with Store(read_only=True) as store:
                 since = args.number("--since") if args.given("--since") else None
-                feed = store.activity.feed(scope, viewer_identity(store, args), since)
-                _follow(feed, changes, end, args.json)
+                viewer = viewer_identity(store, args)
+                feed = store.activity.feed(scope, viewer, since)
+                if not args.json and for_people():
+                    _say_header(scope, end is None)
+                _follow(feed, changes, end, None if args.json else Reader(args, store, viewer))
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
     return 0
 
 
-def _follow(feed: Feed, changes: Changes, end: float | None, as_json: bool) -> None:
+def _say_header(scope: str, for_ever: bool) -> None:
+    """What is watched, the names of the columns, and that somebody waits: until then a terminal says nothing."""
+    say(f"watching {scope}{'; Ctrl-C ends it' if for_ever else ''}")
+    say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
+    say("waiting for something to happen ...")
+    flush()
+
+
+def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader | None) -> None:
     while True:
-        _print_news(feed, as_json)
+        _print_news(feed, reader)
         while True:
             left = READER_SECONDS if end is None else min(READER_SECONDS, end - time.monotonic())
             if changes.wait(max(0.0, left)):
@@ -78,43 +92,47 @@ def _follow(feed: Feed, changes: Changes, end: float | None, as_json: bool) -> N
                 return
 
 
-def _print_news(feed: Feed, as_json: bool) -> None:
+def _print_news(feed: Feed, reader: Reader | None) -> None:
+    """Print what has come to pass: for `reader`, or as JSON where that is None."""
     while True:
         events = feed.read()
         for event in events:
             if "type" in event:
-                say(dumps(event)) if as_json else _say(event)
+                _say(event, reader) if reader else say(dumps(event))
         flush()
         if len(events) < FEED_AT_ONCE:
             return
 
 
-def _say(event: dict) -> None:
-    kind, text = _told(event)
-    say_row(((moment(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (text, "")))
+def _say(event: dict, reader: Reader) -> None:
+    kind, text = _told(event, reader)
+    say_row(((reader.clock(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (text, "")))
 
 
-def _told(event: dict) -> tuple[str, str]:
+def _told(event: dict, reader: Reader) -> tuple[str, str]:
     """An event in a word and a few more."""
     what, payload, subject = event["type"], event["payload"], event["subject"] or ""
-    who = event["actor_label"] or (short(event["actor"]) if event["actor"] else "another identity")
+    who = reader.known(event["actor_label"], event["actor"]) if event["actor"] else HIDDEN
     group, _, verb = what.partition(".")
     if what in _LOCKS:
         note = payload.get("content") or payload.get("reason")
-        return _LOCKS[what], f"{subject} by {who}{f': {note}' if note else ''}"
+        return _LOCKS[what], f"{reader.path(subject)} by {who}{f': {note}' if note else ''}"
     if what == "context.lock_denied":
-        holder = payload.get("holder_label") or short(payload.get("holder") or "") or "another identity"
-        return "denied", f"{subject} to {who}, held by {holder}"
+        is_known = payload.get("holder_label") or payload.get("holder")
+        holder = reader.known(payload.get("holder_label"), payload.get("holder") or "?") if is_known else HIDDEN
+        return "denied", f"{reader.path(subject)} to {who}, held by {holder}"
     if what == "context.lock_breached":
-        return "altered", f"{subject} {payload.get('kind')} while {who} ran {_excerpt(payload.get('command') or '?')}"
+        return (
+            "altered",
+            f"{reader.path(subject)} {payload.get('kind')} while {who} ran {_excerpt(payload.get('command') or '?')}",
+        )
     if group == "message":
-        to = short(subject) if subject else f"{payload.get('recipients', 'all')} sessions"
+        to = reader.called(subject) if subject else f"{payload.get('recipients', 'all')} sessions"
         return "message", f"{who} → {to}: {_excerpt(payload.get('content'))}"
     if group == "task":
         return "task", f"{short(subject)} {verb} by {who}: {_of_task(payload)}"
     if group == "instance":
-        label = payload.get("label") or "-"
-        return _SESSIONS.get(verb, verb), f"{short(subject)}  {label}"
+        return _SESSIONS.get(verb, verb), reader.known(payload.get("label"), subject) if subject else HIDDEN
     if group == "kv":
         value = payload.get("value", payload.get("appended"))
         return "kv", f"{verb} {subject} by {who}{f': {_excerpt(value)}' if value is not None else ''}"

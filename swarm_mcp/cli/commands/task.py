@@ -1,0 +1,126 @@
+"""One task, whole."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from swarm_hook_core.wording import duration
+from swarm_mcp.acting_session import viewer_identity
+from swarm_mcp.answer_size import fitted, printed
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASKS, WORKERS, Arguments, Usage, Word, verb
+from swarm_mcp.cli.output import moment, say, say_prose, show
+from swarm_mcp.cli.reader import Reader
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.run import ENDED, Run
+from swarm_mcp.domain.session import onlooker
+from swarm_mcp.domain.task import Task
+from swarm_mcp.errors import UsageError
+from swarm_mcp.folders import current_scope
+from swarm_mcp.store import Store
+from swarm_mcp.views import short
+
+MOST_READ = 1000  # of the scope's messages, the newest first
+MOST_NAMED = 5  # tasks whose ids begin alike
+RUNS = 20  # that are shown, the newest
+
+
+@verb(
+    Usage(
+        Word("TASK-ID", "the task; the beginning of its id will do", source=TASKS),
+        ABSOLUTE,
+        *ACTING,
+    ),
+    group=WORKERS,
+)
+def task(args: Arguments) -> int:
+    """task: all there is to know of one task
+
+    What is to be done, who asked for it and who does it, how far it is, what came of it, the runs of its workers with
+    what they cost, and the messages about it that are still kept. Nothing is marked as read. Tasks of another identity
+    are not shown. With --json: {"task", "runs", "messages"}.
+
+    example: swarm-mcp task 6ff1c928
+    """
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        identity = viewer_identity(store, args)
+        found = _found(store, onlooker(identity, scope), args.words[0])
+        runs = store.runs.of_task(found.scope, found.id)[:RUNS]
+        newest = (row for _, row in islice(store.messages.walk(found.scope, viewer=identity), MOST_READ))
+        about = [message for message in newest if found.id in message.content]
+        if args.json:
+            show(fitted({"task": found, "runs": runs, "messages": about[::-1]}, measure=printed))
+            return 0
+        reader = Reader(args, store, identity)
+        _say_task(found, reader)
+        for run in runs:
+            _say_run(run, reader)
+        _say_messages(about[::-1], reader)
+    return 0
+
+
+def _found(store: Store, viewer, reference: str) -> Task:
+    """The task with this id, or the only one whose id begins so. Raises UsageError."""
+    exact = store.tasks.seen(viewer, reference)
+    if exact:
+        return exact
+    rows = store.tasks.beginning(viewer, reference, MOST_NAMED + 1)
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
+        raise UsageError(f"no task of this scope has {reference[:60]!r} for its id; swarm-mcp tasks lists them")
+    names = ", ".join(short(row.id) for row in rows[:MOST_NAMED])
+    raise UsageError(f"{reference[:60]!r} is how several ids begin: {names}")
+
+
+def _say_task(row: Task, reader: Reader) -> None:
+    say(f"task {row.id}  [{row.status}]  {row.type}, priority {row.priority}")
+    say(f"  {row.title}")
+    _say_part("what", row.description)
+    does = f"; {reader.called(row.assignee)} does it" if row.assignee else "; nobody has it"
+    say(f"  asked by {reader.called(row.requester)}, {reader.when(row.created_at)}{does}")
+    if row.files:
+        say(f"  files: {', '.join(reader.path(file) for file in row.files)}")
+    related = (
+        ("waits for", row.depends_on), ("part of", row.parent_task_id), ("review of", row.review_of_task_id),
+        ("fixes", row.fixes_task_id),
+    )  # fmt: skip
+    for words, ids in related:
+        if ids:
+            say(f"  {words}: {', '.join(map(short, [ids] if isinstance(ids, str) else ids))}")
+    told = f", {reader.when(row.progress_updated_at)}" if row.progress_updated_at else ""
+    _say_part(f"progress{told}", row.progress_summary)
+    _say_part("blocked", row.blocked_reason)
+    if isinstance(row.expected_next_update_at, (int, float)):
+        away = row.expected_next_update_at - reader.now
+        say(f"  next report: {f'in {duration(away)}' if away > 0 else f'{duration(-away)} overdue'}")
+    _say_part("result", row.result)
+
+
+def _say_part(name: str, text: str | None) -> None:
+    """A text of several lines under its name; nothing where there is none."""
+    lines = (text or "").strip().split("\n")
+    if len(lines) == 1 and lines[0]:
+        say(f"  {name}: {lines[0]}")
+    elif lines[0]:
+        say(f"  {name}:")
+        say_prose("\n".join(f"    {line}" for line in lines))
+
+
+def _say_run(row: Run, reader: Reader) -> None:
+    result = row.result or {}
+    failed = f"failed: {result.get('error_category') or 'unknown'}" if result.get("is_error") else "done"
+    state = failed if row.state == ENDED and result else row.state
+    cost = "unknown" if row.cost_usd is None else f"${row.cost_usd:.4f}"
+    model = f" {row.model}" if row.model else ""
+    begun = f"begun {reader.when(row.started_at)}" if row.started_at else moment(row.started_at)
+    say(f"  run {short(row.id)}: {row.harness}{model}, {state}, {begun}, cost {cost}; swarm-mcp logs {short(row.id)}")
+
+
+def _say_messages(rows: list[Message], reader: Reader) -> None:
+    if rows:
+        say(f"  messages ({len(rows)}, the newest last):")
+    for row in rows:
+        to = reader.called(row.recipient) if row.recipient else "all"
+        say(f"    #{row.id}  {reader.when(row.created_at)}  {reader.called(row.sender)} → {to}")
+        say_prose("\n".join(f"      {line}" for line in row.content.split("\n")))

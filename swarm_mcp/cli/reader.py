@@ -1,0 +1,78 @@
+"""Whoever reads an answer in words: what sessions, files and times are called where they are, when they read it.
+
+JSON has labels, whole paths and Unix seconds instead; nothing of this is used for it.
+"""
+
+from __future__ import annotations
+
+import os
+from time import localtime, strftime
+
+from swarm_hook_core.naming import UNNAMED
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.wording import ago
+from swarm_mcp.acting_session import surrounding_session
+from swarm_mcp.cli.output import moment
+from swarm_mcp.folders import here
+from swarm_mcp.overview.people import People
+from swarm_mcp.views import name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.cli.arguments import Arguments
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store import Store
+
+HIDDEN = "another identity"
+
+
+class Reader:
+    """The reader of one answer of this command. `viewer` is the identity that it is shown to, empty for none."""
+
+    def __init__(self, args: Arguments, store: Store, viewer: str = ""):
+        self.now = store.now()
+        own = surrounding_session(store)
+        self.own_id = own.id if own else ""
+        self._people = People(store, viewer, self.own_id)
+        self._absolute = args.given("--absolute")
+        folders = [] if self._absolute else dict.fromkeys([here(), os.path.realpath(here())])
+        self._places = [(folder.rstrip(os.sep), git_root(folder).rstrip(os.sep)) for folder in folders]
+
+    def when(self, at: object) -> str:
+        """How long ago a time column says something was; the date for whom wants that, or where it is no time."""
+        return moment(at) if self._absolute or not isinstance(at, (int, float)) else ago(self.now - at)
+
+    def clock(self, at: object) -> str:
+        """The time of day here at which something was, for lines that stay on a screen; the date as by `when`."""
+        return moment(at) if self._absolute or not isinstance(at, (int, float)) else strftime("%H:%M:%S", localtime(at))
+
+    def path(self, path: str) -> str:
+        """`path` as it is called from this folder, where it is in the same checkout; else as it is."""
+        for folder, root in self._places:
+            if path.startswith(folder + os.sep):
+                return path[len(folder) + 1 :]
+            if path == folder or path.startswith(root + os.sep):
+                return os.path.relpath(path, folder)
+        return path
+
+    def session(self, row: Session) -> str:
+        """The name of a session; one without a label, as strangers are shown, is only a number."""
+        return name_of(row, self.own_id)
+
+    def holder(self, lock: dict) -> str:
+        """The name of the session that has a lock as listings show it."""
+        if lock.get("hidden"):
+            return HIDDEN
+        return self.known(lock["owner_label"], lock["instance_id"])
+
+    def known(self, label: str | None, instance_id: str) -> str:
+        """The name of a session of which an answer says the label, None where it has none."""
+        if label is None:
+            return self.called(instance_id)
+        self._people.learn(instance_id, label)
+        return self.called(instance_id)
+
+    def called(self, instance_id: str | None) -> str:
+        """The name of the session with this id, also of one that has gone."""
+        name = self._people.called(instance_id)
+        return HIDDEN if name == UNNAMED else name

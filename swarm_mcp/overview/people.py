@@ -1,0 +1,50 @@
+"""What sessions are called to whoever looks on, also those that have gone."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.naming import UNNAMED, holder_name
+from swarm_mcp.domain.message import SYSTEM
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
+from swarm_mcp.views import name_of
+from swarm_mcp.visibility import without_walls
+
+
+class People:
+    """The names of sessions for one look: each is looked up once, and remembered for as long as that look takes.
+
+    `own_id`: the session of whoever looks on, empty for none.
+    """
+
+    def __init__(self, store: Store, viewer: str = "", own_id: str = ""):
+        self.viewer = viewer
+        self._store = store
+        self._own_id = own_id
+        self._labels: dict[str, str | None] = {}
+
+    def may_know(self, label: str | None) -> bool:
+        """Whether the viewer may know the name of a session with this label."""
+        return without_walls() or same_circle(self.viewer, token(label or "", "identity"))
+
+    def name(self, row: Session) -> str:
+        """The name of a session that is there."""
+        self._labels[row.id] = row.label
+        if not self.may_know(row.label):
+            return UNNAMED
+        return name_of(row, self._own_id)
+
+    def learn(self, instance_id: str, label: str | None) -> None:
+        """Remember what a session is labelled, from a row that says so."""
+        if label or instance_id not in self._labels:
+            self._labels[instance_id] = label
+
+    def called(self, instance_id: str | None) -> str:
+        """The name of the session with this id; of one that nobody knows any more, the beginning of its id."""
+        if not instance_id or instance_id == SYSTEM:
+            return SYSTEM
+        if instance_id not in self._labels:
+            row = self._store.instances.get(instance_id)
+            self._labels[instance_id] = row.label if row else None
+        label = self._labels[instance_id]
+        return holder_name(label, instance_id, instance_id == self._own_id) if self.may_know(label) else UNNAMED
