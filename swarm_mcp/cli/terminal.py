@@ -150,7 +150,7 @@ def _fitted(widths: list[int], whole: list[bool], limit: int) -> list[int]:
 
 
 def _parted(text: str, room: int) -> list[str]:
-    """`text` in parts of at most `room` cells: behind a blank or a slash where there is one, and nothing is left out."""
+    """`text` in parts of at most `room` cells, parted behind a blank or a slash where there is one; none is lost."""
     parts: list[str] = []
     while width(text) > room:
         end = len(text)

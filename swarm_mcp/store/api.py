@@ -149,6 +149,9 @@ class Locks(Protocol):
         Refused where it is not held any more, since whoever holds it now must not lose it to a latecomer.
         """
 
+    def release_all(self, instance: Session, agent: str = "") -> list[str]:
+        """Give up all locks on files that this session, or with `agent` that subagent of it, holds; the files."""
+
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         """Give up whatever one of this session's agents holds, because it has ended; the files."""
 

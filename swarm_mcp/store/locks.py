@@ -14,7 +14,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.state import has_claims
-from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, Waiter, keeps_out
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, Waiter, is_mutex, keeps_out
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
@@ -22,7 +22,7 @@ from swarm_mcp.store import events
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_finder import facts, unfit
 from swarm_mcp.store.lock_listing import LockListing
-from swarm_mcp.store.lock_request import LockRequest, Reach, of_request, reach_of, request
+from swarm_mcp.store.lock_request import LockRequest, Reach, of_request, reach_in, reach_of, request
 from swarm_mcp.store.lock_surroundings import surroundings
 
 TYPE_CHECKING = False
@@ -175,6 +175,18 @@ class Locks(LockListing):
         if refusal:  # raised out here, so that what has lapsed stays told
             raise refusal
         return released
+
+    def release_all(self, instance: Session, agent: str = "") -> list[str]:
+        with self._db.writing():
+            self._finder.adopt()
+            rows = self._finder.select("AND c.instance_id = ? AND coalesce(c.agent, '') = ?", (instance.id, agent))
+            mine = [row for row in self._endings().reaped(rows) if not is_mutex(row.file)]
+            self._endings().drop(mine)
+            for row in mine if has_claims() else ():
+                reach = reach_in(row)
+                if reach:
+                    self._automatic().forget(instance, reach)
+        return [plain(row.file) for row in mine]
 
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         with self._db.writing():

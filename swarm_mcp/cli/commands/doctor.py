@@ -142,7 +142,7 @@ def _say_scene(text: str) -> None:
     """Print some lines of the demo, what went well and what did not in colour."""
     for line in text.split("\n"):
         word = line.strip().partition(" ")[0]
-        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, ""))
+        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, "")) if word else say(line)
     flush()
 
 

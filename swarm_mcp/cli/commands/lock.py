@@ -12,7 +12,7 @@ from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_h
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
-from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock, granted
+from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
 from swarm_mcp.lock_acquisition import acquire, granted_answer
@@ -163,9 +163,7 @@ def unlock(args: Arguments) -> int:
 
 
 def _unlock_all(store: Store, instance: Session, agent: str, args: Arguments) -> int:
-    held = [lock.file for lock in store.locks.of(instance.id) if (lock.agent or "") == agent]
-    files = [plain(file) for file in held if not file.startswith(MUTEX_PREFIX)]
-    gone = [file for file in files if store.locks.release(instance, file, agent)]
+    gone = store.locks.release_all(instance, agent)
     if args.json:
         show({"ok": True, "files": gone})
         return 0

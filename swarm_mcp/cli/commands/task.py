@@ -48,14 +48,15 @@ def task(args: Arguments) -> int:
         runs = store.runs.of_task(found.scope, found.id)[:RUNS]
         newest = (row for _, row in islice(store.messages.walk(found.scope, viewer=identity), MOST_READ))
         about = [message for message in newest if found.id in message.content]
+        shown = fitted({"task": found, "runs": runs, "messages": about[::-1]}, measure=printed)
         if args.json:
-            show(fitted({"task": found, "runs": runs, "messages": about[::-1]}, measure=printed))
+            show(shown)
             return 0
         reader = Reader(args, store, identity)
-        _say_task(found, reader)
-        for run in runs:
-            _say_run(run, reader)
-        _say_messages(about[::-1], reader)
+        _say_task(Task(shown["task"]), reader)
+        for run in shown["runs"]:
+            _say_run(Run(run), reader)
+        _say_messages([Message(row) for row in shown["messages"]], reader)
     return 0
 
 

@@ -53,6 +53,11 @@ class Locks(Part):
         self.drop(mine, "")
         return len(mine)
 
+    def release_all(self, instance: Session, agent: str = "") -> list[str]:
+        mine = [lock for lock in self.of(instance["id"]) if (lock.agent or "") == agent and not is_mutex(lock.file)]
+        self.drop(mine, "")
+        return [lock.file for lock in mine]
+
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         theirs = [lock for lock in self.of(instance["id"]) if lock.agent == agent]
         self.drop(theirs, "agent_ended")

@@ -129,15 +129,21 @@ def test_bootstrap_joins_an_unregistered_connection_to_what_waits_for_it(ground:
 # -- the command ------------------------------------------------------------------------------------
 
 
-def test_the_commands_answer_is_json_either_way(ground: Ground, sides):
+def test_the_commands_answer_is_text_or_json(ground: Ground, sides):
     mine, peer, stranger = sides
-    mail(ground, mine.row, "hello")
+    mail(ground, mine.row, "hello\nyou")
     task(ground, "t1", status="done")
-    text = ground.swarm("bootstrap", "--as", mine.row["id"])
+    text = ground.swarm("bootstrap", "--as", mine.row["id"], "--json")
     assert text.code == 0 and list(text.json) == CLI_KEYS
-    assert [message["content"] for message in text.json["unread_messages"]] == ["hello"]
+    assert [message["content"] for message in text.json["unread_messages"]] == ["hello\nyou"]
     again = ground.swarm("bootstrap", "--as", mine.row["id"], "--json")
     assert again.json == {**text.json, "unread_messages": [], "instance": again.json["instance"]}
+    mail(ground, mine.row, "hello\nyou")
+    lines = ground.swarm("bootstrap", "--as", mine.row["id"]).out.splitlines()
+    assert lines[0] == f"session {mine.row['id']} (one {mine.row['id'][:8]}) in scope {ground.scope}"
+    assert f"  two {peer.row['id'][:8]}  {peer.row['id']}" in lines and "secret" not in "".join(lines)
+    assert lines[lines.index("      hello") + 1] == "      you" and "  t1  [done]  fix  t1" in lines
+    assert unread(ground) == [], "what was printed has been read"
     assert list(text.json["tasks"]) == [*OPEN[:3], *ENDED, *OPEN[3:], "terminal_counts"]
     assert [row["id"] for row in text.json["tasks"]["done"]] == ["t1"]
     assert [(row["id"], row["label"]) for row in text.json["peers"]] == [
@@ -166,7 +172,7 @@ def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, read
     full = (1, "swarm-mcp bootstrap: cannot write the answer: No space left on device\n")
     assert (done.returncode, done.stderr) == (full if reader == "full disk" else (0, ""))
     assert len(unread(ground)) == 1
-    assert len(ground.swarm("bootstrap", "--as", mine.row["id"]).json["unread_messages"]) == 1
+    assert len(ground.swarm("bootstrap", "--as", mine.row["id"], "--json").json["unread_messages"]) == 1
 
 
 def test_a_reserved_id_is_registered_when_nobody_has_it_yet(ground: Ground, monkeypatch):
@@ -174,21 +180,21 @@ def test_a_reserved_id_is_registered_when_nobody_has_it_yet(ground: Ground, monk
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "reserved")
     assert ground.swarm("bootstrap", "--as", "somebody").code == 1
     assert ground.sql("SELECT id FROM instances") == []
-    shown = ground.swarm("bootstrap", "--label", "me").json["instance"]
+    shown = ground.swarm("bootstrap", "--label", "me", "--json").json["instance"]
     assert (shown["id"], shown["label"]) == ("reserved", "me")
-    assert ground.swarm("bootstrap").json["instance"]["id"] == "reserved"
+    assert ground.swarm("bootstrap", "--json").json["instance"]["id"] == "reserved"
     assert len(ground.sql("SELECT id FROM instances")) == 1
 
 
 def test_adoption_by_command_wants_the_same_place_or_the_reserved_id(ground: Ground, monkeypatch):
     waiting = ground.plain("w", lease_seconds=600)
-    adopted = ground.swarm("bootstrap", "--adopt-instance-id", waiting["id"]).json["instance"]
+    adopted = ground.swarm("bootstrap", "--adopt-instance-id", waiting["id"], "--json").json["instance"]
     assert (adopted["id"], adopted["adopted"], adopted["lease_until"]) == (waiting["id"], True, None)
     for argv in (["/else", "--adopt-instance-id", waiting["id"]], ["--adopt-instance-id", "nobody"]):
         refused = ground.swarm("bootstrap", *argv)
         assert (refused.code, refused.out) == (1, "") and refused.err.count("\n") == 1, refused
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "nobody")
-    assert ground.swarm("bootstrap", "--adopt-instance-id", "nobody").json["instance"]["id"] == "nobody"
+    assert ground.swarm("bootstrap", "--adopt-instance-id", "nobody", "--json").json["instance"]["id"] == "nobody"
 
 
 def test_a_session_of_hooks_stays_one_when_it_registers_by_its_own_id(ground: Ground, monkeypatch):

@@ -87,7 +87,7 @@ def test_instances_show_panes_but_neither_adoption_nor_lease(ground: Ground):
     ]  # fmt: skip
     assert (shown["id"], shown["pane_id"], shown["workspace_backend"]) == (row["id"], "p_5", "herdr")
     text = ground.swarm("instances").out
-    assert f"  {row['id'][:8]}  one  pid={row['pid']}  " in text and text.endswith("  pane=p_5\n")
+    assert f"  {row['id'][:8]}  one {row['id'][:8]}  pid={row['pid']}  " in text and text.endswith("  pane=p_5\n")
     assert ground.swarm("list-instances", "--json").json == [shown]
 
 
@@ -100,7 +100,7 @@ def test_locks_name_their_owner_and_the_pane_it_published(ground: Ground):
     assert (shown["owner_label"], shown["pane_id"]) == ("one", "p_5")
     assert shown["workspace"]["key"] == f"identity/workspace/herdr/{row['id']}"
     assert shown["workspace"]["handle"] == "p_5"
-    assert ground.swarm("locks").out == f"  one (pane p_5)  {ground.scope}/b.py  — because\n"
+    assert ground.swarm("locks").out == f"  one {row['id'][:8]} (pane p_5)  b.py  — because\n"
 
 
 def test_unlock_frees_only_ones_own_and_says_so(ground: Ground):
@@ -217,7 +217,7 @@ def test_the_shell_of_a_session_speaks_for_it(ground: Ground, monkeypatch):
 
 def test_the_only_session_of_the_scope_needs_no_reference(ground: Ground):
     row = ground.session("s")
-    assert ground.swarm("whoami").out == f"{row['id']}  -  scope={ground.scope}\n"
+    assert ground.swarm("whoami").out == f"{row['id']}  session {row['id'][:8]}  scope={ground.scope}\n"
 
 
 # -- the command line itself ------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_flags_stand_anywhere_and_take_values_either_way(ground: Ground):
 
 def test_after_two_dashes_everything_is_a_word(ground: Ground):
     ground.session("s", "me")
-    assert ground.swarm("lock", "--", "--json").out == f"locked {ground.scope}/--json\n"
+    assert ground.swarm("lock", "--", "--json").out == f"locked {ground.scope}/--json; there is no such file yet\n"
     assert ground.swarm("kv", "set", "k", "--", "--value").out == "set k\n"
     assert ground.swarm("kv", "get", "k").out == "--value\n"
 

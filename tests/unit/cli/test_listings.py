@@ -22,7 +22,7 @@ NO_LISTING = {
     "agent-ended", "altered", "bundle", "completion", "cleanup", "harness", "roles", "resolve-workspace-handle", "logs",
     "locks",  # all of them, printed as they are read
 }  # fmt: skip
-WORDS = {"why": ["src/f1.py"], "log": ["src/hot.py"], "restore": ["--list"]}
+WORDS = {"task": ["task-open-None-0"], "why": ["src/f1.py"], "log": ["src/hot.py"], "restore": ["--list"]}
 # A verb that lists -> its words, and what names a row.
 PAGED = {
     "tasks": ([], "id"), "messages": ([], "id"), "kv": (["list"], "key"), "instances": ([], "id"), "runs": ([], "id"),

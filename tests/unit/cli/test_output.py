@@ -71,16 +71,17 @@ def busy(ground: Ground) -> Ground:
 
 def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
     piped = busy.process("locks").out
-    assert piped.splitlines()[0] == f"  identity:w role:planner  {busy.scope}/src/schema.sql  — renumbering"
+    name = f"planner {busy.sql('SELECT id FROM instances ORDER BY rowid')[0]['id'][:8]}"
+    assert piped.splitlines()[0] == f"  {name}  src/schema.sql  — renumbering"
     assert "\x1b" not in piped
     shown = on_terminal(busy, "locks", columns=250)
     head, first, second = SGR.sub("", shown).splitlines()
-    assert head.split() == ["FILE", "WHO", "AGE", "FENCE", "NOTE"]
+    assert head.split() == ["FILE", "WHO", "SINCE", "FENCE", "NOTE"]
     assert "\x1b[1m" in shown
-    for heading, text in (("WHO", "identity:w"), ("NOTE", "renumbering")):
+    for heading, text in (("WHO", "planner"), ("NOTE", "renumbering")):
         assert first.index(text) == head.index(heading)
     # In cells, not characters: the wide names take two each.
-    assert text_width.width(second[: second.index("identity:w")]) == head.index("WHO")
+    assert text_width.width(second[: second.index("reviewer")]) == head.index("WHO")
     assert text_width.width(second[: second.index("翻訳中")]) == head.index("NOTE")
 
 
@@ -92,9 +93,18 @@ def test_a_table_fits_the_terminal(busy: Ground, verb: str, columns: int):
     assert rows and max(map(text_width.width, rows)) <= columns, shown
 
 
-def test_a_file_keeps_its_end_where_it_is_shortened(busy: Ground):
-    shown = SGR.sub("", on_terminal(busy, "locks", columns=60))
-    assert re.search(r"^…\S*/?schema\.sql ", shown, re.M), shown
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_what_tells_rows_apart_is_never_cut(busy: Ground, columns: int):
+    one = busy.sql("SELECT id FROM instances WHERE label LIKE '%planner%'")[0]["id"][:8]
+    name = (
+        "src/a-folder-of-many-words/another-one-below-it/and-a-last-one/a-file-with-a-name-that-no-line-has-room-for.py"
+    )
+    busy.lock(busy.session("s3", "identity:w role:tester"), name, "why " * 40)
+    shown = SGR.sub("", on_terminal(busy, "locks", columns=columns))
+    cells = [line.split("  ")[0] for line in shown.splitlines()]
+    assert name in "".join(cells), shown
+    assert f"planner {one}" in shown and "…" in shown, "the note gives its room"
+    assert f"planner {one}" in SGR.sub("", on_terminal(busy, "status", columns=columns))
 
 
 def test_columns_decides_where_it_is_set(busy: Ground):
@@ -113,7 +123,7 @@ def test_columns_decides_where_it_is_set(busy: Ground):
 def test_colours_at_a_terminal(busy: Ground, environment: dict, coloured: bool):
     shown = on_terminal(busy, "instances", **environment)
     assert ("\x1b[" in shown) is coloured
-    assert SGR.sub("", shown).splitlines()[1].split() == ["ID", "STATE", "PID", "LABEL"]
+    assert SGR.sub("", shown).splitlines()[1].split() == ["SESSION", "ID", "STATE", "PID", "DIRECTORY"]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +226,7 @@ def test_clipped_text_fits_and_is_an_end_of_the_whole(text: str, room: int, keep
 
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=8), st.integers(10, 200))
 def test_widths_shrink_only_as_far_as_needed(widths: list[int], limit: int):
-    fitted = terminal._fitted(widths, limit)
+    fitted = terminal._fitted(widths, [at % 3 == 1 for at in range(len(widths))], limit)
     room = limit - terminal.GAP * (len(widths) - 1)
     assert all(new <= old for new, old in zip(fitted, widths))
     if sum(widths) <= room:
@@ -224,6 +234,16 @@ def test_widths_shrink_only_as_far_as_needed(widths: list[int], limit: int):
     elif sum(min(w, terminal.NARROWEST) for w in widths) <= room:
         assert sum(fitted) == room
     assert all(new == old or new >= terminal.NARROWEST for new, old in zip(fitted, widths))
+    if any(fitted[at] < widths[at] for at in range(1, len(widths), 3)):  # what is to be shown whole gives last
+        others = [at for at in range(len(widths)) if at % 3 != 1]
+        assert all(fitted[at] <= max(terminal.NARROWEST, min(widths[at], terminal.NARROWEST)) for at in others)
+
+
+@given(st.text("ab /\u8aac", max_size=60), st.integers(2, 30))
+def test_what_is_parted_is_all_there(text: str, room: int):
+    parts = terminal._parted(text, room)
+    assert all(text_width.width(part) <= room for part in parts)
+    assert "".join(parts).replace(" ", "") == text.replace(" ", "")
 
 
 def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):

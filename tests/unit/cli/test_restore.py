@@ -79,8 +79,11 @@ def test_the_list_says_when_how_large_and_who(scene: Scene):
     second = scene.changed("third, longer\n")
     listed = scene.restore("--list", "--json").json
     assert [(one["id"], one["size"]) for one in listed] == [(str(second), 7), (str(first), 6)]
-    assert all("identity:p writer: make" in one["by"] and abs(one["at"] - time.time()) < 60 for one in listed)
-    assert "identity:p writer" in scene.restore("--list").out
+    assert all(
+        one["by"].startswith("writer ") and one["by"].endswith(": make") and abs(one["at"] - time.time()) < 60
+        for one in listed
+    )
+    assert "  writer " in scene.restore("--list").out
     assert scene.restore("--id", str(first)).code == 0 and scene.file.read_text() == "first\n"
     assert "is called '99'" in scene.restore("--id", "99").err
 
@@ -305,5 +308,6 @@ def test_what_is_kept_of_all_files_is_listed_without_one(scene: Scene):
     first, second = scene.changed("second\n"), scene.changed("changed\n", file=other)
     listed = scene.ground.swarm("restore", "--list", "--json").json
     assert [(one["file"], one["id"]) for one in listed] == [(str(other), str(second)), (str(scene.file), str(first))]
-    assert str(other) in scene.ground.swarm("restore", "--list").out
+    assert "  g  " in scene.ground.swarm("restore", "--list").out
+    assert str(other) in scene.ground.swarm("restore", "--list", "--absolute").out
     assert scene.ground.swarm("restore").code == 1

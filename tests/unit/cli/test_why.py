@@ -104,7 +104,7 @@ def test_everything_over_a_path_with_the_rule_through_which_it_holds(ground: Gro
     assert told["write"]["allowed"] is False and told["write"]["instance_id"] == two["id"]
     text = ground.swarm("why", "src/f", "--as", two["id"]).out
     for words in (
-        f"by the locked folder {ground.scope}/src", f"by the pattern {ground.scope}/src/*", "agent a-1 of identity:p",
+        "by the locked folder src:", "by the pattern src/*", f"agent a-1 of one {one['id'][:8]}",
         "(this session)", "lapses in", "expected to end in", "fence 1", '"note 0"', "would be refused: swarm lock",
     ):  # fmt: skip
         assert words in text, words
@@ -134,7 +134,7 @@ def test_a_path_that_nobody_holds_and_no_store_at_all(ground: Ground):
     assert told["write"]["instance_id"] is None and not os.path.exists(ground.database)
     ground.session("1", "one")
     out = ground.swarm("why", "nowhere/f").out
-    assert "nobody holds it" in out and "a write by one (" in out and "would go ahead" in out
+    assert "nobody holds it" in out and "a write by one " in out and "would go ahead" in out
 
 
 def test_a_session_that_no_hooks_guard_is_not_stopped_by_any(ground: Ground):
@@ -143,7 +143,7 @@ def test_a_session_that_no_hooks_guard_is_not_stopped_by_any(ground: Ground):
     told = why(ground, "f", "--as", bare["id"])
     assert (told["write"]["allowed"], told["write"]["guarded"]) == (False, False)
     said = ground.swarm("why", "f", "--as", bare["id"]).out
-    assert "a write by bare (" in said and "would go ahead: no hooks of ours guard that session" in said
+    assert "a write by bare " in said and "would go ahead: no hooks of ours guard that session" in said
     assert "a write by bare" not in said.partition("would be refused")[0].partition("would go ahead")[2], "one verdict"
 
 
