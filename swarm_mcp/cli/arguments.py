@@ -242,7 +242,7 @@ class Verb:
         self.usages, self.group, self.run, self.help = usages, group, run, run.__doc__ or ""
 
 
-def verb(*usages: Usage, group: str = TOGETHER) -> Callable[[Callable[[Arguments], int]], Verb]:
+def verb(*usages: Usage, group: str) -> Callable[[Callable[[Arguments], int]], Verb]:
     """Make the function below a verb that can be called in these forms. Its docstring is the verb's help.
 
     `group` says in which of GROUPS the help page has it. It is given as the last, by the name of a constant above: the

@@ -16,23 +16,22 @@ from swarm_mcp.errors import SwarmError
 
 def run(items: list[str]) -> int:
     """Run the command of these words; the exit code."""
-    if not items:
-        # Clients start the server without arguments; a person at a terminal wants to know what there is.
-        items = ["help"] if sys.stdin is not None and sys.stdin.isatty() else ["serve"]
-    verb = ALIASES.get(items[0], items[0])
+    # Clients start the server without arguments; a person at a terminal wants to know where they stand.
+    alone = not items and sys.stdin is not None and sys.stdin.isatty()
+    verb = ALIASES.get(items[0], items[0]) if items else "" if alone else "serve"
     try:
-        code = _run(verb, items[1:])
+        code = _front_page() if alone else _run(verb, items[1:])
         flush()
         return code
     except SwarmError as error:
-        return _fail(f"swarm-mcp {verb}: {' '.join(str(error).split())}", 1)
+        return _fail(f"{_called(verb)}: {' '.join(str(error).split())}", 1)
     except BrokenPipeError:
         forget_output()
         return 0
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return _fail(f"swarm-mcp {verb}: internal error: {_report(verb, error)}", 3)
+        return _fail(f"{_called(verb)}: internal error: {_report(verb, error)}", 3)
 
 
 def _run(verb: str, items: list[str]) -> int:
@@ -46,6 +45,16 @@ def _run(verb: str, items: list[str]) -> int:
         return _help([verb])
     command = verb_named(verb)
     return command.run(parse(verb, command.usages, items))
+
+
+def _front_page() -> int:
+    from swarm_mcp.cli.front_page import show_front_page
+
+    return show_front_page()
+
+
+def _called(verb: str) -> str:
+    return f"swarm-mcp {verb}".rstrip()
 
 
 def _version() -> int:

@@ -33,6 +33,12 @@ def overview(room: int, every: bool = False) -> str:
     return "\n".join(lines)
 
 
+def group_page(group: str, room: int) -> str:
+    """The verbs of one group, as `overview` has them."""
+    verbs = {verb: summary for verb in VERBS for its_group, summary in [declared(verb)] if its_group == group}
+    return "\n".join([paint(group, "heading"), *_table(verbs, max(map(len, verbs)) + 4, min(room, WIDEST))])
+
+
 def page_of(verb: str, room: int = 80) -> str:
     """The help of `verb`: what it does, how it is called, what each word and flag means, and an example."""
     room = min(room, WIDEST)

@@ -96,7 +96,7 @@ def declared(name: str) -> tuple[str, str]:
     source = loader.get_data(f"{folder}commands/{VERBS[name]}.py").decode("utf-8")  # type: ignore[union-attr]
     head, _, body = source.partition(f'    """{name}: ')
     constant = head.rpartition("\n@verb(")[2].partition("group=")[2].partition(")")[0].strip(", \n")
-    return getattr(arguments, constant, arguments.TOGETHER), body.partition("\n")[0]
+    return getattr(arguments, constant), body.partition("\n")[0]
 
 
 def summary_of(name: str) -> str:
