@@ -2,6 +2,8 @@
 PYTHON    ?= python3
 SWARM_DEV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swarm-mcp/dev/$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 CLIENTS   ?= @openai/codex@0.169.0 @anthropic-ai/claude-code@2.1.330 @earendil-works/pi-coding-agent@0.74.2
+# What builds and checks a release. Another hatchling may write other bytes: its own name stands in the wheel.
+BUILDERS  ?= hatchling==1.33.0 build==1.6.1 twine==7.0.0
 CORES     := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Tests wait more than they compute: two for each core, up to 16.
 WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "$$cores")
@@ -10,14 +12,17 @@ BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
 CHECK_BIN := $(SWARM_DEV)/check/bin
 CHECKERS  := $(SWARM_DEV)/checkers
+BUILD_BIN := $(SWARM_DEV)/build/bin
+BUILDING  := $(SWARM_DEV)/building-$(shell printf %s "$(BUILDERS)" | cksum | cut -d' ' -f1)
+DIST      ?= $(SWARM_DEV)/dist
 FETCHED   := $(SWARM_DEV)/clients/$(shell printf %s "$(CLIENTS)" | cksum | cut -d' ' -f1)
-SOURCES   := $(shell find pyproject.toml LICENSE README.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
+SOURCES   := $(shell find pyproject.toml LICENSE README.md CHANGELOG.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
 # exec: what Ctrl-C interrupts is pytest, which then shows its summary, and no shell around it.
 PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e check format bench picture clean
+.PHONY: demo test fast e2e check format bench picture dist clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -64,6 +69,16 @@ bench: $(INSTALLED)
 picture: $(INSTALLED)
 	@"$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
 
+# The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
+# when. What depends on those is fixed: all files have the date that hatchling gives them where it is told none.
+dist: $(BUILDING)
+	@test -z "$$(git status --porcelain 2>/dev/null)" || echo "note: changes that are not committed go into this build" >&2
+	@rm -rf "$(DIST)"
+	@env -u SOURCE_DATE_EPOCH "$(BUILD_BIN)/python" -m build -qq --no-isolation --outdir "$(DIST)" .
+	@"$(BUILD_BIN)/twine" check --strict "$(DIST)"/*
+	@cd "$(DIST)" && "$(BUILD_BIN)/python" -m pip hash *
+	@echo "built in $(DIST)"
+
 # What is installed is the wheel, so that the tests see what users get.
 $(INSTALLED): $(SOURCES)
 	@mkdir -p "$(SWARM_DEV)"
@@ -80,6 +95,13 @@ $(CHECKERS): pyproject.toml
 	@echo "installing what checks the code"
 	@"$(CHECK_BIN)/python" -m pip install --quiet --disable-pip-version-check ".[check]"
 	@"$(CHECK_BIN)/python" -m pip uninstall --quiet --yes swarm-locks
+	@touch "$@"
+
+$(BUILDING):
+	@mkdir -p "$(SWARM_DEV)"
+	@test -x "$(BUILD_BIN)/python" || "$(PYTHON)" -m venv "$(SWARM_DEV)/build"
+	@echo "installing what builds a release: $(BUILDERS)"
+	@"$(BUILD_BIN)/python" -m pip install --quiet --disable-pip-version-check $(BUILDERS)
 	@touch "$@"
 
 $(FETCHED):

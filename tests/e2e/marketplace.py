@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Literal
+
+from support import repository
 
 from .appserver import trust_hooks
 from .githttp import GitServer
@@ -13,7 +13,6 @@ from .ground import Ground
 
 Kind = Literal["install", "local", "git", "clone", "mcp_tool", "git-mcp_tool", "none"]
 PLUGIN = "swarm@swarm"
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Marketplace:
@@ -71,19 +70,7 @@ class Marketplace:
 
     def _cloned(self) -> str:
         """A clone of this repository as it would be were the working tree committed now."""
-        listing = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=REPOSITORY,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        clone = self.ground.root / "clone"
-        for name in filter(None, listing.split("\0")):
-            source, target = REPOSITORY / name, clone / name
-            if source.is_symlink() or source.exists():  # a deleted file is listed until it is committed
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target, follow_symlinks=False)
+        clone = repository.copied(self.ground.root / "clone")
         self._commit(clone)
         return str(clone)
 

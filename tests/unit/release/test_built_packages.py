@@ -1,0 +1,75 @@
+"""What `make dist` builds: the same bytes from the same files, wherever and whenever, and all that belongs in them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from support import repository
+
+pytestmark = pytest.mark.slow
+
+REAL_HOME = os.path.expanduser("~")  # before a test has a home of its own: what pip is told there goes for the index
+PLUGIN = (".agents/", ".claude-plugin/", ".codex-plugin/", "integrations/", "skills/", "LICENSE", "CHANGELOG.md")
+
+
+def built(target: str, source: Path, folder: Path) -> Path:
+    """Build one `target` (sdist or wheel) with the hatchling of this environment; return the file."""
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    done = subprocess.run(argv, cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_the_archives_hold_what_belongs_in_them(tmp_path: Path):
+    """The source archive all of the repository; the wheel the packages and the plugin's files, whatever they are."""
+    there = repository.names()
+    source = repository.copied(tmp_path / "source")
+    sdist = built("sdist", source, tmp_path / "sdist")
+    with tarfile.open(sdist) as archive:
+        members = archive.getmembers()
+        assert {member.uid for member in members} | {member.gid for member in members} == {0}
+        held = {member.name.partition("/")[2] for member in members}
+    assert held == {*there, "PKG-INFO"}
+
+    wheel = built("wheel", source, tmp_path / "wheel")
+    expected = {name for name in there if name.startswith(("swarm_hook_core/", "swarm_mcp/"))}
+    expected |= {f"swarm_mcp/_plugin/{name}" for name in there if name.startswith(PLUGIN)}
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        runnable = {info.filename for info in archive.infolist() if info.external_attr >> 16 & 0o111}
+    assert held == expected
+    assert runnable == {
+        name for name in expected if os.access(source / name.removeprefix("swarm_mcp/_plugin/"), os.X_OK)
+    }
+    subprocess.run(["tar", "-xzf", str(sdist), "-C", str(tmp_path)], check=True)
+    again = built("wheel", tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "again")
+    assert again.read_bytes() == wheel.read_bytes(), "the source archive builds the same wheel"
+
+
+def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
+    """In two folders, by people with other habits, on other days. From the index: what builds a release."""
+    results = []
+    for turn, (umask, date, environment) in enumerate(
+        [(0o022, 1_000_000_000, {"TZ": "UTC"}), (0o077, 1_700_000_000, {"TZ": "Asia/Tokyo", "SOURCE_DATE_EPOCH": "1"})]
+    ):
+        source = repository.copied(tmp_path / f"clone {turn}")
+        for file in source.rglob("*"):
+            if file.is_file():
+                file.chmod((0o777 if os.access(file, os.X_OK) else 0o666) & ~umask)
+                os.utime(file, (date, date))
+        dist = tmp_path / f"dist{turn}"
+        argv = ["make", "dist", f"SWARM_DEV={tmp_path / 'dev'}", f"DIST={dist}", f"PYTHON={sys.executable}"]
+        outer = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MAKE"))}
+        done = subprocess.run(argv, cwd=source, env={**outer, **environment, "HOME": REAL_HOME}, umask=umask,
+                              capture_output=True, text=True)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("PASSED") == 2, done.stdout
+        results.append({file.name: file.read_bytes() for file in dist.iterdir()})
+    assert len(results[0]) == 2 and results[0] == results[1]
