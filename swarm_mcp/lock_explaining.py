@@ -21,9 +21,10 @@ from swarm_mcp.answer_size import sent
 from swarm_mcp.domain.lock import Lock, Waiter
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, nobody_in
+from swarm_mcp.lock_events import event_shown, learn_labels
 from swarm_mcp.paging import cursor, page, place_of
 from swarm_mcp.store import Store
-from swarm_mcp.store.activity import Acquaintance, payload_of
+from swarm_mcp.store.activity import payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
 from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_names
 
@@ -125,16 +126,6 @@ AT_ONCE = 1000  # events that are read together, the newest first
 MOST_READ = 20_000  # events that one answer looks through; the cursor behind them goes on
 # Kinds that are about one file alone: a lock on a folder over it is no part of them.
 _OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
-# Fields of a payload that name a session, and what goes with it where that is a stranger.
-_SESSIONS = {"holder": ("holder_label", "note", "content", "why"), "by": ("why",), "to": (), "from": ("content",)}
-# Fields that are what the session of the event says, or says of it.
-_OF_THE_ACTOR = ("content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted", "writer_label")
-_ENDS = ("lapsed", "transferred", "stolen", "reclaimed", "turn_ended")  # reasons of a release that are its name
-_WORDS = {
-    "lock_released": "released", "lock_denied": "denied", "lock_breached": "altered", "restored": "restored",
-    "lock_deadlock": "deadlock", "lock_renewed": "renewed", "lock_stolen": "stolen", "lock_requested": "requested",
-    "lock_transferred": "transferred",
-}  # fmt: skip
 
 
 def history(
@@ -160,8 +151,8 @@ def history(
             break
     cut = len(found) > limit
     found = found[:limit]
-    _learn(store, known, found)
-    shown = [_shown(known, viewer, *one) for one in reversed(found)]
+    learn_labels(store, known, [(row, payload) for row, payload, _how in found])
+    shown = [event_shown(known, *one) for one in reversed(found)]
     _count(shown, found)
     fits = page((("", one) for one in reversed(shown)), dict, lambda: 0, measure=measure).rows
     last = fits[-1]["id"] if len(fits) < len(shown) or cut else before if read else None
@@ -206,60 +197,6 @@ class _Names:
         prefix = literal_prefix(pattern)
         folder = f"{base.rstrip('/')}/{prefix}" if prefix else base
         return bool(covered(pattern, base, GLOB + folder, list(self.own)))
-
-
-def _learn(store: Store, known: Acquaintance, found: list[tuple]) -> None:
-    """The labels of sessions in these events that are here no more."""
-    named: set[str] = set()
-    for row, payload, _how in found:
-        named.update(value for value in (row["actor"], *map(payload.get, _SESSIONS)) if isinstance(value, str))
-        named.update(one[0] for one in payload.get("circle") or () if isinstance(one, list) and one)
-    gone = [one for one in named if one != "system" and not store.instances.get(one)]
-    if gone:
-        known.learn(store.activity.of_sessions(gone))
-
-
-def _shown(known: Acquaintance, viewer: str, row: Event, payload: dict, how: str) -> dict:
-    actor = row.actor if isinstance(row.actor, str) else None
-    meets = known.may_meet(actor)
-    label = known.label_of(actor) if actor and meets else None
-    shown = {"id": row.id, "at": row.created_at, "what": _what(row, payload), "rule": how}
-    shown.update(file=plain(row.subject or ""), instance_id=actor if meets else None, label=label)
-    if not meets:
-        shown["hidden"] = True
-    return {**shown, "details": _details(known, payload, meets)}
-
-
-def _what(row: Event, payload: dict) -> str:
-    """The event in a word."""
-    kind = row.type.partition(".")[2]
-    if kind == "lock_acquired":
-        was = payload.get("was")
-        if was is None:
-            return "acquired"
-        return "renewed" if was == (payload.get("mode") or "exclusive") else f"now {payload.get('mode') or 'exclusive'}"
-    if kind == "lock_released" and payload.get("reason") in _ENDS:
-        return payload["reason"].replace("_", " ")
-    return _WORDS.get(kind, kind.replace("_", " "))
-
-
-def _details(known: Acquaintance, payload: dict, meets: bool) -> dict:
-    """The payload, as far as the viewer may know it."""
-    hidden = set() if meets else set(_OF_THE_ACTOR)
-    for name, more in _SESSIONS.items():
-        if payload.get(name) and not known.may_meet(payload[name]):
-            hidden |= {name, *more}
-    circle = payload.get("circle")
-    if isinstance(circle, list):
-        payload = {**payload, "circle": [_of_circle(known, one) for one in circle]}
-    return {name: value for name, value in payload.items() if name not in hidden}
-
-
-def _of_circle(known: Acquaintance, one) -> dict:
-    holder, agent = (*one, "", "")[:2] if isinstance(one, list) else ("", "")
-    if not known.may_meet(holder):
-        return {"hidden": True}
-    return {"instance_id": holder, "label": known.label_of(holder), "agent": agent or None}
 
 
 def _count(shown: list[dict], found: list[tuple]) -> None:

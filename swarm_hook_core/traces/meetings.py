@@ -108,6 +108,18 @@ class Meetings:
         found = [trace for path, writes in below if (trace := _newest_of(path, [path], writes))]
         return self._git.without_committed_since(self._git.left_of(found)) if found else []
 
+    def fresh_of_each_below(self, root: str) -> list:
+        """As `fresh_below`, but where several sessions have changed a file, the Trace of each of them."""
+        root = self._real(root)
+        below = self._below(root, {self.trail.place_of(root): [root]}, changed_first=True)
+        found = []
+        for path, writes in below:
+            for journal_of in dict.fromkeys(theirs for _entry, theirs in writes):
+                trace = _newest_of(path, [path], [one for one in writes if one[1] is journal_of])
+                if trace is not None:
+                    found.append(trace)
+        return self._git.without_committed_since(self._git.left_of(found)) if found else []
+
     def untold_below(self, root: str, most: int) -> tuple:
         """The newest fresh Traces below absolute `root` that this session has neither seen nor been told of.
 

@@ -80,6 +80,9 @@ class Sessions(Protocol):
         Those that have gone are among them until somebody notices.
         """
 
+    def scopes(self, limit: int) -> list[str]:
+        """Return the scopes that sessions are on record in, the one that last had a sign of life first."""
+
     def of_session(self, runtime: str, session_id: str) -> Session | None:
         """Return the row of a runtime's session, looked up by the whole id."""
 
@@ -219,6 +222,19 @@ class Locks(Protocol):
         First those that session `own_id` holds, then those with the ids `waited_for` (``queue.lengths``), then others.
         """
 
+    def recent_of(self, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()) -> list[dict]:
+        """Return up to `limit` live locks on files, as `held` shows them.
+
+        Those with the ids `first`, whoever has them, then the newest of the sessions `holders`. It costs as much for
+        each of these sessions however many locks it has.
+        """
+
+    def counts_of(self, holders: list[str], most: int) -> dict[str, int]:
+        """Return how many locks each of these sessions has on record, counted no further than `most`.
+
+        Of a session with few of them, only those on files count.
+        """
+
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         """Return who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
 
@@ -255,6 +271,9 @@ class LockQueue(Protocol):
 
     def is_silent(self, row: Waiter) -> bool:
         """Tell whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
+
+    def obstacles(self, row: Waiter, limit: int = 20) -> list[Lock | Waiter]:
+        """Return what this waiter waits for: one lock of each holder that keeps it out, then the waiters before it."""
 
     def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
         """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time.
@@ -786,6 +805,9 @@ class Activity(Protocol):
     def of_locks(self, before: int | None, limit: int) -> list[Event]:
         """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
 
+    def timeline(self, scope: str, since: int, until: int, limit: int) -> list[Event]:
+        """Return the newest events about locks and sessions of `scope` (empty: all) in these seconds, newest first."""
+
     def of_sessions(self, ids: list[str]) -> list[Event]:
         """Return when these sessions joined and left, oldest first."""
 
@@ -881,6 +903,9 @@ class Store(Protocol):
 
     def refresh(self) -> None:
         """Open the store anew where it was removed or replaced since."""
+
+    def version(self) -> object:
+        """Return what is another value after each commit of somebody else, and where the store is another."""
 
     def exists(self) -> bool:
         """Tell whether there is a store yet; one that only reads answers as an empty one until then."""

@@ -132,6 +132,11 @@ class Database:
             self._prepared.clear()
             stale.close()
 
+    def version(self) -> tuple[int, int]:
+        """Return another value after each commit of somebody else, and where the file is another."""
+        number = self.rows("PRAGMA data_version")[0].data_version
+        return id(self.connection), number
+
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self.connection.close()

@@ -132,6 +132,13 @@ class LockListing:
         live, found = self._pages().foremost(scope, limit, own_id, waited_for)
         return live, [self.listed(row, viewer_identity) for row in found]
 
+    def recent_of(self, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()) -> list[dict]:
+        return [self.listed(row, viewer_identity) for row in self._pages().recent_of(holders, limit, first)]
+
+    def counts_of(self, holders: list[str], most: int) -> dict[str, int]:
+        self._finder.adopt()
+        return self._pages().counts_of(holders, most)
+
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         held = self._asked().on(file)
         return self.describe(held[0], viewer_identity) if held else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import BATCH
 from swarm_hook_core.lookup.process_holders import PREFIX
-from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.lock import Lock, is_mutex
 from swarm_mcp.store.lock_finder import ON_FILES
 from swarm_mcp.store.lock_holders import LockHolders
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
 
+FEW_OF_ONE = 50  # locks of a session, of which it is looked at what they are on
 FEW, MANY = 1000, 100_000  # places looked up at once: few for the first rows, then more, each time through the index
 
 _LEASE = "ttl, renewed, booted, wall_until"
@@ -71,6 +72,35 @@ class LockPages:
                 if len(found) == limit:
                     break
         return self._live_of(held, scope, holders), list(found.values())
+
+    def recent_of(self, sessions: list[str], limit: int, first: Iterable[str]) -> list[Lock]:
+        """Return live ones: those with the ids `first`, then the newest of these sessions, `limit` of them at most."""
+        some = list(first)[:BATCH]
+        places = self._db.column(f"SELECT rowid FROM context WHERE {ON_FILES} AND id IN ({_marks(some)})", some)
+        newest: list[int] = []
+        for one in sessions:  # each along the index of holders, which has no more to be sorted
+            of_one = "SELECT rowid FROM context WHERE type = 'lock' AND instance_id = ? ORDER BY rowid DESC LIMIT ?"
+            newest += self._db.column(of_one, (one, limit))
+        places += sorted(set(newest).difference(places), reverse=True)
+        holders, found = LockHolders(self._db), dict[int, Lock]()
+        for at in range(0, len(places), BATCH):
+            asked = places[at : at + BATCH]
+            rows = {row["place"]: row for row in self._live(asked, "", holders) if not is_mutex(row["file"])}
+            found.update((place, rows[place]) for place in asked if place in rows)
+            if len(found) >= limit:
+                break
+        return list(found.values())[:limit]
+
+    def counts_of(self, sessions: list[str], most: int) -> dict[str, int]:
+        """Return how many locks each of these has, counted up to `most`; of few, those on files alone."""
+        found = {}
+        for one in sessions:
+            some = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? LIMIT {most}"
+            found[one] = self._db.column(f"SELECT count(*) FROM ({some})", (one,))[0]
+            if 0 < found[one] < min(most, FEW_OF_ONE):
+                on_files = f"SELECT count(*) FROM context WHERE {ON_FILES} AND instance_id = ?"
+                found[one] = self._db.column(on_files, (one,))[0]
+        return found
 
     # -------------------------------------------------------------- innards
 

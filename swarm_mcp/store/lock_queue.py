@@ -9,6 +9,7 @@ do so for as long only as it keeps that hold, so nobody waits for ever.
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps, loads
@@ -70,6 +71,11 @@ class LockQueue:
         sql = "SELECT 1 FROM swarm_waiters WHERE ticket = ? AND instance_id = ? AND pid = ?"
         return self._db.row(sql, (ticket, instance_id, os.getpid())) is not None
 
+    def waited(self, ticket: int) -> float:
+        """Return for how many seconds somebody has waited in this place; 0 where it is not there."""
+        row = self._db.row("SELECT since FROM swarm_waiters WHERE ticket = ?", (ticket,)) if ticket else None
+        return max(0.0, round(clock.now() - row.since, 1)) if row else 0.0
+
     def is_there(self, ticket: int) -> bool:
         return self._db.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
 
@@ -89,6 +95,12 @@ class LockQueue:
             return None
         reach = next(own for own in wanted.reaches if any(meet(own, theirs) for theirs in row.reaches))
         return row.replace(file=reach.file, path_key=reach.key, id=None, content="", created_at=None)
+
+    def obstacles(self, row: Waiter, limit: int = 20) -> list[Lock | Waiter]:
+        holder = Holder(row.instance_id, row.agent)
+        asked = LockRequest(row.reaches, mode=row.mode, agent=row.agent, ticket=row.ticket)
+        held = self._one_of_each(holder, row.mode, row.reaches, limit).values()
+        return [*islice(held, limit), *islice(self._ahead(holder, asked), limit)]
 
     def is_silent(self, row: Waiter) -> bool:
         if row.seen is None or clock.boot(row.host) != clock.boot(self._db.here):
@@ -216,15 +228,19 @@ class LockQueue:
 
     def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
         """Return who holds what keeps `holder` from these."""
-        found: dict[Holder, None] = {}
+        return list(self._one_of_each(holder, mode, reaches))
+
+    def _one_of_each(self, holder: Holder, mode: str, reaches, limit: float = float("inf")) -> dict[Holder, Lock]:
+        """Return who holds what keeps `holder` from these, each with one of these locks; `limit` of them are enough."""
+        found: dict[Holder, Lock] = {}
         while True:
             # One lock of each tells; another look for those who hold none of what was found so far.
             known = dumps([" ".join(one) for one in found])
             asking = Asking(*holder, mode, _OF_OTHERS if found else "", (known,) if found else ())
-            new = {_holder_of(lock): None for lock in self._in_the_way(asking, reaches)}
-            if new.keys() <= found.keys():
-                return list(found)
-            found.update(new)
+            new = {_holder_of(lock): lock for lock in self._in_the_way(asking, reaches)}
+            if new.keys() <= found.keys() or len(found) >= limit:
+                return found
+            found = {**found, **new}
 
     def _in_the_way(self, asking: Asking, reaches) -> Iterator[Lock]:
         """Yield locks that keep it from these: some, where there are any; of each reach apart."""

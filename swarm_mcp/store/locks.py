@@ -94,12 +94,12 @@ class Locks(LockListing):
         # What a pattern meets may take long to find, and nobody else could write meanwhile: it is looked for before.
         look, version = None, (0, 0)
         if any(reach.pattern for reach in wanted.reaches):
-            version, look = self._version(), self._look(instance, wanted)
+            version, look = self._db.version(), self._look(instance, wanted)
         with self._db.writing(before_waiting=lambda: self._refuse_known(instance, wanted)):
             if keys:
                 self._finder.give_keys(keys)
             adopted = self._finder.adopt()
-            if look is None or keys or adopted or version != self._version():
+            if look is None or keys or adopted or version != self._db.version():
                 look = self._look(instance, wanted)
             around, found = look
             if self._sessions.renew(instance.id, around, bool(around.leased)) and any(found):
@@ -140,13 +140,15 @@ class Locks(LockListing):
 
         `met`: what ``LockFinder.meeting`` says now of each that is wanted, where that is known; so `around`.
         """
+        waited = 0.0
         if around is None or around.waiters:
+            waited = self._queue().waited(wanted.ticket)
             self._queue().pass_over(instance, wanted)
             self._queue().leave(wanted.ticket)
         if around is None or around.denied:
             self._denials().forget(instance.id, _keys(wanted))
         granted = [
-            self._grant(instance, wanted, reach, self._finder.same(reach) if met is None else met[number])
+            self._grant(instance, wanted, reach, self._finder.same(reach) if met is None else met[number], waited)
             for number, reach in enumerate(wanted.reaches)
         ]
         if around is None or around.lapses:
@@ -207,10 +209,6 @@ class Locks(LockListing):
             return around, [self._finder.meeting(reach, asking) for reach in wanted.reaches]
         return around, [self._finder.in_place(reach, asking) if around.met else [] for reach in wanted.reaches]
 
-    def _version(self) -> tuple[int, int]:
-        """Return another value after each commit of somebody else, and where the file is another."""
-        return id(self._db.connection), self._db.rows("PRAGMA data_version")[0].data_version
-
     def _are_keys_due(self, wanted: LockRequest) -> bool:
         """Tell whether locks without a key get theirs now: without one only its very name finds a lock."""
         now, deep = self._db.now(), any(reach.base for reach in wanted.reaches)
@@ -256,8 +254,13 @@ class Locks(LockListing):
             return LockRefused(self.describe(refusal, viewer))
         return LockRefused(self._queue().described(refusal, viewer))
 
-    def _grant(self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock]) -> Lock:
-        """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
+    def _grant(
+        self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock], waited: float = 0.0
+    ) -> Lock:
+        """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already.
+
+        `waited`: for how many seconds it was waited for, for the record.
+        """
         mine = [row for row in met if row.instance_id == instance.id and (row.agent or "") == wanted.agent]
         own = next((row for row in mine if self._finder.is_same(row, reach)), None)
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
@@ -292,6 +295,7 @@ class Locks(LockListing):
         payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
         payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
         payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
+        payload.update({"waited": waited} if waited else {})
         events.add(self._db, lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
         return Lock({**lock, "file": reach.file})
 

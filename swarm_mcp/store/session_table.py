@@ -81,6 +81,10 @@ class SessionTable:
         row = self._db.row(f"SELECT count(*) AS n FROM instances WHERE {condition}", values)
         return row.n if row else 0
 
+    def scopes(self, limit: int) -> list[str]:
+        sql = "SELECT scope FROM instances GROUP BY scope ORDER BY max(heartbeat) DESC, scope LIMIT ?"
+        return [row.scope for row in self._db.rows(sql, (limit,))]
+
     def of_session(self, runtime: str, session_id: str) -> Session | None:
         return self._db.row(
             "SELECT i.* FROM instances i JOIN swarm_sessions s ON s.instance_id = i.id"

@@ -74,8 +74,16 @@ class Store:
     and concerns another goes through ``events.Signals``, which is handed on in `_Hearing` below.
     """
 
-    def __init__(self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS):
+    def __init__(
+        self,
+        path: str | None = None,
+        read_only: bool = False,
+        busy_seconds: float = BUSY_SECONDS,
+        adopts: bool = True,
+    ):
+        """`adopts`: whether what writes have claimed becomes locks on a look at the locks, also one that only reads."""
         self.database = Database(path, read_only, busy_seconds)
+        self._adopts = adopts
         self._signals = _Hearing(self)
 
     def __enter__(self: S) -> S:
@@ -95,6 +103,9 @@ class Store:
 
     def refresh(self) -> None:
         self.database.refresh()
+
+    def version(self) -> tuple[int, int]:
+        return self.database.version()
 
     def close(self) -> None:
         self.database.close()
@@ -291,7 +302,7 @@ class Store:
     def _finder(self) -> LockFinder:
         from swarm_mcp.store.lock_finder import LockFinder
 
-        return LockFinder(self.database, lambda: self.automatic_locks.adopt())
+        return LockFinder(self.database, (lambda: self.automatic_locks.adopt()) if self._adopts else None)
 
     @made_once
     def _endings(self) -> LockEndings:

@@ -86,6 +86,9 @@ class MemoryStore:
     def described(self) -> dict:
         return {"backend": "memory"}
 
+    def version(self) -> object:
+        return len(self.memory.events)
+
     def exists(self) -> bool:
         return True
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 from support.memory_store.tables import Memory, Part
 from swarm_hook_core.json_text import loads
+from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event, UiCommand
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CLAIMED, IN_PROGRESS, TERMINAL
@@ -40,6 +41,14 @@ class Activity(Part):
     def of_locks(self, before: int | None, limit: int) -> list[Event]:
         found = [event for event in self.memory.events if event.type.startswith("context.")]
         return [event for event in found[::-1] if before is None or event.id < before][:limit]
+
+    def timeline(self, scope: str, since: int, until: int, limit: int) -> list[Event]:
+        found = [
+            event for event in self.memory.events
+            if event.type.partition(".")[0] in ("context", "instance") and since <= event.created_at <= until
+            and scope in ("", event.scope) and not (event.subject or "").startswith(MUTEX_PREFIX)
+        ]  # fmt: skip
+        return found[::-1][:limit]
 
     def of_sessions(self, ids: list[str]) -> list[Event]:
         return [event for event in self.memory.events if event.type.startswith("instance.") and event.subject in ids]

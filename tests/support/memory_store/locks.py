@@ -127,6 +127,15 @@ class Locks(Part):
         rows.sort(key=lambda lock: 0 if lock.instance_id == own_id else 1 if lock.id in waited else 2)
         return len(rows), [self.listed(lock, viewer_identity) for lock in rows[:limit]]
 
+    def recent_of(self, holders: list[str], viewer_identity: str, limit: int, first: Iterable[str] = ()) -> list[dict]:
+        rows, asked = self._on_files(None, self.everywhere())[::-1], set(first)
+        chosen = [row for row in rows if row.id in asked or row.instance_id in holders]
+        chosen.sort(key=lambda lock: lock.id not in asked)
+        return [self.listed(lock, viewer_identity) for lock in chosen[:limit]]
+
+    def counts_of(self, holders: list[str], most: int) -> dict[str, int]:
+        return {one: min(most, self.count_of(one)) for one in holders}
+
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         return next((self.describe(lock, viewer_identity) for lock in self.on(file)), None)
 
@@ -261,6 +270,22 @@ class Queue(Part):
                 continue
             return place.replace(file=common[0].file)
         return None
+
+    def obstacles(self, row: Waiter, limit: int = 20) -> list[Lock | Waiter]:
+        kept = self._keeping(row.instance_id, row.agent, row.mode, row.reaches)
+        one_of_each = {(lock.instance_id, lock.agent or ""): lock for lock in kept[::-1]}
+        asked = LockRequest(row.reaches, mode=row.mode, agent=row.agent, ticket=row.ticket)
+        found = [
+            place for place in self.waiting() if place.ticket < row.ticket and self._goes_before(place, asked, row)
+        ]
+        return [*list(one_of_each.values())[::-1][:limit], *found[:limit]]
+
+    def _goes_before(self, place: Waiter, asked: LockRequest, row: Waiter) -> bool:
+        common = self._common(asked.reaches, place)
+        if not common or (place.instance_id, place.agent) == (row.instance_id, row.agent):
+            return False
+        of_row = Session(id=row.instance_id)
+        return not (place.mode == asked.mode == SHARED or self._may_pass(of_row, asked, common, place))
 
     def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
         self.store.instances.show_life(instance["id"])

@@ -43,6 +43,12 @@ class Sessions(Part):
         rows = [row for row in self.memory.sessions.values() if row.scope == scope and words in (row.label or "")]
         return len([row for row in rows if same_circle(viewer, token(row.label or "", "identity"))])
 
+    def scopes(self, limit: int) -> list[str]:
+        seen: dict[str, int] = {}
+        for row in self.memory.sessions.values():
+            seen[row.scope] = max(seen.get(row.scope, 0), row.heartbeat)
+        return sorted(seen, key=lambda scope: (-seen[scope], scope))[:limit]
+
     def of_session(self, runtime: str, session_id: str) -> Session | None:
         rows = self.memory.sessions.values()
         return next((row for row in rows if (row.runtime, row.session_id) == (runtime, session_id)), None)

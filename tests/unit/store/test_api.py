@@ -333,6 +333,17 @@ def test_the_foremost_locks_are_ones_own_then_those_waited_for(store, join, grou
     assert store.locks.foremost("/empty", "", 4, ann.id, {}) == (0, [])
 
 
+def test_the_newest_locks_of_some_sessions(store, join, ground):
+    ann, bob, cy = join("ann"), join("bob"), join("cy")
+    rows = [store.locks.acquire(one, f"f{number}") for number, one in enumerate((cy, ann, bob, ann))]
+    files = [lock["file"][-2:] for lock in store.locks.recent_of([ann.id, bob.id], "", 10)]
+    assert files == ["f3", "f2", "f1"]
+    files = [lock["file"][-2:] for lock in store.locks.recent_of([ann.id, bob.id], "", 2, [rows[0].id])]
+    assert files == ["f0", "f3"]
+    assert store.locks.counts_of([ann.id, cy.id, "nobody"], 10) == {ann.id: 2, cy.id: 1, "nobody": 0}
+    assert store.locks.counts_of([ann.id], 1) == {ann.id: 1}
+
+
 def test_who_was_refused_is_told_when_the_file_is_free(store, pair):
     ann, bob = pair
     store.locks.acquire(ann, "f")
@@ -428,6 +439,22 @@ def test_first_come_first_served(store, join):
     assert waits["bob"].advance(store)[0].instance_id == bob.id
     store.locks.release(bob, "f")
     assert waits["cid"].advance(store)[0].instance_id == cid.id and store.queue.waiting() == []
+
+
+def test_who_waits_is_told_who_holds_and_who_goes_before(store, join, ground):
+    ann, bob, cy = join("ann"), join("bob"), join("cy")
+    for reader in (ann, bob):
+        store.locks.acquire_all(reader, request(reader, ["f"], mode=SHARED))
+    waits = [LockWait(cy, request(cy, ["f"]), 60), LockWait(ann, request(ann, ["f"], mode=SHARED), 60)]
+    late = join("late")
+    waits.append(LockWait(late, request(late, ["f", "g"]), 60))
+    assert [wait.advance(store) is None for wait in waits] == [True, False, True]
+    first, last = store.queue.waiting()
+    assert {one.instance_id for one in store.queue.obstacles(first)} == {ann.id, bob.id}
+    *held, before = store.queue.obstacles(last)
+    assert {one.instance_id for one in held} == {ann.id, bob.id}
+    assert (before.instance_id, before.ticket) == (cy.id, first.ticket)
+    assert len(store.queue.obstacles(last, 1)) == 2
 
 
 def test_a_circle_of_waiters_is_refused_to_the_one_that_would_close_it(store, pair):
@@ -835,6 +862,29 @@ def test_a_feed_tells_an_onlooker_what_its_circle_does(store, join, ground):
     known = store.activity.acquaintance("identity:a")
     assert known.may_meet(ann.id) and not known.may_meet(bob.id) and known.label_of(bob.id) == "identity:b"
     assert [event.subject for event in store.activity.of_sessions([bob.id])] == [bob.id]
+
+
+def test_what_happened_to_locks_and_sessions_in_a_while(store, pair, join):
+    ann, _bob = pair
+    store.locks.acquire(ann, "f")
+    store.tasks.request(ann, {"type": "fix", "title": "t"})
+    store.locks.release(ann, "f")
+    now = store.now()
+    names = [event.type for event in store.activity.timeline(ann.scope, now - 60, now, 10)]
+    assert names == [
+        "context.lock_released", "context.lock_acquired", "instance.registered", "instance.registered",
+    ]  # fmt: skip
+    assert [event.type for event in store.activity.timeline("", now - 60, now, 1)] == names[:1]
+    assert store.activity.timeline("/elsewhere", now - 60, now, 10) == []
+    assert store.activity.timeline("", now - 60, now - 30, 10) == []
+
+
+def test_where_sessions_are(store, join, ground):
+    join("ann")
+    assert store.instances.scopes(10) == [ground.scope]
+    join("bob", scope="/elsewhere")
+    assert sorted(store.instances.scopes(10)) == sorted([ground.scope, "/elsewhere"])
+    assert len(store.instances.scopes(1)) == 1
 
 
 def test_a_change_wakes_who_waits_for_one(store, pair):

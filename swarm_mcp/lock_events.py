@@ -1,0 +1,77 @@
+"""Events about locks, as a viewer may see them: in a file's history, in a timeline."""
+
+from __future__ import annotations
+
+from swarm_hook_core.lookup import plain
+from swarm_mcp.domain.message import Event
+from swarm_mcp.store import Store
+from swarm_mcp.store.activity import Acquaintance
+
+# Fields of a payload that name a session, and what goes with it where that is a stranger.
+_SESSIONS = {"holder": ("holder_label", "note", "content", "why"), "by": ("why",), "to": (), "from": ("content",)}
+# Fields that are what the session of the event says, or says of it.
+_OF_THE_ACTOR = ("content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted", "writer_label")
+_ENDS = ("lapsed", "transferred", "stolen", "reclaimed", "turn_ended")  # reasons of a release that are its name
+_WORDS = {
+    "lock_released": "released", "lock_denied": "denied", "lock_breached": "altered", "restored": "restored",
+    "lock_deadlock": "deadlock", "lock_renewed": "renewed", "lock_stolen": "stolen", "lock_requested": "requested",
+    "lock_transferred": "transferred",
+}  # fmt: skip
+
+
+def learn_labels(store: Store, known: Acquaintance, found: list[tuple[Event, dict]]) -> None:
+    """Let `known` learn what sessions in these events, each with its payload, are called that are here no more."""
+    named: set[str] = set()
+    for row, payload in found:
+        named.update(value for value in (row["actor"], *map(payload.get, _SESSIONS)) if isinstance(value, str))
+        named.update(one[0] for one in payload.get("circle") or () if isinstance(one, list) and one)
+    gone = [one for one in named if one != "system" and not store.instances.get(one)]
+    if gone:
+        known.learn(store.activity.of_sessions(gone))
+
+
+def event_shown(known: Acquaintance, row: Event, payload: dict, how: str = "") -> dict:
+    """``{id, at, what, rule, file, instance_id, label, details}`` of an event, as far as this viewer may know it.
+
+    `how`: the rule by which it concerns what the viewer asks about.
+    """
+    actor = row.actor if isinstance(row.actor, str) else None
+    meets = known.may_meet(actor)
+    label = known.label_of(actor) if actor and meets else None
+    shown = {"id": row.id, "at": row.created_at, "what": _what(row, payload), "rule": how}
+    shown.update(file=plain(row.subject or ""), instance_id=actor if meets else None, label=label)
+    if not meets:
+        shown["hidden"] = True
+    return {**shown, "details": _details(known, payload, meets)}
+
+
+def _what(row: Event, payload: dict) -> str:
+    """The event in a word."""
+    kind = row.type.partition(".")[2]
+    if kind == "lock_acquired":
+        was = payload.get("was")
+        if was is None:
+            return "acquired"
+        return "renewed" if was == (payload.get("mode") or "exclusive") else f"now {payload.get('mode') or 'exclusive'}"
+    if kind == "lock_released" and payload.get("reason") in _ENDS:
+        return payload["reason"].replace("_", " ")
+    return _WORDS.get(kind, kind.replace("_", " "))
+
+
+def _details(known: Acquaintance, payload: dict, meets: bool) -> dict:
+    """The payload, as far as the viewer may know it."""
+    hidden = set() if meets else set(_OF_THE_ACTOR)
+    for name, more in _SESSIONS.items():
+        if payload.get(name) and not known.may_meet(payload[name]):
+            hidden |= {name, *more}
+    circle = payload.get("circle")
+    if isinstance(circle, list):
+        payload = {**payload, "circle": [_of_circle(known, one) for one in circle]}
+    return {name: value for name, value in payload.items() if name not in hidden}
+
+
+def _of_circle(known: Acquaintance, one) -> dict:
+    holder, agent = (*one, "", "")[:2] if isinstance(one, list) else ("", "")
+    if not known.may_meet(holder):
+        return {"hidden": True}
+    return {"instance_id": holder, "label": known.label_of(holder), "agent": agent or None}

@@ -1,0 +1,76 @@
+"""Files that sessions have changed and not committed, as their traces say (``swarm_hook_core.traces``).
+
+They are in no store: journals are read, and git is asked. That takes some 10 ms where there are any; `journals` says
+whether it is worth asking anew.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from types import SimpleNamespace
+from typing import NamedTuple
+
+from swarm_hook_core.budget import Budget
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.traces import Trail, level, others_in, place_of
+from swarm_mcp.overview.people import People
+from swarm_mcp.store import Store
+
+SECONDS = 0.3  # of processor time, for commands that nobody has read yet
+MOST = 100  # files
+PREFIX = "MCP"  # of variables that are about no client
+
+
+class Edit(NamedTuple):
+    """Somebody's change of the file at `path` that is not committed: when, in Unix seconds, and with which tool."""
+
+    path: str
+    instance_id: str
+    name: str
+    at: int
+    tool: str
+
+
+def journals(scope: str) -> dict[str, tuple[int, int]]:
+    """The journals that `edits` of a scope reads, each with its size and time: these differ once one has grown."""
+    found = {}
+    for path in _journals(scope):
+        try:
+            there = os.stat(path)
+        except OSError:
+            continue
+        found[path] = there.st_size, there.st_mtime_ns
+    return found
+
+
+def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:
+    """The newest changes in a scope that are not committed, of sessions that are still there, newest first.
+
+    Raises nothing: where journals, or the folder, cannot be read there are none.
+    """
+    if not store.exists() or not _journals(scope):
+        return []
+    from swarm_hook_core.traces.meetings import Meetings
+
+    nobody = ToolCall("look", {}, "", scope)
+    trail = Trail(SimpleNamespace(runtime_name=""), nobody, level(PREFIX, scope))
+    try:
+        meetings = Meetings(trail, store.as_hooks_read_it(), time.time(), Budget(SECONDS))
+        traces = meetings.fresh_of_each_below(scope)
+    except (OSError, ValueError):
+        return []
+    traces.sort(key=lambda trace: -trace.at_ns)
+    shown = []
+    for trace in traces[:limit]:
+        people.learn(trace.held.instance_id, trace.held.label)
+        name = people.called(trace.held.instance_id)
+        shown.append(Edit(trace.path, trace.held.instance_id, name, int(trace.at_ns / 1e9), trace.tool))
+    return shown
+
+
+def _journals(scope: str) -> list[str]:
+    try:
+        return others_in(place_of(scope), "")
+    except (OSError, ValueError):
+        return []

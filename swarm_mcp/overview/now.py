@@ -1,0 +1,148 @@
+"""How things stand: the sessions of a scope, and the files that they hold, wait for and have edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_mcp.domain.lock import SHARED
+from swarm_mcp.domain.session import Session
+from swarm_mcp.overview.edits import Edit
+from swarm_mcp.overview.lines import Line, Lines, lines
+from swarm_mcp.overview.people import People
+from swarm_mcp.store import Store
+from swarm_mcp.views import seconds_since
+
+SESSIONS, FILES = 100, 100  # that are shown
+COUNTED = 1000  # locks of one session; of more it is only said that there are
+
+
+class SessionNow(NamedTuple):
+    """A session: its `name` for people, seconds since its last sign of life, how many files it has locked.
+
+    `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed. A
+    session has `COUNTED` locks `held`, or more.
+    """
+
+    id: str
+    scope: str
+    name: str
+    runtime: str
+    state: str
+    directory: str
+    silent_for: int
+    is_guarded: bool
+    held: int
+    waiting: int
+    edited: int
+
+
+class Hold(NamedTuple):
+    """A lock on a file: `since` in Unix seconds, `lapses_in` seconds where it has a lease. `note` is its holder's."""
+
+    instance_id: str
+    name: str
+    agent: str
+    mode: str
+    note: str
+    since: int
+    lapses_in: float | None
+    lock_id: str
+
+
+class FileNow(NamedTuple):
+    """A file with everybody who has to do with it; `conflict` says what is amiss, empty for nothing."""
+
+    path: str
+    holds: list[Hold]
+    waits: list[Line]
+    edits: list[Edit]
+    conflict: str
+
+
+class Now(NamedTuple):
+    """A scope: some of its sessions and files, and who waits.
+
+    `session_count`: how many sessions it has in all; `lock_count`: how many locks those shown have, at least that many.
+    """
+
+    scope: str
+    at: int
+    sessions: list[SessionNow]
+    session_count: int
+    files: list[FileNow]
+    lock_count: int
+    lines: Lines
+
+
+def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), limit: int = FILES) -> Now:
+    """How things stand in `scope`; `edited` is what ``edits.edits`` has found there.
+
+    Of the locks, those that somebody waits for stand first, then the newest. Of the files those with a conflict do.
+    """
+    edited = list(edited)
+    waiting = lines(store, scope, people)
+    rows = [row for _, row in islice(store.instances.walk(scope), SESSIONS)]
+    held = store.locks.counts_of([row.id for row in rows], COUNTED)
+    shown = [_session(store, row, people, held[row.id], waiting, edited) for row in rows]
+    wanted = [one.lock_id for line in waiting.waiting for one in line.obstacles if one.lock_id]
+    locks = store.locks.recent_of([one for one in held if held[one]], people.viewer, limit, wanted)
+    count = len(rows) if len(rows) < SESSIONS else store.instances.count(scope)
+    files = _files(locks, waiting, edited, people, limit)
+    return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
+
+
+def _session(store: Store, row: Session, people: People, held: int, waiting: Lines, edited: list[Edit]) -> SessionNow:
+    return SessionNow(
+        row.id,
+        row.scope,
+        people.name(row),
+        row.runtime or "",
+        row.state or "live",
+        row.directory,
+        seconds_since(row.last_seen or row.heartbeat, store.now()),
+        row.last_seen is not None and row.runtime != SERVER_RUNTIME,
+        held,
+        len([line for line in waiting.waiting if line.instance_id == row.id]),
+        len([one for one in edited if one.instance_id == row.id]),
+    )
+
+
+def _files(locks: list[dict], waiting: Lines, edited: list[Edit], people: People, limit: int) -> list[FileNow]:
+    holds: dict[str, list[Hold]] = {}
+    waits: dict[str, list[Line]] = {}
+    changed: dict[str, list[Edit]] = {}
+    for lock in locks:
+        holds.setdefault(lock["file"], []).append(_hold(lock, people))
+    for line in waiting.waiting:
+        for file in {one.file for one in line.obstacles if one.file} or set(line.files):
+            waits.setdefault(file, []).append(line)
+    for one in edited:
+        changed.setdefault(one.path, []).append(one)
+    found = []
+    for path in dict.fromkeys((*waits, *changed, *holds)):
+        parts = holds.get(path, []), waits.get(path, []), changed.get(path, [])
+        found.append(FileNow(path, *parts, _conflict(*parts)))
+    found.sort(key=lambda file: (not file.conflict, not file.waits))
+    return found[:limit]
+
+
+def _hold(lock: dict, people: People) -> Hold:
+    people.learn(lock["instance_id"], lock["owner_label"])
+    name = people.called(lock["instance_id"])
+    mode = lock.get("mode") or "exclusive"
+    rest = lock.get("lapses_in"), lock["id"]
+    return Hold(lock["instance_id"], name, lock.get("agent") or "", mode, lock["content"], lock["created_at"], *rest)
+
+
+def _conflict(holds: list[Hold], waits: list[Line], changed: list[Edit]) -> str:
+    """What is amiss with a file, in a few words; empty for nothing."""
+    holders = {one.instance_id for one in holds if one.mode != SHARED}
+    others = [one for one in changed if holders and one.instance_id not in holders]
+    if others:
+        return "changed by one, held by another"
+    if len({one.instance_id for one in changed}) > 1:
+        return "changed by several"
+    return "waited for" if waits else ""

@@ -1,0 +1,90 @@
+"""What has happened in a scope: locks taken, waited for, refused and handed over, sessions that came and went.
+
+Events are kept for about a day.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from swarm_hook_core.lookup import plain
+from swarm_mcp.domain.message import Event
+from swarm_mcp.lock_events import event_shown, learn_labels
+from swarm_mcp.overview.people import People
+from swarm_mcp.store import Store
+from swarm_mcp.store.activity import payload_of
+
+MOST = 500  # events of one answer
+KINDS = (
+    "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
+    "altered", "restored", "renewed", "turn ended", "joined", "left",
+)  # fmt: skip
+_OF_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "left"}
+
+
+class Happening(NamedTuple):
+    """One event: `what` it was in a word (`KINDS`), by whom (`name`), to what; `at` in Unix seconds.
+
+    `other` is who else it was about, as an id, and `other_name`: the holder of what was refused or taken, who got what
+    was handed over. `waited`: for how many seconds what was got had been waited for. `note` is what a session said.
+    """
+
+    id: int
+    scope: str
+    at: int
+    what: str
+    instance_id: str
+    name: str
+    file: str
+    other: str
+    other_name: str
+    waited: float
+    note: str
+    details: dict
+
+
+class Timeline(NamedTuple):
+    """Happenings between two moments, oldest first; `is_cut` where there were more before the first of them."""
+
+    since: int
+    until: int
+    happenings: list[Happening]
+    is_cut: bool
+
+
+def timeline(store: Store, scope: str, people: People, since: int, until: int, limit: int = MOST) -> Timeline:
+    """What happened in `scope` in these seconds: of more than `limit` events the newest."""
+    rows = store.activity.timeline(scope, since, until, limit + 1)
+    known = store.activity.acquaintance(f"identity:{people.viewer}" if people.viewer else None)
+    found = [(row, payload_of(row)) for row in rows[:limit]]
+    learn_labels(store, known, [one for one in found if one[0].type.startswith("context.")])
+    known.learn([row for row, _payload in found])
+    happenings = [_happening(row, event_shown(known, row, payload), people) for row, payload in found[::-1]]
+    return Timeline(since, until, [one for one in happenings if one.what], len(rows) > limit)
+
+
+def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:
+    """The newest refusals since then, newest first."""
+    all_of_it = timeline(store, scope, people, since, store.now(), MOST).happenings
+    return [one for one in all_of_it[::-1] if one.what == "denied"][:limit]
+
+
+def _happening(row: Event, shown: dict, people: People) -> Happening:
+    details = shown["details"]
+    if row.type.startswith("instance."):
+        kind, who, file = _OF_SESSIONS.get(row.type.partition(".")[2], ""), row.subject or "", ""
+        people.learn(who, payload_of(row).get("label"))
+        details = {}
+    else:
+        kind, who, file = shown["what"], shown["instance_id"] or "", plain(row.subject or "")
+        people.learn(who, shown["label"])
+    other = next((details[name] for name in ("holder", "to", "from", "by") if isinstance(details.get(name), str)), "")
+    if other and details.get("holder_label"):
+        people.learn(other, details["holder_label"])
+    waited = details.get("waited")
+    note = next((details[name] for name in ("why", "note", "content") if isinstance(details.get(name), str)), "")
+    return Happening(
+        row.id, row.scope, row.created_at, kind, who, people.called(who) if who else "another identity", file,
+        other, people.called(other) if other else "", waited if isinstance(waited, (int, float)) else 0.0, note,
+        details,
+    )  # fmt: skip

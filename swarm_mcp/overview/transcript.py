@@ -1,0 +1,69 @@
+"""The end of what a worker has done, from its record: however long that is, only its last part is read."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from swarm_hook_core.json_text import loads
+from swarm_mcp.domain.run import Run
+from swarm_mcp.harness.record import event_of, files_of
+from swarm_mcp.harness.transcript import to_transcript
+
+LAST_BYTES = 512 * 1024
+MOST = 200  # entries
+
+
+class Transcript(NamedTuple):
+    """The last entries, as ``harness.transcript`` has them, oldest first; `is_cut` where there were more before."""
+
+    entries: list[dict]
+    is_cut: bool
+
+
+def last_entries(run: Run, limit: int = MOST) -> Transcript:
+    """The end of a run's transcript; none where it has no record yet, or that cannot be read."""
+    entries: list[dict] = []
+    files = files_of(run.record) if run.record else []
+    left = LAST_BYTES
+    for path in reversed(files):
+        try:
+            lines, is_whole = _last_lines(path, left)
+        except OSError:
+            continue
+        entries[:0] = [entry for line in lines for entry in _entries(line)]
+        left -= sum(map(len, lines))
+        if len(entries) > limit or not is_whole or left <= 0:
+            return Transcript(entries[-limit:], True)
+    return Transcript(entries, False)
+
+
+def sizes(run: Run) -> dict[str, tuple[int, int]]:
+    """The files of a run's record, each with its size and time: these differ once there is more in it."""
+    found = {}
+    for path in files_of(run.record) if run.record else ():
+        try:
+            there = os.stat(path)
+        except OSError:
+            continue
+        found[path] = there.st_size, there.st_mtime_ns
+    return found
+
+
+def _last_lines(path: str, most: int) -> tuple[list[bytes], bool]:
+    """The whole lines in the last `most` bytes of a file, and whether that is all of it."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = max(0, size - most)
+        file.seek(begin)
+        lines = file.read(most).split(b"\n")
+    return lines[1 if begin else 0 :], begin == 0
+
+
+def _entries(line: bytes) -> list[dict]:
+    try:
+        found = loads(line.decode("utf-8", "replace")) if line else None
+    except (ValueError, RecursionError):
+        return []
+    event = event_of(found) if isinstance(found, dict) else None
+    return to_transcript(event) if event else []

@@ -1,0 +1,185 @@
+"""What those who look on are shown: sessions, files, lines and what has happened; bounded, and without strangers' words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from support.fixtures import Ground
+from support.sessions import write
+
+from swarm_hook_core.naming import UNNAMED
+from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.overview.checkouts import checkouts
+from swarm_mcp.overview.edits import Edit, edits, journals
+from swarm_mcp.overview.lines import Line, Obstacle, circles, lines
+from swarm_mcp.overview.now import FILES, now
+from swarm_mcp.overview.people import People
+from swarm_mcp.overview.timeline import refusals, timeline
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+
+
+@pytest.fixture
+def store(ground: Ground):
+    with ground.store() as opened:
+        yield opened
+
+
+def wait(store, session, *files: str, **given) -> LockWait:
+    waiting = LockWait(session, request(session, files, **given), 60)
+    assert waiting.advance(store) is None
+    return waiting
+
+
+def test_who_holds_waits_for_and_has_edited_a_file(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    file = f"{ground.scope}/f"
+    ground.lock(ann, file, "busy with it")
+    wait(store, bob, file)
+    found = now(store, ground.scope, People(store), [Edit(file, bob.id, "bob", 1, "Edit")])
+    assert [(one.id, one.held, one.waiting, one.edited) for one in found.sessions] == [
+        (ann.id, 1, 0, 0), (bob.id, 0, 1, 1),
+    ]  # fmt: skip
+    (shown,) = found.files
+    assert shown.path == file and shown.conflict == "changed by one, held by another"
+    assert [(one.instance_id, one.note, one.mode) for one in shown.holds] == [(ann.id, "busy with it", "exclusive")]
+    assert [line.instance_id for line in shown.waits] == [bob.id]
+    assert [one.tool for one in shown.edits] == ["Edit"]
+    assert (found.lock_count, found.session_count) == (1, 2)
+
+
+def test_who_waits_for_a_file_in_a_locked_folder_is_shown_with_the_folder(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    os.mkdir(f"{ground.scope}/src")
+    ground.lock(ann, f"{ground.scope}/src/")
+    wait(store, bob, f"{ground.scope}/src/f")
+    (shown,) = now(store, ground.scope, People(store)).files
+    assert (shown.path, shown.conflict) == (f"{ground.scope}/src", "waited for")
+
+
+def test_of_many_files_those_that_somebody_waits_for_stand_first_and_the_others_are_counted(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    for number in range(12):
+        ground.lock(ann, f"{ground.scope}/{number}")
+    wait(store, bob, f"{ground.scope}/0")
+    found = now(store, ground.scope, People(store), limit=5)
+    assert [one.path for one in found.files][0] == f"{ground.scope}/0"
+    assert (len(found.files), found.lock_count) == (5, 12)
+    assert FILES <= 100
+
+
+def test_strangers_have_neither_names_nor_notes(ground, store):
+    ann = ground.session("ann", "identity:a ann")
+    bob = ground.session("bob", "identity:b secret-name")
+    ground.lock(bob, f"{ground.scope}/f", "secret note")
+    wait(store, ann, f"{ground.scope}/f")
+    people = People(store, "a")
+    seen = now(store, ground.scope, people), lines(store, ground.scope, people)
+    happened = timeline(store, ground.scope, people, 0, store.now() + 1)
+    for shown in (*seen, happened):
+        assert "secret" not in str(shown)
+    assert seen[0].files[0].holds[0].name == UNNAMED == seen[1].waiting[0].obstacles[0].name
+
+
+def test_a_line_says_what_it_waits_for_and_behind_whom(ground, store):
+    ann, bob, cy = ground.session("ann"), ground.session("bob"), ground.session("cy")
+    file = f"{ground.scope}/f"
+    lock = ground.lock(ann, file)
+    wait(store, bob, file)
+    wait(store, cy, file)
+    first, second = lines(store, ground.scope, People(store)).waiting
+    assert (first.instance_id, first.files, first.mode) == (bob.id, (file,), "exclusive")
+    assert [(one.instance_id, one.lock_id) for one in first.obstacles] == [(ann.id, lock.id)]
+    assert [(one.instance_id, one.lock_id) for one in second.obstacles] == [(ann.id, lock.id), (bob.id, "")]
+    assert lines(store, "/elsewhere", People(store)).waiting == []
+    cut = lines(store, "", People(store), limit=1)
+    assert (len(cut.waiting), cut.more) == (1, 1)
+
+
+def waiting_for(who: str, *others: str) -> Line:
+    obstacles = tuple(Obstacle(other, other, "", "/f", "1") for other in others)
+    return Line(1, "", who, who, "", "exclusive", ("/f",), 0.0, None, False, obstacles)
+
+
+@pytest.mark.parametrize(
+    "waits, found",
+    [
+        ([("a", "b"), ("b", "c")], []),
+        ([("a", "b"), ("b", "a")], [["a", "b"]]),
+        ([("b", "c"), ("c", "a", "x"), ("a", "b")], [["a", "b", "c"]]),
+        ([("a", "b", "c"), ("b", "a"), ("c", "a")], [["a", "b"], ["a", "c"]]),
+        ([("x", "a"), ("a", "b"), ("b", "a")], [["a", "b"]]),
+    ],
+)
+def test_circles_of_those_who_wait_for_each_other(waits, found):
+    assert sorted(circles([waiting_for(*one) for one in waits])) == found
+
+
+def test_what_has_happened_is_told_oldest_first(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    file = f"{ground.scope}/f"
+    ground.lock(ann, file, "mine")
+    assert ground.swarm("lock", file, "--as", bob.id).code == 1
+    waiting = wait(store, bob, file)
+    store.locks.release(ann, file)
+    assert waiting.advance(store)
+    found = timeline(store, ground.scope, People(store), 0, store.now() + 1)
+    assert [one.what for one in found.happenings] == ["joined", "joined", "acquired", "denied", "released", "acquired"]
+    denial = found.happenings[3]
+    assert (denial.instance_id, denial.other, denial.note) == (bob.id, ann.id, "mine")
+    assert [one.id for one in refusals(store, ground.scope, People(store), 0, 5)] == [denial.id]
+    assert not found.is_cut
+    newest = timeline(store, "", People(store), 0, store.now() + 1, limit=2)
+    assert [one.what for one in newest.happenings] == ["released", "acquired"] and newest.is_cut
+    assert timeline(store, "/elsewhere", People(store), 0, store.now() + 1).happenings == []
+
+
+def test_how_long_a_lock_was_waited_for_is_on_record(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    file = f"{ground.scope}/f"
+    ground.lock(ann, file)
+    waiting = wait(store, bob, file)
+    ground.sql("UPDATE swarm_waiters SET since = since - 5")
+    store.locks.release(ann, file)
+    assert waiting.advance(store)
+    got = timeline(store, ground.scope, People(store), 0, store.now() + 1).happenings[-1]
+    assert got.what == "acquired" and 5 <= got.waited < 60
+
+
+def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
+    git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert edits(store, ground.scope, People(store)) == [] and journals(ground.scope) == {}
+    people = [ground.session("ann"), ground.session("bob")]
+    file = f"{ground.scope}/f"
+    for name in ("ann", "bob"):
+        assert write("claude-code", name, ground.scope, file).reason == ""
+        with open(file, "a") as text:
+            text.write(name)
+    found = edits(store, ground.scope, People(store))
+    assert {one.instance_id for one in found} == {row.id for row in people} and {one.path for one in found} == {file}
+    assert len(journals(ground.scope)) == 2
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "all"], check=True)
+    assert edits(store, ground.scope, People(store)) == []
+
+
+def test_all_checkouts_of_this_machine(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob", directory=str(ground.folder))
+    ground.lock(ann, f"{ground.scope}/f")
+    ground.backdate(ann, 60)
+    assert [(one.scope, one.sessions, one.locks) for one in checkouts(store)] == [
+        (bob.scope, 1, 0), (ground.scope, 1, 1),
+    ]  # fmt: skip
+
+
+def test_looking_on_without_adopting_writes_nothing(ground):
+    ann = ground.session("ann")
+    ground.lock(ann, f"{ground.scope}/f")
+    before = ground.sql("PRAGMA data_version")
+    with Store(ground.database, read_only=True, adopts=False) as looking:
+        assert now(looking, ground.scope, People(looking)).lock_count == 1
+        assert looking.locks._finder.adopt() is False
+    assert ground.sql("PRAGMA data_version") == before
