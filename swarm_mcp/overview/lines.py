@@ -78,7 +78,8 @@ def circles(waiting: list[Line]) -> list[list[str]]:
             if who in path:
                 ring = path[path.index(who) :]
                 first = ring.index(min(ring))
-                found[(*ring[first:], *ring[:first])] = None
+                turned = (*ring[first:], *ring[:first])
+                found[turned] = None
             elif who not in done:
                 path.append(who)
                 pending += [(other, depth + 1) for other in after.get(who, ())]

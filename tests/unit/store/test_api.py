@@ -370,7 +370,7 @@ def test_what_is_known_of_a_lock_is_said_to_its_circle(store, join, ground):
     assert (known["instance_id"], known["content"], known["owner"]["label"]) == (holder.id, "why", "identity:a me")
     assert hidden["hidden"] and "why" not in str(hidden) and holder.id not in str(hidden)
     assert store.locks.listed(found, "a")["owner_label"] == "identity:a me" and store.locks.active_on("/x", "") is None
-    hidden = {"file": found.file, "content": "", "owner_label": None}
+    hidden = {"file": found.file, "content": "", "owner_label": None, "instance_id": holder.id}
     assert store.instances.held_beside(join("stranger", "identity:b"), 5, "b") == (1, [hidden])
     shown = {**hidden, "content": "why", "owner_label": "identity:a me"}
     assert store.instances.held_beside(join("reader", "identity:a"), 5, "a") == (1, [shown])
