@@ -14,6 +14,10 @@ from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
 LONGEST_WAIT = 30 * 86400.0
 SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
@@ -52,7 +56,7 @@ class LockWait:
         self._until = None if seconds is None else clock.now() + min(seconds, LONGEST_WAIT)
         self._next_sign = 0.0
         self._lapse: float | None = None
-        self._obstacle: Lock | Waiter | None = None  # what was in the way, and until when
+        self.obstacle: Lock | Waiter | None = None  # what was in the way, and until when
         self._next_look = 0.0  # it is enough to ask whether it still is
 
     def advance(self, store: Store) -> list[Lock] | None:
@@ -100,7 +104,7 @@ class LockWait:
             return self._try_once(store)
         if clock.now() >= self._next_sign and not self._show_life(store):
             return self._join_again(store)
-        if self._obstacle and clock.now() < self._next_look and self._is_there(store, self._obstacle):
+        if self.obstacle and clock.now() < self._next_look and self._is_there(store, self.obstacle):
             return None
         self._lapse = None
         if not self._is_free(store):
@@ -114,21 +118,21 @@ class LockWait:
 
     def _join_again(self, store: Store) -> list[Lock] | None:
         """The place is not there: the store is another one, or we were silent and somebody has passed us over."""
-        self.wanted, self._obstacle = self.wanted._replace(ticket=0), None
+        self.wanted, self.obstacle = self.wanted._replace(ticket=0), None
         return self._begin(store)
 
     def _is_free(self, store: Store) -> bool:
         """Whether nothing seems to be in the way. Only looks."""
-        self._obstacle, self._next_look = None, clock.now() + 0.9 * LONGEST_NAP
+        self.obstacle, self._next_look = None, clock.now() + 0.9 * LONGEST_NAP
         waiter = store.queue.ahead_of(self.instance, self.wanted)
         if waiter:
-            self._obstacle = waiter
+            self.obstacle = waiter
             return False
         lock = store.locks.in_the_way(self.instance, self.wanted)
         if lock is None:
             return True
         # Another grant, another mode: another id. Handed over: another holder.
-        self._obstacle = lock
+        self.obstacle = lock
         if not keeps_out(lock, self.instance.id, self.wanted.agent, self.wanted.mode):
             self._until = clock.now()  # one's own, which `once` refuses: nobody else will let go of it
         left = store.locks.left(lock)
@@ -167,9 +171,16 @@ class LockWait:
         return self._until is not None and clock.now() >= self._until
 
 
-def acquire(store: Store, instance: Session, wanted: LockRequest, seconds: float | None) -> list[Lock]:
+def acquire(
+    store: Store,
+    instance: Session,
+    wanted: LockRequest,
+    seconds: float | None,
+    tell: Callable[[Lock | Waiter], object] | None = None,
+) -> list[Lock]:
     """Return the locks' rows, waited for here, blocking, for at most `seconds` (None: for any time).
 
+    `tell` is called with what is in the way, a lock or who waits before us, and again where that is another then.
     Raises what `LockWait.advance` raises.
     """
     if seconds == 0:
@@ -177,9 +188,18 @@ def acquire(store: Store, instance: Session, wanted: LockRequest, seconds: float
     wait = LockWait(instance, wanted, seconds)
     with store.changes() as changes:
         try:
+            told = None
             while (rows := wait.advance(store)) is None:
+                if tell and wait.obstacle and _mark(wait.obstacle) != told:
+                    told = _mark(wait.obstacle)
+                    tell(wait.obstacle)
                 changes.wait(wait.left())
         except BaseException:
             wait.give_up(store)
             raise
     return rows
+
+
+def _mark(obstacle: Lock | Waiter) -> object:
+    """What tells one obstacle from another."""
+    return obstacle.ticket if isinstance(obstacle, Waiter) else obstacle.id

@@ -21,6 +21,39 @@ QUIET = ("context_usage",)  # what the line below has
 ERASE = "\r\x1b[K"
 
 
+class Counts:
+    """What can be counted of a run while it goes on: tools called, tokens, and what it has cost."""
+
+    def __init__(self) -> None:
+        self.tools = 0
+        self.tokens: int | None = None
+        self.cost: float | None = None
+
+    def add(self, event: Event) -> None:
+        """Count one event more."""
+        data = event.data
+        if event.kind == events.TOOL_START:
+            self.tools += 1
+        elif event.kind == events.CONTEXT_USAGE and isinstance(data.get("context_used_tokens"), int):
+            self.tokens = data["context_used_tokens"]
+        elif event.kind == events.RESULT:
+            cost = data.get("cost")
+            if cost is not None and hasattr(cost, "_asdict"):
+                cost = cost._asdict()
+            cost = cost if isinstance(cost, dict) else {}
+            if isinstance(cost.get("total_cost_usd"), (int, float)):
+                self.cost = cost["total_cost_usd"]
+            counts = [cost.get(name) for name in ("input_tokens", "output_tokens", "cache_read_tokens")]
+            if any(isinstance(count, int) for count in counts):
+                self.tokens = sum(count for count in counts if isinstance(count, int))
+
+    def words(self) -> list[str]:
+        """Tools called, tokens and US dollars so far; what is not known is left out."""
+        parts = [f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
+        parts += [f"{_amount(self.tokens)} tokens"] if self.tokens is not None else []
+        return [*parts, *([f"${self.cost:.4f}"] if self.cost is not None else [])]
+
+
 class Live:
     """Writes what happens to `stream`. Every method may be called from any thread.
 
@@ -31,9 +64,7 @@ class Live:
     def __init__(self, stream: TextIO, *, colour: bool, progress: bool = False, debug: bool = False):
         self.stream, self.colour, self.debug = stream, colour, debug
         self.progress = progress
-        self.tools = 0
-        self.tokens: int | None = None
-        self.cost: float | None = None
+        self.counts = Counts()
         self._began = time.monotonic()
         self._below = self._error = ""
         self._said = _digest("")  # of all words of standard output
@@ -49,7 +80,9 @@ class Live:
     def show(self, event: Event) -> None:
         """One event. Never raises for a stream that has gone."""
         with self._guard:
-            self._count(event)
+            self.counts.add(event)
+            if event.kind == events.ERROR:
+                self._error = event.data.get("message") or ""
             for entry in to_transcript(event):
                 text = "" if self._is_echo(entry) else self.line(entry)
                 if text:
@@ -92,11 +125,8 @@ class Live:
                 self._below = shown
 
     def status(self) -> str:
-        """Seconds since the start, tools called, tokens and US dollars so far; what is not known is left out."""
-        parts = [span(time.monotonic() - self._began), f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
-        parts += [f"{_amount(self.tokens)} tokens"] if self.tokens is not None else []
-        parts += [f"${self.cost:.4f}"] if self.cost is not None else []
-        return "  ".join(parts)
+        """Seconds since the start, and what has been counted so far."""
+        return "  ".join([span(time.monotonic() - self._began), *self.counts.words()])
 
     def close(self) -> None:
         """Take the line below away; nothing is written any more."""
@@ -105,29 +135,6 @@ class Live:
             self._closed = True
 
     # ------------------------------------------------------------------------------------------ innards
-
-    def _count(self, event: Event) -> None:
-        data = event.data
-        if event.kind == events.TOOL_START:
-            self.tools += 1
-        elif event.kind == events.CONTEXT_USAGE and isinstance(data.get("context_used_tokens"), int):
-            self.tokens = data["context_used_tokens"]
-        elif event.kind == events.ERROR:
-            self._error = data.get("message") or ""
-        elif event.kind == events.RESULT:
-            cost = data.get("cost")
-            cost = (
-                cost._asdict()
-                if cost is not None and hasattr(cost, "_asdict")
-                else cost
-                if isinstance(cost, dict)
-                else {}
-            )
-            if isinstance(cost.get("total_cost_usd"), (int, float)):
-                self.cost = cost["total_cost_usd"]
-            counts = [cost.get(name) for name in ("input_tokens", "output_tokens", "cache_read_tokens")]
-            if any(isinstance(count, int) for count in counts):
-                self.tokens = sum(count for count in counts if isinstance(count, int))
 
     def _is_echo(self, entry: dict) -> bool:
         """Whether it repeats what has been shown as plain standard output (the answer of the harness `process`)."""

@@ -66,5 +66,8 @@ def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: Loc
         age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"
         who = f"{owner}, {age}{note}"
     line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
-    said = f"{refusal} ({named(active['file'])} by {who}); {line}--wait SECONDS joins the line"
+    waited = args.seconds("--wait")
+    file = named(active["file"])
+    next_step = f"waited {duration(waited)}; next: swarm-mcp why {file}" if waited else "--wait SECONDS joins the line"
+    said = f"{refusal} ({file} by {who}); {line}{next_step}"
     return refused(args, verb, answer, said)

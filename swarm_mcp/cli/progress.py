@@ -13,7 +13,7 @@ import time
 from typing import TextIO
 
 from swarm_mcp.cli import output
-from swarm_mcp.cli.output import encodable, flush, one_line, say, say_prose
+from swarm_mcp.cli.output import complain, encodable, flush, one_line, say
 from swarm_mcp.text_width import clipped
 
 TICK_SECONDS = 0.1
@@ -37,14 +37,15 @@ class Progress:
     """The progress of one command, from entering the ``with`` block to leaving it.
 
     With `as_json` standard output is for JSON alone: steps under way are shown on standard error, where that is a
-    terminal, and nothing is said. `aside` is for commands whose output is for something else: the same.
-    `margin` stands before the line of a step in a pipe.
+    terminal, and nothing is said. `aside` is for commands whose output is for something else: all of it is said on
+    standard error. `margin` stands before the line of a step in a pipe.
     """
 
     def __init__(self, as_json: bool = False, aside: bool = False, margin: str = ""):
         self._margin = margin
-        self._speaks = not (as_json or aside)
-        stream = sys.stdout if self._speaks else sys.stderr
+        self._speaks = not as_json
+        self._line = complain if aside else _say_now
+        stream = sys.stderr if as_json or aside else sys.stdout
         self._stream: TextIO | None = stream if stream is not None and _can_move(stream) else None
         self._steps: dict[str, Step] = {}
         self._rows = self._turn = 0
@@ -74,7 +75,7 @@ class Progress:
         if self._stream:
             self._show()
         elif self._speaks:
-            _say_now(self._margin + (f"{who}: {doing} ..." if who else f"{doing} ..."))
+            self._line(self._margin + (f"{who}: {doing} ..." if who else f"{doing} ..."))
 
     def note(self, doing: str, who: str = "") -> None:
         """Show at a terminal that this is being done; nobody else is told. A step under way is put into other words."""
@@ -91,15 +92,14 @@ class Progress:
         took = time.monotonic() - step.begun if step else 0.0
         if done and self._speaks:
             length = f" ({span(took)})" if self._stream and took >= SHOWN_FROM else ""
-            _say_now((f"{who}: {done}" if who else done) + length)
+            self._line((f"{who}: {done}" if who else done) + length)
         elif self._stream:
             self._show()
 
     def say(self, line: str = "") -> None:
         """Say what is no step, in one line or several; nothing where standard output is for something else."""
-        if self._speaks:
-            say_prose(line)
-            flush()
+        for part in line.split("\n") if self._speaks else ():
+            self._line(part)
 
     def write_above(self, stream: TextIO, text: str) -> None:
         """Write `text`, which is whole lines, to standard output or error; the steps below come back soon."""

@@ -67,9 +67,8 @@ class Reader:
 
     def known(self, label: str | None, instance_id: str) -> str:
         """The name of a session of which an answer says the label, None where it has none."""
-        if label is None:
-            return self.called(instance_id)
-        self._people.learn(instance_id, label)
+        if label is not None:
+            self._people.learn(instance_id, label)
         return self.called(instance_id)
 
     def called(self, instance_id: str | None) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
@@ -142,10 +143,14 @@ State = Planned | Starting | Answered | AwaitingEnd | Finished
 
 
 class Dispatch:
-    """One dispatch under way by `requester` (its row). Raises Refused for a request that cannot be carried out."""
+    """One dispatch under way by `requester` (its row). Raises Refused for a request that cannot be carried out.
 
-    def __init__(self, requester: Session, request: DispatchRequest):
+    `tell` is called with each state that is reached after the first.
+    """
+
+    def __init__(self, requester: Session, request: DispatchRequest, tell: Callable[[State], object] | None = None):
         self._state: State = plan(requester, request)
+        self._tell = tell
 
     def advance(self, store: Store) -> dict | None:
         """Go on as far as possible; return the answer, None while there is something to wait for.
@@ -157,6 +162,8 @@ class Dispatch:
             if following is None:
                 return None
             self._state = following
+            if self._tell:
+                self._tell(following)
         return self._state.answer
 
     def seconds_left(self) -> float:
@@ -171,9 +178,14 @@ class Dispatch:
         return min(left, POLL_SECONDS) if state.plan.command.is_supervised else left
 
 
-def carry_out(store: Store, requester: Session, request: DispatchRequest) -> dict:
-    """Dispatch and wait here, blocking; return the answer. Raises what a `Dispatch` raises."""
-    dispatch = Dispatch(requester, request)
+def carry_out(
+    store: Store, requester: Session, request: DispatchRequest, tell: Callable[[State], object] | None = None
+) -> dict:
+    """Dispatch and wait here, blocking; return the answer. `tell` is called with each state as it is reached.
+
+    Raises what a `Dispatch` raises.
+    """
+    dispatch = Dispatch(requester, request, tell)
     with store.changes() as changes:
         while (answer := dispatch.advance(store)) is None:
             changes.wait(dispatch.seconds_left())

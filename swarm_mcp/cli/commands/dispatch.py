@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 
+from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import (
     ACTING,
@@ -23,9 +25,11 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import complain, flush, refused, say, show
+from swarm_mcp.cli.progress import Progress
 from swarm_mcp.dispatch import control
-from swarm_mcp.dispatch.dispatch import carry_out
+from swarm_mcp.dispatch.dispatch import Answered, AwaitingEnd, Finished, Starting, State, carry_out
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
+from swarm_mcp.dispatch.spawners import SUPERVISED
 from swarm_mcp.domain.task import TYPES
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import Store
@@ -118,17 +122,15 @@ def dispatch(args: Arguments) -> int:
     request = _request(args)
     with Store() as store:
         requester = acting_session(store, args)
-        try:
-            answer = carry_out(store, requester, request)
-        except Refused as refusal:
-            if not args.json:
-                raise  # the contract has it as an error of the command: `swarm-mcp dispatch: ...`
-            return refused(args, "dispatch", refusal.answer)
+        with Progress(args.json) as progress:
+            try:
+                answer = carry_out(store, requester, request, partial(_tell, progress))
+            except Refused as refusal:
+                if not args.json:
+                    raise  # the contract has it as an error of the command: `swarm-mcp dispatch: ...`
+                return refused(args, "dispatch", refusal.answer)
         if args.json:
             show(answer)
-        else:
-            for line in _lines(answer):
-                say(line)
         for warning in answer.get("warnings", ()):
             complain(f"swarm-mcp dispatch: {warning}")
         if flush():  # only what is out of this process has been delivered
@@ -177,8 +179,31 @@ def _completion_wait(args) -> float:
     return next((args.seconds(flag) for flag in flags if args.value(flag).strip()), 0.0)
 
 
-def _lines(answer: dict) -> list[str]:
-    """What people read: a line for the status, and for the end of the task."""
+def _tell(progress: Progress, state: State) -> None:
+    """Say what is being done in this state of a dispatch, or what has come of it."""
+    if isinstance(state, Starting):
+        command = state.plan.command
+        progress.begin(f"starting a worker ({command.harness or 'the default harness'}, {command.spawner})")
+    elif isinstance(state, Answered):
+        first, *more = _outcome(state.answer)
+        progress.end(first)
+        for line in more:
+            progress.say(line)
+    elif isinstance(state, AwaitingEnd):
+        span = duration(state.wait.seconds)
+        progress.begin(f"waiting for task {short(state.wait.task_id)} to end, at most {span}")
+    elif isinstance(state, Finished):
+        if "completion" in state.answer:
+            first, *more = _ending(state.answer)
+            progress.end(first)
+            for line in more:
+                progress.say(line)
+        if state.answer.get("completion", {}).get("status", state.answer["status"]) in ("timeout", "spawn_in_flight"):
+            progress.say(f"next: {_next_step(state.answer)}")
+
+
+def _outcome(answer: dict) -> list[str]:
+    """Whether there is a worker, in lines for people."""
     status, task = answer["status"], answer["task_id"]
     lines = {
         "dispatched": lambda: f"dispatched task {task} to {short(answer['recipient'])}",
@@ -191,14 +216,25 @@ def _lines(answer: dict) -> list[str]:
     shown = [lines[status]()]
     if answer.get("not_started"):
         shown.append(f"no worker was started: {answer['not_started']}")
-    ended = answer.get("completion")
-    if ended and ended["status"] == "completed":
-        shown.append(f"task {task} {ended['task_status']}: {ended['result'] or '(no result)'}")
-    elif ended:
-        shown.append(f"task {task} {'is gone' if ended['status'] == 'missing' else 'has not ended yet'}")
-    for mail in ended["messages"] if ended else ():
-        shown.append(f"message from {short(mail['sender'])}: {mail['content']}")
     return shown
+
+
+def _ending(answer: dict) -> list[str]:
+    """How the task has ended, in lines for people."""
+    task, ended = answer["task_id"], answer["completion"]
+    if ended["status"] == "completed":
+        shown = [f"task {task} {ended['task_status']}: {ended['result'] or '(no result)'}"]
+    elif ended["status"] == "missing":
+        shown = [f"task {task} is gone"]
+    else:
+        shown = [f"task {task} has not ended yet"]
+    return [*shown, *(f"message from {short(mail['sender'])}: {mail['content']}" for mail in ended["messages"])]
+
+
+def _next_step(answer: dict) -> str:
+    """What to type to see how the task goes on: the record of its worker, where a supervisor of ours keeps one."""
+    is_recorded = answer["status"] == "spawned" and answer["spawner"] in SUPERVISED
+    return f"swarm-mcp {'logs {} -f' if is_recorded else 'task {}'}".format(short(answer["task_id"]))
 
 
 @verb(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKERS, Arguments, Option, Usage, Word, choice, verb
-from swarm_mcp.cli.output import complain, listing, say, show
+from swarm_mcp.cli.output import complain, listing, show
+from swarm_mcp.cli.progress import Progress
 from swarm_mcp.folders import clean, here
 
 NAME = Word("NAME", "the harness", optional=True, source=())
@@ -118,20 +119,26 @@ def _doctor(args, chosen: str) -> int:
     adapters = _adapters(chosen)
     if not chosen:
         adapters = [adapter for adapter in adapters if _program(adapter) or not adapter.program]
-    reports = [environment_test(adapter, config) for adapter in adapters]
+    reports = []
+    with Progress(args.json) as progress:
+        for adapter in adapters:
+            progress.begin("looking whether it can run here", adapter.name)
+            reports.append(environment_test(adapter, config))
+            _say_report(reports[-1], progress)
+        if not reports:
+            progress.say("No harness is installed.")
     if args.json:
         show(reports[0] if chosen else reports)
-    else:
-        for report in reports:
-            say(f"{report['adapter_type']}: {report['status']}")
-            for check in report["checks"]:
-                detail = f" ({check['detail']})" if check.get("detail") else ""
-                say(f"  [{check['level'].upper():<5}] {check['code']}: {check['message']}{detail}")
-                if check.get("hint") and check["level"] != "info":
-                    say(f"          {' '.join(check['hint'].split())}")
-        if not reports:
-            say("No harness is installed.")
     return 1 if any(report["status"] == "fail" for report in reports) else 0
+
+
+def _say_report(report: dict, progress: Progress) -> None:
+    progress.end(report["status"], report["adapter_type"])
+    for check in report["checks"]:
+        detail = f" ({check['detail']})" if check.get("detail") else ""
+        progress.say(f"  [{check['level'].upper():<5}] {check['code']}: {check['message']}{detail}")
+        if check.get("hint") and check["level"] != "info":
+            progress.say(f"          {' '.join(check['hint'].split())}")
 
 
 def _models(args, chosen: str) -> int:

@@ -9,12 +9,12 @@ from itertools import takewhile
 from swarm_hook_core.naming import LONGEST_WORDS
 from swarm_mcp.acting_session import find_acting_session, surrounding_session
 from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused
-from swarm_mcp.lock_acquisition import acquire
 from swarm_mcp.store import Store
 
 NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127
@@ -85,7 +85,7 @@ def hold(args: Arguments) -> int:
         try:
             wanted = lock_request(args, store, instance, files, agent=agent, tool="hold")
             try:
-                rows = acquire(store, instance, wanted, args.seconds("--wait"))
+                rows = acquire_shown(args, store, instance, wanted, aside=True)
             except LockRefused as refusal:
                 say_refused(refusal, args, store, wanted, "hold")
                 return NOT_IN_TIME

@@ -10,12 +10,13 @@ from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.acting_session import acting_session, discard_lock_holder, lock_holder
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
-from swarm_mcp.lock_acquisition import acquire, granted_answer
+from swarm_mcp.lock_acquisition import granted_answer
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
 
@@ -84,7 +85,7 @@ def lock(args: Arguments) -> int:
         instance = lock_holder(store, args)
         try:
             wanted = lock_request(args, store, instance, files)
-            rows = acquire(store, instance, wanted, args.seconds("--wait"))
+            rows = acquire_shown(args, store, instance, wanted)
         except LockRefused as refusal:
             return say_refused(refusal, args, store, wanted, "lock")
         except Deadlock as circle:

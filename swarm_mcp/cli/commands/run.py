@@ -230,18 +230,17 @@ def _supervised(args, adapter, query, previous):
     member = Membership(spec, query.label, query.instance_id)
     run = Run(adapter, with_system_prompt(query, adapter), membership=member, previous=previous)
     member.spec["record"] = run.record
-    run_row, live = RunRow(query.run_id), _live(args)
+    run_row = RunRow(query.run_id)
     run.on_event(run_row.note)
-    if live:
-        run.on_event(live.show)
+    shown: Watched | Counted = Watched(args) if args.given("--watch") else Counted(args, query.run_id, adapter.name)
+    run.on_event(shown.note)
     try:
         with ended_by_signals(run) as caught:
             run.start()
             while (result := run.wait(POLL_SECONDS)) is None:
                 if run.child:
                     run_row.begun()
-                if live:
-                    live.tick()
+                    shown.tick()
                 if run_row.asked() == CANCEL:
                     run.abort("cancelled")
     except BaseException:
@@ -249,23 +248,67 @@ def _supervised(args, adapter, query, previous):
         run.wait()
         raise
     finally:
-        if live:
-            live.close()
+        shown.close()
     run_row.close(result)
     return result, caught[0] if caught else 0
 
 
-def _live(args):
-    """What shows the run while it goes on; None where nobody watches."""
-    if not args.given("--watch"):
-        return None
-    from swarm_mcp.cli import terminal
-    from swarm_mcp.cli.live import Live
+class Counted:
+    """A run that nobody watches: one step, said on standard error, which counts at a terminal."""
 
-    stream = sys.stderr if args.json else sys.stdout
-    if stream is None:
-        return None
-    shown = stream.isatty()
-    wanted = terminal.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
-    plain = os.environ.get("TERM") == "dumb"
-    return Live(stream, colour=wanted, progress=shown and not plain, debug=bool(os.environ.get("SWARM_DEBUG")))
+    def __init__(self, args, run_id: str, harness: str):
+        from swarm_mcp.cli.live import Counts
+        from swarm_mcp.cli.progress import Progress
+
+        self._progress = Progress(args.json, aside=True, margin="swarm-mcp run: ")
+        self._counts, self._has_begun = Counts(), False
+        self._words = f"{harness} is working (swarm-mcp logs {run_id[:8]} -f)"
+
+    def note(self, event) -> None:
+        """Something has happened."""
+        self._counts.add(event)
+
+    def tick(self) -> None:
+        """The agent is working still."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._progress.__enter__()
+            self._progress.begin(self._words)
+        self._progress.note("  ".join([self._words, *self._counts.words()]))
+
+    def close(self) -> None:
+        """The run has ended."""
+        if self._has_begun:
+            self._progress.end()
+            self._progress.__exit__()
+
+
+class Watched:
+    """A run as `--watch` shows it: all that happens, and at a terminal a line below that counts."""
+
+    def __init__(self, args):
+        from swarm_mcp.cli import terminal
+        from swarm_mcp.cli.live import Live
+
+        stream = sys.stderr if args.json else sys.stdout
+        self._live: Live | None = None
+        if stream is not None:
+            shown = stream.isatty()
+            wanted = terminal.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
+            counts = shown and os.environ.get("TERM") != "dumb"
+            self._live = Live(stream, colour=wanted, progress=counts, debug=bool(os.environ.get("SWARM_DEBUG")))
+
+    def note(self, event) -> None:
+        """Something has happened."""
+        if self._live:
+            self._live.show(event)
+
+    def tick(self) -> None:
+        """The agent is working still."""
+        if self._live:
+            self._live.tick()
+
+    def close(self) -> None:
+        """The run has ended."""
+        if self._live:
+            self._live.close()

@@ -80,7 +80,7 @@ def test_what_only_shapes_is_said_and_stands_in_the_record(ground: Ground) -> No
     done = ground.swarm("run", "--harness", "process", "--command", "echo done", "--model", "m", "--effort", "low", "x")
     assert (done.code, done.out) == (0, "done\n")
     lines = ["process does not heed the model", "process does not heed the effort"]
-    assert done.err.splitlines() == [f"swarm-mcp run: {line}" for line in lines]
+    assert done.err.splitlines()[:2] == [f"swarm-mcp run: {line}" for line in lines]
     (row,) = ground.swarm("runs", "--json").json
     said = [json.loads(line) for line in Path(row["record"]).read_text().splitlines()]
     told = [line["data"]["message"] for line in said if line.get("name") == "swarm.not_heeded"]
