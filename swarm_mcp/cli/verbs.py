@@ -54,6 +54,7 @@ VERBS = {
     "logs": "runs",
     "harness": "harness",
     "watch": "watch",
+    "top": "top",
     "kv": "kv",
     "inspect": "inspection",
     "roles": "roles",

@@ -1,0 +1,69 @@
+"""Other commands of swarm-mcp, each in a process of its own: what a key asks of the store, or changes in it.
+
+So there is one `why`, one transcript and one way to unlock, and what is read here is never in the way of a writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from swarm_hook_core.untrusted_text import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+LONGEST = 64 * 1024  # bytes of a line that are kept together
+
+
+def command_line(words: list[str]) -> list[str]:
+    """Return what starts this very copy of swarm-mcp with `words`."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from swarm_mcp.cli.main import main; sys.exit(main())"
+    return [sys.executable, "-c", code, *words]
+
+
+async def started(words: list[str]) -> asyncio.subprocess.Process:
+    """Start a command: it reads nothing, and prints without colours, errors among the rest."""
+    environment = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
+    return await asyncio.create_subprocess_exec(
+        *command_line(words), env=environment, limit=LONGEST,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+
+
+async def lines_of(process: asyncio.subprocess.Process) -> AsyncIterator[str]:
+    """Yield what a command prints, line by line as it comes, harmless to a terminal whatever is in it."""
+    assert process.stdout is not None
+    while True:
+        try:
+            line = await process.stdout.readuntil(b"\n")
+        except asyncio.LimitOverrunError as error:
+            line = await process.stdout.readexactly(error.consumed)
+        except asyncio.IncompleteReadError as error:
+            if error.partial:
+                yield _shown(error.partial)
+            return
+        yield _shown(line)
+
+
+async def done(words: list[str]) -> tuple[int, str]:
+    """Run a command to its end: its exit code, and the last line that it printed."""
+    process, last = await started(words), ""
+    async for line in lines_of(process):
+        last = line or last
+    return await process.wait(), last
+
+
+def end(process: asyncio.subprocess.Process) -> None:
+    """End a command that nobody reads any more."""
+    if process.returncode is None:
+        try:
+            process.terminate()
+        except ProcessLookupError:
+            pass
+
+
+def _shown(line: bytes) -> str:
+    return "    ".join(map(one_line, line.decode("utf-8", "replace").rstrip("\n").split("\t")))

@@ -1,0 +1,81 @@
+"""A picture after every commit: read at once, no more often than the machine can spare, never without a reason.
+
+Two threads: one sleeps until some process commits to the store, the other reads and hands over. Neither is waited for
+at the end: a store that is locked for long keeps nobody from leaving.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store.changes import Changes
+from swarm_mcp.top.picture import Picture, Trouble, Wish
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REST_SECONDS = 10.0  # between readings without a commit: sessions die and leases lapse without one
+LEAST_PAUSE = 0.1  # between two readings of a busy store
+PAUSE_FACTOR = 5  # a reading that takes long is done more seldom: at most a sixth of the time goes into them
+
+
+class Follower:
+    """Calls `tell` with a new picture, or with the trouble there is, from a thread of its own."""
+
+    def __init__(self, read: Callable[[Wish], Picture], tell: Callable[[Picture | Trouble | Exception], object]):
+        self._read, self._tell = read, tell
+        self._wish = Wish()
+        self._due = threading.Event()
+        self._stopped = False
+        self._changes: Changes | None = None
+        self._changes_guard = threading.Lock()  # held while it is closed, or stopped
+
+    def start(self) -> None:
+        """Begin, with a first picture."""
+        self._due.set()
+        for work in (self._listen, self._follow):
+            threading.Thread(target=work, name=f"top {work.__name__}", daemon=True).start()
+
+    def wish(self, wish: Wish) -> None:
+        """Show this from now on."""
+        self._wish = wish
+        self._due.set()
+
+    def stop(self) -> None:
+        """Tell nothing any more."""
+        self._stopped = True
+        self._due.set()
+        with self._changes_guard:
+            if self._changes is not None:
+                self._changes.stop()
+
+    def _listen(self) -> None:
+        changes = Changes()
+        with self._changes_guard:
+            self._changes = None if self._stopped else changes
+        while not self._stopped and changes.wait():
+            self._due.set()
+        with self._changes_guard:
+            self._changes = None
+            changes.close()
+
+    def _follow(self) -> None:
+        while True:
+            self._due.wait(REST_SECONDS)
+            self._due.clear()
+            if self._stopped:
+                return
+            began = time.monotonic()
+            try:
+                told: Picture | Trouble | Exception = self._read(self._wish)
+            except SwarmError as error:
+                told = Trouble(" ".join(str(error).split()))
+            except Exception as error:  # a bug: for the caller to report, who has the terminal to clean up first
+                told = error
+            if self._stopped:
+                return
+            self._tell(told)
+            time.sleep(max(LEAST_PAUSE, PAUSE_FACTOR * (time.monotonic() - began)))

@@ -1,0 +1,143 @@
+"""A table that fills a part of the screen, with a row that keys and mouse go through.
+
+It draws its lines itself, from text that is text and never markup: no more of them than the screen shows.
+"""
+
+from __future__ import annotations
+
+from textual import events
+from textual.binding import Binding
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from rich.segment import Segment
+from swarm_mcp.text_width import clipped
+from swarm_mcp.top import columns
+from swarm_mcp.top.picture import Row, Table
+from swarm_mcp.top.styles import style_of
+
+
+class Pane(ScrollView, can_focus=True):
+    """One table: its title and headings stay, its rows scroll below."""
+
+    BINDINGS = [
+        Binding("up,k", "move(-1)"),
+        Binding("down,j", "move(1)"),
+        Binding("pageup", "leaf(-1)"),
+        Binding("pagedown", "leaf(1)"),
+        Binding("home", "move(-1000000)"),
+        Binding("end", "move(1000000)"),
+        Binding("enter", "open"),
+    ]
+
+    class Opened(Message):
+        """Somebody wants to know more of a row."""
+
+        def __init__(self, row: Row):
+            super().__init__()
+            self.row = row
+
+    def __init__(self, table: Table, name: str):
+        super().__init__(id=name)
+        self.table = table
+        self._at = 0
+
+    @property
+    def row(self) -> Row | None:
+        """The row that is chosen; None where there is none."""
+        return self.table.rows[self._at] if self.table.rows else None
+
+    @property
+    def lines_wanted(self) -> int:
+        """The lines it takes to show all of it."""
+        return 1 + max(1, len(self.table.rows))
+
+    def show(self, table: Table) -> None:
+        """Show `table`; the row that was chosen stays so where it is still there."""
+        if table == self.table:
+            return
+        chosen = self.row.key if self.row else ""
+        self.table = table
+        found = [at for at, row in enumerate(table.rows) if row.key == chosen]
+        self._at = found[0] if found else min(self._at, max(0, len(table.rows) - 1))
+        self.virtual_size = Size(self.size.width, self.lines_wanted)
+        self._keep_in_sight()
+        self.refresh()
+
+    def choose(self, key: str) -> None:
+        """Choose the row with this key, where there is one."""
+        for at, row in enumerate(self.table.rows):
+            if row.key == key:
+                self._go(at)
+
+    # --------------------------------------------------------------- what Textual calls
+
+    def render_line(self, y: int) -> Strip:
+        """Draw line `y` of what is seen."""
+        room = self.size.width
+        sizes = columns.widths(self.table, room - 1)
+        if y == 0:
+            text = (">" if self.has_focus else " ") + columns.heading(self.table, sizes)
+            return self._strip([Segment(clipped(text, room), style_of("heading" if self.has_focus else "own"))])
+        at = y - 1 + int(self.scroll_offset.y)
+        if at >= len(self.table.rows):
+            words = f" {self.table.empty}" if not self.table.rows and at == 0 else ""
+            return self._strip([Segment(clipped(words, room), style_of("faint"))])
+        row = self.table.rows[at]
+        chosen = self.has_focus and at == self._at
+        base = style_of("cursor") if chosen else style_of(row.style)
+        parts = [Segment(">" if chosen else " ", base)]
+        for text, column in columns.line(row, self.table.columns, sizes):
+            style = base if chosen or row.style == "faint" else base + style_of(column.style, text)
+            parts += [Segment(text, style), Segment(" " * columns.GAP, base)]
+        return self._strip(parts)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Follow the terminal's size."""
+        self.virtual_size = Size(self.size.width, self.lines_wanted)
+        self._keep_in_sight()
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the row that was clicked."""
+        if event.y > 0 and self.table.rows:
+            self._go(event.y - 1 + int(self.scroll_offset.y))
+
+    def action_move(self, by: int) -> None:
+        """Choose the row that is `by` rows further down."""
+        self._go(self._at + by)
+
+    def action_leaf(self, by: int) -> None:
+        """Choose the row that is `by` screens further down."""
+        self._go(self._at + by * max(1, self.size.height - 2))
+
+    def action_open(self) -> None:
+        """Ask for more of the chosen row."""
+        if self.row:
+            self.post_message(self.Opened(self.row))
+
+    # ------------------------------------------------------------------------ innards
+
+    def _strip(self, segments: list[Segment]) -> Strip:
+        room = self.size.width
+        return Strip(segments).adjust_cell_length(room, style_of("")).crop(0, room)
+
+    def _go(self, at: int) -> None:
+        self._at = max(0, min(at, len(self.table.rows) - 1))
+        self._keep_in_sight()
+        self.refresh()
+
+    def _keep_in_sight(self) -> None:
+        """Scroll so that the chosen row is seen, below the heading, which covers the first line."""
+        seen = max(1, self.size.height - 1)
+        top = int(self.scroll_offset.y)
+        if self._at < top:
+            top = self._at
+        elif self._at >= top + seen:
+            top = self._at - seen + 1
+        top = max(0, min(top, max(0, len(self.table.rows) - seen)))
+        if top != int(self.scroll_offset.y):
+            self.scroll_to(y=top, animate=False, immediate=True)
+
+

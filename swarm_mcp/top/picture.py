@@ -1,0 +1,79 @@
+"""What one screen shows: tables of plain text, whatever they were read from, and what can be asked of a row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Column(NamedTuple):
+    """A column: its heading, the cells it takes at most, and how it looks.
+
+    What is too long loses its end, or its beginning with `keep_end`, or what is before its last `tail` cells: the
+    number of a session tells it from others. `style` is one of ``styles.STYLES``, or ``state`` where the word in it
+    decides.
+    """
+
+    heading: str
+    most: int
+    style: str = ""
+    keep_end: bool = False
+    tail: int = 0
+
+
+class Held(NamedTuple):
+    """The grant behind a row: what it takes to give it back."""
+
+    holder: str
+    agent: str = ""
+    fence: int | None = None
+
+
+class Row(NamedTuple):
+    """A row: `key` tells it from others from one picture to the next; the rest is what can be asked about it."""
+
+    key: str
+    cells: tuple[str, ...]
+    style: str = ""
+    file: str = ""
+    held: Held | None = None
+    run: str = ""
+    task: str = ""
+    session: str = ""
+
+
+class Table(NamedTuple):
+    """Rows under a name, of which there are `total` in all; None where nobody has counted them."""
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...] = ()
+    total: int | None = None
+    empty: str = "none"
+
+    @property
+    def title(self) -> str:
+        """The table's name, and how much there is of it."""
+        shown = len(self.rows)
+        if self.total is not None and self.total > shown:
+            return f"{self.name} {self.total:,}, first {shown:,}" if shown else f"{self.name} {self.total:,}"
+        return f"{self.name} {shown:,}"
+
+
+class Picture(NamedTuple):
+    """All tables of a moment, under a line that says what is looked at."""
+
+    where: str
+    tables: tuple[Table, ...]
+
+
+class Wish(NamedTuple):
+    """What is to be shown: only rows with these `words`, and of one scope or of all that there are."""
+
+    words: str = ""
+    everywhere: bool = False
+
+
+class Trouble(NamedTuple):
+    """Why there is no new picture, in a line."""
+
+    reason: str

@@ -1,0 +1,105 @@
+"""A picture of the store: a bounded part of what there is, read through ``overview`` in one go."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from swarm_hook_core.labels import token
+from swarm_mcp.acting_session import find_acting_session, onlooker_identity, surrounding_session
+from swarm_mcp.domain import task as states
+from swarm_mcp.domain.run import ENDED, Run
+from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain.task import Task
+from swarm_mcp.folders import here
+from swarm_mcp.overview.checkouts import checkouts
+from swarm_mcp.overview.now import Now, now
+from swarm_mcp.overview.people import People
+from swarm_mcp.overview.timeline import Happening, refusals
+from swarm_mcp.store import Store
+from swarm_mcp.top import tables
+from swarm_mcp.top.picture import Picture, Row, Table, Wish
+
+ROWS = 100  # of a table
+SEARCHED = 2000  # locks that are looked through for words
+SCOPES = 20
+DAY_SECONDS = 86400
+# The order in which tasks are shown; those that have ended are counted elsewhere.
+AT_WORK = (states.IN_PROGRESS, states.CLAIMED, states.BLOCKED, states.APPROVAL_REQUIRED, states.OPEN)
+ENDED_RUNS = 10
+
+
+class Reader:
+    """Reads pictures for one viewer, in the scope where it stands. One thread at a time."""
+
+    def __init__(self, scope: str, args):
+        self._scope, self._args = scope, args
+        self._places = tables.Places(here())
+        self._store: Store | None = None
+
+    def read(self, wish: Wish) -> Picture:
+        """Read what is wished for. Raises SwarmError where the store cannot be read."""
+        if self._store is None:
+            self._store = Store(read_only=True)
+        store = self._store
+        store.refresh()
+        me = self._me(store)
+        people = People(store, token(me.label or "", "identity") if me else onlooker_identity(store), me.id if me else "")
+        found = [one.scope for one in checkouts(store, SCOPES)] if wish.everywhere else [self._scope]
+        parts = [_Part(store, scope, people, bool(wish.words)) for scope in found]
+        own_id, at = me.id if me else "", store.now()
+        listed = (
+            [row for part in parts for row in tables.sessions(part.now, part.tasks, self._places, own_id)],
+            [row for part in parts for row in tables.locks(part.now, self._places, own_id)],
+            [row for part in parts for row in tables.refusals(part.refused, at, self._places)],
+            [row for part in parts for row in tables.work(part.tasks, part.runs, people.called, at)],
+        )
+        totals = (
+            sum(part.now.session_count for part in parts),
+            sum(part.now.lock_count + len(part.now.lines.waiting) for part in parts),
+            None,
+            sum(part.task_count for part in parts) + len(listed[3]) - sum(len(part.tasks) for part in parts),
+        )
+        shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, totals))
+        where = f"all scopes of this machine ({len(found)})" if wish.everywhere else self._scope
+        return Picture(where, shown)
+
+    def _me(self, store: Store) -> Session | None:
+        return find_acting_session(store, self._args) if self._args.value("--as") else surrounding_session(store)
+
+
+class _Part:
+    """What is read of one scope."""
+
+    def __init__(self, store: Store, scope: str, people: People, searches: bool):
+        viewer = onlooker(people.viewer, scope)
+        self.now: Now = now(store, scope, people, limit=SEARCHED if searches else ROWS)
+        self.refused: list[Happening] = refusals(store, scope, people, store.now() - DAY_SECONDS, ROWS)
+        self.tasks: list[Task] = []
+        for status in AT_WORK:
+            walk = store.tasks.walk(viewer, status)
+            self.tasks += [task for _, task in islice(walk, ROWS - len(self.tasks))]
+        counts = store.tasks.counts(viewer)
+        self.task_count = sum(counts[status] for status in AT_WORK)
+        newest = [run for _, run in islice(store.runs.walk(scope), ROWS)]
+        ended = [run for run in newest if run.state == ENDED][:ENDED_RUNS]
+        live = [run for run in store.runs.live(scope) if people.may_know(_label(store, run))][:ROWS]
+        self.runs: list[Run] = live + ended
+
+
+def _label(store: Store, run: Run) -> str | None:
+    session = store.instances.get(run.instance_id)
+    return session.label if session else None
+
+
+def _table(table: Table, rows: list[Row], total: int | None, words: str) -> Table:
+    """`table` with the first of `rows`, those with all `words` where there are any."""
+    wanted = words.casefold().split()
+    if wanted:
+        rows = [row for row in rows if _has(row, wanted)]
+        total, table = None, table._replace(empty="nothing with these words")
+    return table._replace(rows=tuple(rows[:ROWS]), total=len(rows) if total is None else total)
+
+
+def _has(row: Row, wanted: list[str]) -> bool:
+    text = " ".join(row.cells).casefold()
+    return all(word in text for word in wanted)

@@ -1,0 +1,187 @@
+"""The tables of the screen, made of what ``overview`` says. Every text in them is one line, harmless to a terminal."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.untrusted_text import cut, quoted
+from swarm_hook_core.wording import duration
+from swarm_mcp.domain.run import ENDED, Run
+from swarm_mcp.domain.task import Task
+from swarm_mcp.overview.lines import Line
+from swarm_mcp.overview.now import FileNow, Hold, Now, SessionNow
+from swarm_mcp.overview.timeline import Happening
+from swarm_mcp.top.picture import Column, Held, Row, Table
+
+LONGEST = 400  # characters of a cell
+NUMBER = 9  # of a session's name: the digits, and what is before them
+
+SESSIONS = Table(
+    "Sessions",
+    (
+        Column("session", 34, "name", tail=NUMBER), Column("state", 8, "state"), Column("seen", 7, "faint"),
+        Column("holds", 40, "held", keep_end=True), Column("waits for", 40, "busy", keep_end=True), Column("doing", 80),
+    ),
+    empty="nobody is here: a session joins when its client starts, a terminal with its first swarm-mcp lock",
+)  # fmt: skip
+LOCKS = Table(
+    "Locks",
+    (
+        Column("file", 60, keep_end=True), Column("held by", 34, "name", tail=NUMBER), Column("since", 7, "faint"),
+        Column("note", 120),
+    ),
+    empty="nothing is locked",
+)  # fmt: skip
+REFUSED = Table(
+    "Refused",
+    (
+        Column("file", 60, keep_end=True), Column("who", 34, "name", tail=NUMBER), Column("ago", 7, "faint"),
+        Column("held by", 34, "name", tail=NUMBER), Column("why", 120),
+    ),
+    empty="no write has been refused in the last day",
+)  # fmt: skip
+WORK = Table(
+    "Work",
+    (
+        Column("task", 70), Column("state", 17, "state"), Column("who", 34, "name", tail=NUMBER), Column("cost", 9),
+        Column("for", 7, "faint"), Column("progress", 120),
+    ),
+    empty="no tasks, no workers: swarm-mcp dispatch starts one",
+)  # fmt: skip
+ALL = (SESSIONS, LOCKS, REFUSED, WORK)
+
+
+class Places:
+    """What files are called on this screen: from the folder `here`, else from the user's home."""
+
+    def __init__(self, here: str):
+        self._here = here.rstrip(os.sep) + os.sep
+        self._home = os.path.expanduser("~").rstrip(os.sep) + os.sep
+
+    def shown(self, path: str) -> str:
+        """The name of absolute `path` for people."""
+        if path.startswith(self._here):
+            return path[len(self._here) :]
+        return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
+
+
+def sessions(now: Now, tasks: list[Task], places: Places, own_id: str) -> list[Row]:
+    """One row for each session: this one first, then those that wait, then those at work."""
+    first_held: dict[str, str] = {}
+    for file in now.files:
+        for hold in file.holds:
+            first_held.setdefault(hold.instance_id, file.path)
+    waits = {line.instance_id: line for line in reversed(now.lines.waiting)}
+    at_work = {task.assignee: task for task in reversed(tasks) if task.assignee}
+
+    def order(one: SessionNow) -> tuple:
+        return one.id != own_id, not one.waiting, one.state != "working", one.silent_for
+
+    rows = []
+    for one in sorted(now.sessions, key=order):
+        task, line = at_work.get(one.id), waits.get(one.id)
+        doing = task.title if task else "" if one.is_guarded or one.id == own_id else "no hooks of ours guard it"
+        cells = (
+            one.name, "waits" if one.waiting else one.state, duration(one.silent_for),
+            _some(first_held.get(one.id, ""), one.held, places), _wanted(line, places), doing,
+        )  # fmt: skip
+        rows.append(Row(one.id, _safe(cells), "own" if one.id == own_id else "", session=one.name))
+    return rows
+
+
+def locks(now: Now, places: Places, own_id: str) -> list[Row]:
+    """One row for each lock, and below it one for each place in the line for its file."""
+    rows = []
+    for file in now.files:
+        rows += [_held(file, hold, now.at, places, own_id) for hold in file.holds]
+        rows += [_waits(file, line, place, own_id, places) for place, line in enumerate(file.waits, 1)]
+    return rows
+
+
+def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
+    """One row for each refusal, the newest first."""
+    rows = []
+    for one in happenings:
+        path = one.details.get("path")
+        file = path if isinstance(path, str) and path else one.file
+        repeated = one.details.get("repeated")
+        words = [str(one.details.get("tool") or "a write"), quoted(one.note) if one.note.strip() else ""]
+        words.append(f"and {repeated} more" if repeated else "")
+        cells = places.shown(file), one.name, duration(at - one.at), one.other_name, "; ".join(filter(None, words))
+        rows.append(Row(str(one.id), _safe(cells), file=file))
+    return rows
+
+
+def work(tasks: list[Task], runs: list[Run], called, at: int) -> list[Row]:
+    """One row for each task, with its newest worker, and for each worker without one. `called`: what a session is."""
+    newest = {run.task_id: run for run in reversed(runs) if run.task_id}
+    rows = []
+    for task in tasks:
+        run = newest.get(task.id)
+        who = called(run.instance_id) if run else called(task.assignee) if task.assignee else ""
+        progress = task.blocked_reason or task.progress_summary or ""
+        cells = task.title, task.status, who, _cost(run), duration(at - task.updated_at), progress
+        rows.append(Row(task.id, _safe(cells), task=task.id, run=run.id if run else ""))
+    listed = {task.id for task in tasks}
+    for run in runs:
+        if run.task_id in listed and newest[run.task_id] is run:
+            continue
+        took = (run.ended_at or at) - run.started_at
+        name = " ".join(filter(None, (run.harness, run.model)))
+        cells = f"worker {name}", _state(run), called(run.instance_id), _cost(run), duration(took), _outcome(run)
+        rows.append(Row(run.id, _safe(cells), "faint" if run.state == ENDED else "", run=run.id))
+    return rows
+
+
+def _held(file: FileNow, hold: Hold, at: int, places: Places, own_id: str) -> Row:
+    said = [hold.mode if hold.mode != "exclusive" else ""]
+    said.append(f"agent {hold.agent}" if hold.agent else "")
+    said.append(f"lapses in {duration(hold.lapses_in)}" if hold.lapses_in is not None else "")
+    said.append(quoted(hold.note) if hold.note.strip() else "")
+    cells = places.shown(file.path), hold.name, duration(at - hold.since), "; ".join(filter(None, said))
+    own = hold.instance_id == own_id
+    held = Held(hold.instance_id, hold.agent) if own else None
+    return Row(hold.lock_id, _safe(cells), "own" if own else "", file=file.path, held=held)
+
+
+def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -> Row:
+    said = ["wants to read" if line.mode == "shared" else ""]
+    said.append(f"gives up in {duration(line.gives_up_in)}" if line.gives_up_in is not None else "")
+    said.append("shows no life" if line.silent else "")
+    others = len(line.files) - 1
+    said.append(f"with {others} more" if others > 0 else "")
+    name = "" if file.holds else f" for {places.shown(file.path)}"
+    cells = f"  {place}. in line{name}", line.name, duration(line.waited), "; ".join(filter(None, said))
+    style = "own" if line.instance_id == own_id else ""
+    return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path)
+
+
+def _some(first: str, count: int, places: Places) -> str:
+    if not count or not first:
+        return f"{count} files" if count > 1 else "1 file" if count else ""
+    return places.shown(first) + (f" +{count - 1}" if count > 1 else "")
+
+
+def _wanted(line: Line | None, places: Places) -> str:
+    if line is None:
+        return ""
+    return places.shown(line.files[0]) if line.files else "a file"
+
+
+def _cost(run: Run | None) -> str:
+    return "" if run is None or run.cost_usd is None else f"${run.cost_usd:.4f}"
+
+
+def _state(run: Run) -> str:
+    if run.state != ENDED:
+        return f"{run.state}, {run.control}" if run.control else run.state
+    return "failed" if (run.result or {}).get("is_error") else "done"
+
+
+def _outcome(run: Run) -> str:
+    category = (run.result or {}).get("error_category")
+    return str(category) if category else ""
+
+
+def _safe(cells: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(cut(text, LONGEST) for text in cells)
