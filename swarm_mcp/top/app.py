@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEYS = " q quit  / filter  Enter open  w why  l log  u unlock  Tab next  z zoom  ? keys"
+ASKED = "words that a row must have; Enter keeps, Esc shows all"
 ALL_KEYS = """\
 Tab, 1 to 4   the next pane, or that one
 Up, Down      the row; also j and k, PgUp and PgDn, Home and End
@@ -81,7 +82,9 @@ class Top(App[None]):
         yield Static("", id="trouble", markup=False)
         for table in self._tables:
             yield Pane(table, table.name.lower())
-        yield Input(id="words", placeholder="words that a row must have; Enter keeps, Esc shows all", select_on_focus=False)
+        yield Input(
+            id="words", placeholder="words that a row must have; Enter keeps, Esc shows all", select_on_focus=False
+        )
         yield Static(KEYS, classes="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -249,7 +252,9 @@ class Top(App[None]):
         """Give back one's own lock, once that has been confirmed."""
         row = self.pane.row
         if row is None or row.held is None:
-            self._say("not your lock: u gives back only your own" if row and row.file else "choose a lock of yours first")
+            self._say(
+                "not your lock: u gives back only your own" if row and row.file else "choose a lock of yours first"
+            )
             return
         self.push_screen(Question(f"Unlock {named(row.file)}?"), lambda yes: self._unlock(row) if yes else None)
 

@@ -50,9 +50,10 @@ def heading(table: Table, sizes: list[int]) -> str:
 
 
 def _cut(text: str, size: int, column: Column) -> str:
-    if not column.tail or width(text) <= size or size < 2 * column.tail:
+    end = text[-column.tail :] if column.tail else ""
+    if not end or width(text) <= size or size < 2 * width(end):
         return clipped(text, size, column.keep_end)
-    return clipped(text, size - column.tail) + text[-column.tail :]
+    return clipped(text, size - width(end)) + end
 
 
 def _natural(table: Table, at: int) -> int:

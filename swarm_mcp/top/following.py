@@ -29,7 +29,7 @@ class Follower:
         self._read, self._tell = read, tell
         self._wish = Wish()
         self._due = threading.Event()
-        self._stopped = False
+        self._stopped = threading.Event()
         self._changes: Changes | None = None
         self._changes_guard = threading.Lock()  # held while it is closed, or stopped
 
@@ -46,7 +46,7 @@ class Follower:
 
     def stop(self) -> None:
         """Tell nothing any more."""
-        self._stopped = True
+        self._stopped.set()
         self._due.set()
         with self._changes_guard:
             if self._changes is not None:
@@ -55,8 +55,8 @@ class Follower:
     def _listen(self) -> None:
         changes = Changes()
         with self._changes_guard:
-            self._changes = None if self._stopped else changes
-        while not self._stopped and changes.wait():
+            self._changes = None if self._stopped.is_set() else changes
+        while not self._stopped.is_set() and changes.wait():
             self._due.set()
         with self._changes_guard:
             self._changes = None
@@ -66,7 +66,7 @@ class Follower:
         while True:
             self._due.wait(REST_SECONDS)
             self._due.clear()
-            if self._stopped:
+            if self._stopped.is_set():
                 return
             began = time.monotonic()
             try:
@@ -75,7 +75,7 @@ class Follower:
                 told = Trouble(" ".join(str(error).split()))
             except Exception as error:  # a bug: for the caller to report, who has the terminal to clean up first
                 told = error
-            if self._stopped:
+            if self._stopped.is_set():
                 return
             self._tell(told)
-            time.sleep(max(LEAST_PAUSE, PAUSE_FACTOR * (time.monotonic() - began)))
+            self._stopped.wait(max(LEAST_PAUSE, PAUSE_FACTOR * (time.monotonic() - began)))

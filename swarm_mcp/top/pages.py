@@ -14,7 +14,7 @@ from swarm_hook_core.untrusted_text import cut
 from swarm_mcp.top import commands
 
 MOST_LINES = 5000  # of a page: the newest are kept
-LEAVE = [Binding("escape,q,enter", "dismiss")]
+LEAVE: list[Binding | tuple[str, str] | tuple[str, str, str]] = [Binding("escape,q,enter", "dismiss")]
 
 
 class Log(RichLog):

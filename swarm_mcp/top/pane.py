@@ -5,6 +5,7 @@ It draws its lines itself, from text that is text and never markup: no more of t
 
 from __future__ import annotations
 
+from rich.segment import Segment
 from textual import events
 from textual.binding import Binding
 from textual.geometry import Size
@@ -12,7 +13,6 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rich.segment import Segment
 from swarm_mcp.text_width import clipped
 from swarm_mcp.top import columns
 from swarm_mcp.top.picture import Row, Table
@@ -139,5 +139,3 @@ class Pane(ScrollView, can_focus=True):
         top = max(0, min(top, max(0, len(self.table.rows) - seen)))
         if top != int(self.scroll_offset.y):
             self.scroll_to(y=top, animate=False, immediate=True)
-
-

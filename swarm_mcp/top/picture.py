@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Column(NamedTuple):
     """A column: its heading, the cells it takes at most, and how it looks.
 
-    What is too long loses its end, or its beginning with `keep_end`, or what is before its last `tail` cells: the
+    What is too long loses its end, or its beginning with `keep_end`, or what is before its last `tail` characters: the
     number of a session tells it from others. `style` is one of ``styles.STYLES``, or ``state`` where the word in it
     decides.
     """
@@ -29,7 +29,10 @@ class Held(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row: `key` tells it from others from one picture to the next; the rest is what can be asked about it."""
+    """A row: `key` tells it from others from one picture to the next; the rest is what can be asked about it.
+
+    One that `is_below` another belongs to that, and does not count.
+    """
 
     key: str
     cells: tuple[str, ...]
@@ -39,24 +42,23 @@ class Row(NamedTuple):
     run: str = ""
     task: str = ""
     session: str = ""
+    is_below: bool = False
 
 
 class Table(NamedTuple):
-    """Rows under a name, of which there are `total` in all; None where nobody has counted them."""
+    """Rows under a name, the first of `count` in all; `empty` is said where there are none."""
 
     name: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
-    total: int | None = None
+    count: int = 0
     empty: str = "none"
 
     @property
     def title(self) -> str:
-        """The table's name, and how much there is of it."""
-        shown = len(self.rows)
-        if self.total is not None and self.total > shown:
-            return f"{self.name} {self.total:,}, first {shown:,}" if shown else f"{self.name} {self.total:,}"
-        return f"{self.name} {shown:,}"
+        """The table's name, how many rows it has, and how many of them are not shown."""
+        more = self.count - len([row for row in self.rows if not row.is_below])
+        return f"{self.name} {self.count:,}" + (f", {more:,} not shown" if more > 0 else "")
 
 
 class Picture(NamedTuple):

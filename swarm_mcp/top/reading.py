@@ -43,23 +43,23 @@ class Reader:
         store = self._store
         store.refresh()
         me = self._me(store)
-        people = People(store, token(me.label or "", "identity") if me else onlooker_identity(store), me.id if me else "")
+        own_id, at = me.id if me else "", store.now()
+        people = People(store, token(me.label or "", "identity") if me else onlooker_identity(store), own_id)
         found = [one.scope for one in checkouts(store, SCOPES)] if wish.everywhere else [self._scope]
         parts = [_Part(store, scope, people, bool(wish.words)) for scope in found]
-        own_id, at = me.id if me else "", store.now()
         listed = (
             [row for part in parts for row in tables.sessions(part.now, part.tasks, self._places, own_id)],
             [row for part in parts for row in tables.locks(part.now, self._places, own_id)],
             [row for part in parts for row in tables.refusals(part.refused, at, self._places)],
             [row for part in parts for row in tables.work(part.tasks, part.runs, people.called, at)],
         )
-        totals = (
+        counts = (
             sum(part.now.session_count for part in parts),
-            sum(part.now.lock_count + len(part.now.lines.waiting) for part in parts),
-            None,
-            sum(part.task_count for part in parts) + len(listed[3]) - sum(len(part.tasks) for part in parts),
+            sum(part.now.lock_count for part in parts),
+            len(listed[2]),
+            len(listed[3]) + sum(part.task_count - len(part.tasks) for part in parts),
         )
-        shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, totals))
+        shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
         where = f"all scopes of this machine ({len(found)})" if wish.everywhere else self._scope
         return Picture(where, shown)
 
@@ -80,10 +80,9 @@ class _Part:
             self.tasks += [task for _, task in islice(walk, ROWS - len(self.tasks))]
         counts = store.tasks.counts(viewer)
         self.task_count = sum(counts[status] for status in AT_WORK)
-        newest = [run for _, run in islice(store.runs.walk(scope), ROWS)]
-        ended = [run for run in newest if run.state == ENDED][:ENDED_RUNS]
-        live = [run for run in store.runs.live(scope) if people.may_know(_label(store, run))][:ROWS]
-        self.runs: list[Run] = live + ended
+        live = store.runs.live(scope)[:ROWS]
+        ended = [run for _, run in islice(store.runs.walk(scope, ENDED), ENDED_RUNS)]
+        self.runs: list[Run] = [run for run in live + ended if people.may_know(_label(store, run))]
 
 
 def _label(store: Store, run: Run) -> str | None:
@@ -91,13 +90,13 @@ def _label(store: Store, run: Run) -> str | None:
     return session.label if session else None
 
 
-def _table(table: Table, rows: list[Row], total: int | None, words: str) -> Table:
-    """`table` with the first of `rows`, those with all `words` where there are any."""
+def _table(table: Table, rows: list[Row], count: int, words: str) -> Table:
+    """`table` with the first of `rows`, those with all `words` where there are any. It has `count` in all."""
     wanted = words.casefold().split()
     if wanted:
-        rows = [row for row in rows if _has(row, wanted)]
-        total, table = None, table._replace(empty="nothing with these words")
-    return table._replace(rows=tuple(rows[:ROWS]), total=len(rows) if total is None else total)
+        rows, table = [row for row in rows if _has(row, wanted)], table._replace(empty="nothing with these words")
+        count = len([row for row in rows if not row.is_below])
+    return table._replace(rows=tuple(rows[:ROWS]), count=count)
 
 
 def _has(row: Row, wanted: list[str]) -> bool:

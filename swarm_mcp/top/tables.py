@@ -153,7 +153,7 @@ def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -
     name = "" if file.holds else f" for {places.shown(file.path)}"
     cells = f"  {place}. in line{name}", line.name, duration(line.waited), "; ".join(filter(None, said))
     style = "own" if line.instance_id == own_id else ""
-    return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path)
+    return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path, is_below=True)
 
 
 def _some(first: str, count: int, places: Places) -> str:

@@ -1,0 +1,51 @@
+"""How tables and panes share the room of a screen, whatever its size."""
+
+from __future__ import annotations
+
+import pytest
+
+from swarm_mcp.text_width import width
+from swarm_mcp.top import columns
+from swarm_mcp.top.picture import Column, Row, Table
+from swarm_mcp.top.room import shared
+from swarm_mcp.top.tables import ALL, SESSIONS
+
+LONG = ("claude-code " * 9 + "5f0c2f6e", "working", "12 min", "src/" * 20 + "a.py", "src/b.py", "Adds an index" * 9)
+
+
+@pytest.mark.parametrize("room", [1, 5, 20, 39, 60, 79, 119, 400])
+@pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
+def test_lines_fit_into_the_room_there_is(table: Table, room: int):
+    table = table._replace(rows=(Row("1", LONG[: len(table.columns)]), Row("2", ("翻訳" * 40,) * len(table.columns))))
+    sizes = columns.widths(table, room)
+    assert sum(sizes) + columns.GAP * (len(sizes) - 1) <= max(room, 1)
+    for row in table.rows:
+        cells = columns.line(row, table.columns, sizes)
+        assert [width(text) for text, _column in cells] == sizes
+    assert width(columns.heading(table, sizes)) == sum(sizes) + columns.GAP * (len(sizes) - 1)
+
+
+def test_what_tells_rows_apart_is_cut_last():
+    row = Row("1", ("claude-code with-a-long-name 5f0c2f6e", "working", "1 s", "src/" * 9 + "end.py", "", "words " * 9))
+    table = SESSIONS._replace(rows=(row,))
+    cells = [text for text, _column in columns.line(row, table.columns, columns.widths(table, 79))]
+    assert cells[0].startswith("claude-code") and cells[0].rstrip().endswith(" 5f0c2f6e")
+    assert cells[3].rstrip().endswith("end.py"), "of a path the end is kept"
+    narrow = columns.widths(table, 44)
+    assert len(narrow) < len(table.columns), "columns are left out from the right"
+    assert columns.line(row, table.columns, narrow)[0][0].rstrip().endswith(" 5f0c2f6e")
+
+
+def test_a_title_says_how_many_are_not_shown():
+    rows = (Row("1", ("a",)), Row("2", ("  1. in line",), is_below=True))
+    assert Table("Locks", (Column("file", 9),), rows, 1).title == "Locks 1"
+    assert Table("Locks", (Column("file", 9),), rows, 100_000).title == "Locks 100,000, 99,999 not shown"
+
+
+@pytest.mark.parametrize("lines", [4, 10, 22, 60])
+@pytest.mark.parametrize("needs", [(2, 2, 2, 2), (100, 100, 100, 100), (2, 100, 3, 5), (40, 2, 2, 2)])
+def test_all_lines_are_shared(needs: tuple[int, ...], lines: int):
+    given = shared(list(needs), lines)
+    assert sum(given) == lines and min(given) >= 1
+    for need, lot, other in ((n, g, o) for n, g in zip(needs, given) for o in given[:-1]):
+        assert lot >= need or lot >= min(other, lines // 4) - 1, "who needs more has no less than others"

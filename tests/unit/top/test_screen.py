@@ -1,0 +1,282 @@
+"""What the screen of `swarm-mcp top` shows and does, with a store behind it, through Textual's own pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+from support.fixtures import Ground, time_limit
+from textual.pilot import Pilot
+
+from swarm_mcp.cli.arguments import parse
+from swarm_mcp.cli.verbs import verb_named
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.store.lock_request import Attempt
+from swarm_mcp.top import following
+from swarm_mcp.top.app import Top
+from swarm_mcp.top.pages import Question
+from swarm_mcp.top.picture import Picture, Row, Wish
+from swarm_mcp.top.reading import Reader
+from swarm_mcp.top.tables import ALL
+
+HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.exe \u200b\r\n$(id) {{7*7}}"
+
+
+@pytest.fixture(autouse=True)
+def nobody_around(monkeypatch: pytest.MonkeyPatch, ground: Ground):
+    """Who looks on is no session, unless it says so; what is typed counts from the checkout."""
+    monkeypatch.chdir(ground.repo)
+    monkeypatch.setattr("swarm_mcp.top.reading.surrounding_session", lambda store: None)
+
+
+def made(ground: Ground, *words: str) -> Top:
+    """The screen as the command makes it with these words."""
+    args = parse("top", verb_named("top").usages, list(words))
+    acting = ["--as", args.value("--as")] if args.value("--as") else []
+    return Top(ALL, Reader(ground.scope, args).read, acting, Wish(everywhere=args.given("--all")))
+
+
+def played(app: Top, play: Callable[[Pilot], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
+    """Run `play` on the screen."""
+
+    async def run() -> None:
+        async with app.run_test(size=size) as pilot:
+            await play(pilot)
+
+    asyncio.run(run())
+
+
+def seen(app: Top) -> str:
+    """The screen as text."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+
+
+async def until(pilot: Pilot, condition: Callable[[], object], seconds: float = 30.0) -> None:
+    """Wait until `condition` holds."""
+    end = asyncio.get_running_loop().time() + time_limit(seconds)
+    while not condition():
+        assert asyncio.get_running_loop().time() < end, f"not within {seconds} s; the screen:\n{seen(pilot.app)}"
+        await pilot.pause(0.02)
+
+
+def shows(pilot: Pilot, *words: str) -> Callable[[], bool]:
+    """Whether all of `words` are on the screen."""
+    return lambda: all(word in seen(pilot.app) for word in words)
+
+
+def lines_with(app: Top, word: str) -> list[str]:
+    return [line for line in seen(app).splitlines() if word in line]
+
+
+def test_an_empty_store_says_what_to_do(ground: Ground):
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "nobody is here", "nothing is locked", "no write has been refused", "no tasks"))
+
+    played(made(ground), play)
+
+
+def test_who_holds_waits_is_refused_and_works_appears_and_goes(ground: Ground):
+    one, two = ground.session("5f0c2f6e-1"), ground.session("77aa88bb-1", runtime="codex")
+
+    async def play(pilot: Pilot) -> None:
+        app = pilot.app
+        await until(pilot, shows(pilot, "claude-code 5f0c2f6e", "codex 77aa88bb", "nothing is locked"))
+        ground.lock(one, "src/a.py", "renumbering")
+        await until(pilot, shows(pilot, "src/a.py", '"renumbering"'))
+        assert "claude-code 5f0c2f6e" in lines_with(app, '"renumbering"')[0]
+        with ground.store() as store:
+            store.denials.report(Session(two), f"{ground.scope}/src/a.py", one["id"], Attempt("Edit"))
+        await until(pilot, shows(pilot, "Refused 1", "Edit"))
+        assert "codex 77aa88bb" in lines_with(app, "Edit")[0]
+        with ground.store() as store:
+            spec = {"type": "implement", "title": "Add an index", "description": "x"}
+            task = store.tasks.request(Session(one), spec)["task"]
+            store.tasks.claim(Session(two), task["id"], True)
+        await until(pilot, shows(pilot, "Work 1", "in_progress"))
+        assert len(lines_with(app, "Add an")) == 2, "as a task, and as what the session does"
+        with ground.store() as store:
+            store.locks.release(Session(one), "src/a.py")
+        await until(pilot, shows(pilot, "nothing is locked"))
+
+    played(made(ground), play)
+
+
+def test_those_who_wait_stand_below_the_lock_in_their_order(ground: Ground):
+    one, two, three = (ground.session(f"{name}-1") for name in ("aaaaaaaa", "bbbbbbbb", "cccccccc"))
+    ground.lock(one, "a.py")
+    from swarm_mcp.store.lock_request import request
+
+    with ground.store() as store:
+        for session in (two, three):
+            store.queue.join(Session(session), request(Session(session), ["a.py"]), 60.0)
+
+        async def play(pilot: Pilot) -> None:
+            await until(pilot, shows(pilot, "1. in line", "2. in line"))
+            lines = seen(pilot.app).splitlines()
+            at = next(number for number, line in enumerate(lines) if line.startswith(" a.py"))
+            assert "aaaaaaaa" in lines[at] and "bbbbbbbb" in lines[at + 1] and "cccccccc" in lines[at + 2]
+            assert "Locks 1 " in seen(pilot.app), "waiters are no locks"
+            assert "waits" in lines_with(pilot.app, "bbbbbbbb")[0]
+
+        played(made(ground), play)
+
+
+def test_words_of_sessions_are_text_and_nothing_else(ground: Ground):
+    one = ground.session("5f0c2f6e-1", label=f"origin:claude-code {HOSTILE}")
+    ground.lock(one, "[bold]a[/bold]\x1b[31m.py", HOSTILE)
+    with ground.store() as store:
+        spec = {"type": "implement", "title": HOSTILE, "description": "x"}
+        store.tasks.request(Session(one), spec)
+
+    async def play(pilot: Pilot) -> None:
+        app = pilot.app
+        await until(pilot, shows(pilot, "[bold]a[/bold]\\e[31m.py", "[red]x[/red]", "\\e]0;title\\x07"))
+        await pilot.press("2", "w")
+        await until(pilot, shows(pilot, "swarm-mcp why", "held by", "[red]x[/red]"))
+        await pilot.press("escape", "4", "enter")
+        await until(pilot, shows(pilot, "swarm-mcp task"))
+        await pilot.press("escape", "slash", *"[red]x")
+        await until(pilot, shows(pilot, 'rows with "[red]x"'))
+        assert app.is_running
+        for char in seen(app):
+            assert char == "\n" or char.isprintable(), repr(char)
+
+    played(made(ground), play, size=(200, 50))
+
+
+def test_words_narrow_the_rows_and_escape_shows_all_again(ground: Ground):
+    one, two = ground.session("5f0c2f6e-1"), ground.session("77aa88bb-1", runtime="codex")
+    ground.lock(one, "a.py")
+    ground.lock(two, "b.py")
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "a.py", "b.py"))
+        await pilot.press("slash", *"codex")
+        await until(pilot, lambda: "a.py" not in seen(pilot.app) and "b.py" in seen(pilot.app))
+        await pilot.press("enter")
+        assert not pilot.app.query_one("#words").display
+        await pilot.press("q" if not pilot.app.panes[0].has_focus else "escape")
+        await until(pilot, shows(pilot, "a.py", "b.py"))
+        await pilot.press("1", "home", "enter")  # a session: what is its own
+        await until(pilot, shows(pilot, "rows with"))
+
+    played(made(ground), play)
+
+
+def test_ones_own_lock_is_released_after_a_question(ground: Ground):
+    me, other = ground.session("5f0c2f6e-1"), ground.session("77aa88bb-1")
+    ground.lock(me, "mine.py")
+    ground.lock(other, "theirs.py")
+
+    def held() -> set[str]:
+        with ground.store(read_only=True) as store:
+            return {row["file"].rpartition("/")[2] for row in store.locks.held(ground.scope)}
+
+    async def play(pilot: Pilot) -> None:
+        app = pilot.app
+        await until(pilot, shows(pilot, "mine.py", "theirs.py", "you (claude-code 5f0c2f6e)"))
+        await pilot.press("2")
+        pane = app.panes[1]
+        rows = {row.file.rpartition("/")[2]: row.key for row in pane.table.rows}
+        pane.choose(rows["theirs.py"])
+        await pilot.press("u")
+        await until(pilot, shows(pilot, "not your lock"))
+        pane.choose(rows["mine.py"])
+        for no in ("n", "escape", "enter"):
+            await pilot.press("u")
+            await until(pilot, lambda: isinstance(app.screen, Question))
+            assert "Unlock" in seen(app)
+            await pilot.press(no)
+            await until(pilot, lambda: not isinstance(app.screen, Question))
+        assert held() == {"mine.py", "theirs.py"}
+        await pilot.press("u", "y")
+        await until(pilot, lambda: held() == {"theirs.py"})
+        await until(pilot, shows(pilot, "unlocked"))
+
+    played(made(ground, "--as", me["id"]), play)
+
+
+def test_all_scopes_or_this_one(ground: Ground):
+    elsewhere = ground.folder / "elsewhere"
+    (elsewhere / ".git").mkdir(parents=True)
+    ground.lock(ground.session("5f0c2f6e-1"), "here.py")
+    ground.lock(ground.session("77aa88bb-1", directory=str(elsewhere)), "there.py")
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "here.py", "there.py", "all scopes of this machine (2)"))
+        await pilot.press("a")
+        await until(pilot, lambda: "there.py" not in seen(pilot.app) and "here.py" in seen(pilot.app))
+
+    played(made(ground, "--all"), play)
+
+
+def test_the_transcript_of_a_worker_is_followed(ground: Ground, tmp_path):
+    me = ground.session("5f0c2f6e-1")
+    with ground.store() as store:
+        store.runs.begin(
+            {
+                "id": "12ab34cd-0000", "scope": ground.scope, "instance_id": me["id"], "harness": "codex",
+                "cwd": ground.scope, "cost_usd": 0.125,
+            }
+        )  # fmt: skip
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "worker codex", "$0.1250"))
+        await pilot.press("4", "enter")
+        await until(pilot, shows(pilot, "swarm-mcp logs 12ab34cd-0000 --follow"))
+        await pilot.press("q")
+        await until(pilot, shows(pilot, "worker codex"))
+
+    played(made(ground), play)
+
+
+def test_trouble_with_the_store_is_said_and_goes(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(following, "REST_SECONDS", 0.05)
+    broken = threading.Event()
+
+    def read(wish: Wish) -> Picture:
+        if broken.is_set():
+            raise StoreUnavailable("the database is locked \x1b[31m[red]")
+        row = Row("1", ("codex 77aa88bb", "working", "1 s", "", "", ""))
+        return Picture("a scope", (ALL[0]._replace(rows=(row,), count=1), *ALL[1:]))
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "codex 77aa88bb"))
+        broken.set()
+        await until(pilot, shows(pilot, "cannot be read", "the database is locked \\e[31m[red]", "codex 77aa88bb"))
+        broken.clear()
+        await until(pilot, lambda: "cannot be read" not in seen(pilot.app))
+
+    played(Top(ALL, read, [], Wish()), play)
+
+
+def test_a_fault_of_ours_ends_the_screen_first(ground: Ground):
+    def read(wish: Wish) -> Picture:
+        raise ValueError("a bug")
+
+    app = Top(ALL, read, [], Wish())
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, lambda: app.failure)
+
+    played(app, play)
+    assert isinstance(app.failure, ValueError)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 5), (200, 60), (3, 1)])
+def test_any_size_of_terminal_will_do(ground: Ground, size: tuple[int, int]):
+    ground.lock(ground.session("5f0c2f6e-1"), "a.py", "a note")
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, lambda: pilot.app.panes[0].table.rows)
+        for key in ("tab", "down", "z", "pagedown", "end", "home", "z", "question_mark", "escape", "2", "3", "4"):
+            await pilot.press(key)
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        assert all(len(line) <= 40 for line in seen(pilot.app).splitlines())
+
+    played(made(ground), play, size)
