@@ -145,8 +145,8 @@ class Top(App[None]):
             self._share()
 
     def _say_where(self) -> None:
-        words = f'  rows with "{one_line(self.wish.words)}"' if self.wish.words else ""
-        self.screen_stack[0].query_one("#where", Static).update(f"{self._where}{words}")
+        words = f'rows with "{one_line(self.wish.words)}" of ' if self.wish.words else ""
+        self.screen_stack[0].query_one("#where", Static).update(f"{words}{one_line(self._where)}")
 
     def _trouble(self, words: str) -> None:
         bar = self.screen_stack[0].query_one("#trouble", Static)

@@ -46,19 +46,21 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows under a name, the first of `count` in all; `empty` is said where there are none."""
+    """Rows under a name, the first of so many (`number`), or of more with `or_more`; `empty` is said of none."""
 
     name: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
-    count: int = 0
+    number: int = 0
     empty: str = "none"
+    or_more: bool = False
 
     @property
     def title(self) -> str:
         """The table's name, how many rows it has, and how many of them are not shown."""
-        more = self.count - len([row for row in self.rows if not row.is_below])
-        return f"{self.name} {self.count:,}" + (f", {more:,} not shown" if more > 0 else "")
+        more = self.number - len([row for row in self.rows if not row.is_below])
+        sign = "+" if self.or_more else ""
+        return f"{self.name} {self.number:,}{sign}" + (f", {more:,}{sign} not shown" if more > 0 else "")
 
 
 class Picture(NamedTuple):

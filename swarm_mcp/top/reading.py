@@ -12,7 +12,7 @@ from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import Task
 from swarm_mcp.folders import here
 from swarm_mcp.overview.checkouts import checkouts
-from swarm_mcp.overview.now import Now, now
+from swarm_mcp.overview.now import COUNTED, Now, now
 from swarm_mcp.overview.people import People
 from swarm_mcp.overview.timeline import Happening, refusals
 from swarm_mcp.store import Store
@@ -60,6 +60,8 @@ class Reader:
             len(listed[3]) + sum(part.task_count - len(part.tasks) for part in parts),
         )
         shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
+        if not wish.words and any(one.held >= COUNTED for part in parts for one in part.now.sessions):
+            shown = (shown[0], shown[1]._replace(or_more=True), *shown[2:])
         where = f"all scopes of this machine ({len(found)})" if wish.everywhere else self._scope
         return Picture(where, shown)
 
@@ -96,7 +98,7 @@ def _table(table: Table, rows: list[Row], count: int, words: str) -> Table:
     if wanted:
         rows, table = [row for row in rows if _has(row, wanted)], table._replace(empty="nothing with these words")
         count = len([row for row in rows if not row.is_below])
-    return table._replace(rows=tuple(rows[:ROWS]), count=count)
+    return table._replace(rows=tuple(rows[:ROWS]), number=count)
 
 
 def _has(row: Row, wanted: list[str]) -> bool:

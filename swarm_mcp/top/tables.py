@@ -9,7 +9,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.task import Task
 from swarm_mcp.overview.lines import Line
-from swarm_mcp.overview.now import FileNow, Hold, Now, SessionNow
+from swarm_mcp.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
 from swarm_mcp.overview.timeline import Happening
 from swarm_mcp.top.picture import Column, Held, Row, Table
 
@@ -157,9 +157,11 @@ def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -
 
 
 def _some(first: str, count: int, places: Places) -> str:
+    """What a session holds: the `first` file that is known, and how many there are; beyond COUNTED nobody counts."""
     if not count or not first:
-        return f"{count} files" if count > 1 else "1 file" if count else ""
-    return places.shown(first) + (f" +{count - 1}" if count > 1 else "")
+        return f"{count:,} files" if count > 1 else "1 file" if count else ""
+    more = f"{count - 1:,}+" if count >= COUNTED else f"{count - 1:,}"
+    return places.shown(first) + (f" +{more}" if count > 1 else "")
 
 
 def _wanted(line: Line | None, places: Places) -> str:

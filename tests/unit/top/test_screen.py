@@ -39,11 +39,17 @@ def made(ground: Ground, *words: str) -> Top:
     return Top(ALL, Reader(ground.scope, args).read, acting, Wish(everywhere=args.given("--all")))
 
 
+def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:
+    """A session as hooks register it, whose client's id begins with `number`."""
+    label = f"{runtime} platform:cli origin:{runtime} session:{number}"
+    return ground.session(f"{number}-1", label=label, runtime=runtime, **more)
+
+
 def played(app: Top, play: Callable[[Pilot], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
     """Run `play` on the screen."""
 
     async def run() -> None:
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=True) as pilot:
             await play(pilot)
 
     asyncio.run(run())
@@ -80,7 +86,7 @@ def test_an_empty_store_says_what_to_do(ground: Ground):
 
 
 def test_who_holds_waits_is_refused_and_works_appears_and_goes(ground: Ground):
-    one, two = ground.session("5f0c2f6e-1"), ground.session("77aa88bb-1", runtime="codex")
+    one, two = session(ground, "5f0c2f6e"), session(ground, "77aa88bb", runtime="codex")
 
     async def play(pilot: Pilot) -> None:
         app = pilot.app
@@ -106,13 +112,13 @@ def test_who_holds_waits_is_refused_and_works_appears_and_goes(ground: Ground):
 
 
 def test_those_who_wait_stand_below_the_lock_in_their_order(ground: Ground):
-    one, two, three = (ground.session(f"{name}-1") for name in ("aaaaaaaa", "bbbbbbbb", "cccccccc"))
+    one, two, three = (session(ground, name) for name in ("aaaaaaaa", "bbbbbbbb", "cccccccc"))
     ground.lock(one, "a.py")
     from swarm_mcp.store.lock_request import request
 
     with ground.store() as store:
-        for session in (two, three):
-            store.queue.join(Session(session), request(Session(session), ["a.py"]), 60.0)
+        for one in (two, three):
+            store.queue.join(Session(one), request(Session(one), ["a.py"]), 60.0)
 
         async def play(pilot: Pilot) -> None:
             await until(pilot, shows(pilot, "1. in line", "2. in line"))
@@ -149,7 +155,7 @@ def test_words_of_sessions_are_text_and_nothing_else(ground: Ground):
 
 
 def test_words_narrow_the_rows_and_escape_shows_all_again(ground: Ground):
-    one, two = ground.session("5f0c2f6e-1"), ground.session("77aa88bb-1", runtime="codex")
+    one, two = session(ground, "5f0c2f6e"), session(ground, "77aa88bb", runtime="codex")
     ground.lock(one, "a.py")
     ground.lock(two, "b.py")
 
@@ -168,7 +174,7 @@ def test_words_narrow_the_rows_and_escape_shows_all_again(ground: Ground):
 
 
 def test_ones_own_lock_is_released_after_a_question(ground: Ground):
-    me, other = ground.session("5f0c2f6e-1"), ground.session("77aa88bb-1")
+    me, other = session(ground, "5f0c2f6e"), session(ground, "77aa88bb")
     ground.lock(me, "mine.py")
     ground.lock(other, "theirs.py")
 
@@ -203,8 +209,8 @@ def test_ones_own_lock_is_released_after_a_question(ground: Ground):
 def test_all_scopes_or_this_one(ground: Ground):
     elsewhere = ground.folder / "elsewhere"
     (elsewhere / ".git").mkdir(parents=True)
-    ground.lock(ground.session("5f0c2f6e-1"), "here.py")
-    ground.lock(ground.session("77aa88bb-1", directory=str(elsewhere)), "there.py")
+    ground.lock(session(ground, "5f0c2f6e"), "here.py")
+    ground.lock(session(ground, "77aa88bb", directory=str(elsewhere)), "there.py")
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "here.py", "there.py", "all scopes of this machine (2)"))
@@ -215,7 +221,7 @@ def test_all_scopes_or_this_one(ground: Ground):
 
 
 def test_the_transcript_of_a_worker_is_followed(ground: Ground, tmp_path):
-    me = ground.session("5f0c2f6e-1")
+    me = session(ground, "5f0c2f6e")
     with ground.store() as store:
         store.runs.begin(
             {
@@ -242,7 +248,7 @@ def test_trouble_with_the_store_is_said_and_goes(ground: Ground, monkeypatch: py
         if broken.is_set():
             raise StoreUnavailable("the database is locked \x1b[31m[red]")
         row = Row("1", ("codex 77aa88bb", "working", "1 s", "", "", ""))
-        return Picture("a scope", (ALL[0]._replace(rows=(row,), count=1), *ALL[1:]))
+        return Picture("a scope", (ALL[0]._replace(rows=(row,), number=1), *ALL[1:]))
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "codex 77aa88bb"))
@@ -269,7 +275,7 @@ def test_a_fault_of_ours_ends_the_screen_first(ground: Ground):
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (200, 60), (3, 1)])
 def test_any_size_of_terminal_will_do(ground: Ground, size: tuple[int, int]):
-    ground.lock(ground.session("5f0c2f6e-1"), "a.py", "a note")
+    ground.lock(session(ground, "5f0c2f6e"), "a.py", "a note")
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, lambda: pilot.app.panes[0].table.rows)
