@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -83,11 +84,14 @@ class Screen:
 class Played:
     """A program at a terminal of its own: both its outputs, and its input, are that terminal.
 
-    With `echo` what is typed is on the screen as well.
+    With `echo` what is typed is on the screen as well. A program that fills the screen needs a `FullScreen`.
     """
 
-    def __init__(self, argv: Sequence[str], columns: int = 80, rows: int = 24, echo: bool = False, **options):
-        self.screen, self.raw, self.columns = Screen(columns), "", columns
+    def __init__(
+        self, argv: Sequence[str], columns: int = 80, rows: int = 24, echo: bool = False, screen=None, **options
+    ):
+        self.screen, self.raw, self.columns = screen or Screen(columns), "", columns
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._terminal, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         if not echo:
@@ -98,6 +102,8 @@ class Played:
         settings.pop("COLUMNS", None)
         options["env"] = {**settings, **options.get("env", {})}
         outputs = {"stdin": inner, "stdout": inner, "stderr": inner}
+        # It is the terminal whose keys and whose end are told to the program as signals.
+        options.setdefault("preexec_fn", lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0))
         self.process = subprocess.Popen(argv, start_new_session=True, **{**outputs, **options})
         os.close(inner)
 
@@ -108,7 +114,18 @@ class Played:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self._terminal)
+        self.hangs_up()
+
+    def hangs_up(self) -> None:
+        """Close the terminal, as a window that is closed does."""
+        if self._terminal >= 0:
+            os.close(self._terminal)
+            self._terminal = -1
+
+    def resizes(self, columns: int, rows: int) -> None:
+        """Make the window that large; its programs are told."""
+        self.screen.resize(columns, rows)
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def types(self, text: str) -> None:
         """Type it."""
@@ -138,7 +155,7 @@ class Played:
             part = os.read(self._terminal, 65536)
         except OSError:  # Linux says so when the other end is closed
             return False
-        text = part.decode(errors="replace")
+        text = self._decoder.decode(part)
         self.raw += text
         self.screen.feed(text)
         return bool(part)
