@@ -47,7 +47,7 @@ def test_the_commands_are_there(page: str):
     """Verbs and flags of each command line in a block."""
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     shown = [line.partition(" #")[0] for block in blocks for line in block.splitlines()]
-    shown = [command for line in shown for command in re.findall(r"\bswarm-mcp ([^;|&)]+)", line)]
+    shown = [command for line in shown for command in re.findall(r"\bswarm-mcp +([^ ;|&)][^;|&)]*)", line)]
     assert len(shown) > 1
     for command in shown:
         verb, *words = command.split(" -- ")[0].split()
