@@ -100,6 +100,10 @@ class Runtime(ABC):
     def traces(self) -> bool:
         """Whether this client's own files show that it has the plugin, told without running it."""
 
+    def version(self) -> str:
+        """The release of the plugin that this client has, told without running it; empty where that cannot be told."""
+        return ""
+
     @abstractmethod
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         """Put the plugin from `marketplace` in, or bring it up to date. Raises ClientFailed."""

@@ -96,6 +96,13 @@ class ClaudeCode(Runtime):
     def traces(self) -> bool:
         return any(_names_us(home() / name) for name in ("settings.json", "plugins/installed_plugins.json"))
 
+    def version(self) -> str:
+        try:
+            entries = object_in(home() / "plugins" / "installed_plugins.json")["plugins"][PLUGIN_ID]
+            return str(next((one for one in entries if one["scope"] == "user"), entries[0])["version"])
+        except (LookupError, TypeError):
+            return ""  # it has none, or keeps its list in another form
+
     def look(self, marketplace: Path, steps: Steps) -> Look:
         plugin = self._plugin(steps)
         mend = "swarm-mcp install --client claude-code"

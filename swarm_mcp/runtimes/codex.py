@@ -13,7 +13,7 @@ from pathlib import Path
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal, object_in
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
@@ -147,6 +147,10 @@ class Codex(Runtime):
 
     def traces(self) -> bool:
         return self._copy() is not None
+
+    def version(self) -> str:
+        copy = self._copy()
+        return str(object_in(copy / ".codex-plugin" / "plugin.json").get("version") or "") if copy else ""
 
     def look(self, marketplace: Path, steps: Steps) -> Look:
         mend = "swarm-mcp install --client codex"

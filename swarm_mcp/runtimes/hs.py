@@ -75,6 +75,9 @@ class Hs(Runtime):
     def traces(self) -> bool:
         return bool(read_record(self._folder()))
 
+    def version(self) -> str:
+        return str(read_record(self._folder()).get("version") or "")
+
     def look(self, marketplace: Path, steps: Steps) -> Look:
         mend = "swarm-mcp install --client hs"
         folder, record = self._folder(), read_record(self._folder())

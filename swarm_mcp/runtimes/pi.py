@@ -54,6 +54,10 @@ class Pi(Runtime):
     def traces(self) -> bool:
         return bool(self._ours())
 
+    def version(self) -> str:
+        ours = self._ours()
+        return _version_in(ours[0][1]) if ours else ""
+
     def look(self, marketplace: Path, steps: Steps) -> Look:
         ours = self._ours()
         if not ours:
@@ -67,7 +71,7 @@ class Pi(Runtime):
             return Finding("pi package", "fail", f"installed, but {off}", "pi config, or edit its settings.json")
         if not (root / FOLDER / "index.ts").is_file():
             return Finding("pi package", "fail", f"{root} has no {FOLDER}/index.ts", MEND)
-        version = read_record(root).get("version") or object_in(root / "package.json").get("version")
+        version = _version_in(root)
         if version != __version__:
             return Finding("pi package", "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
         return Finding("pi package", "ok", f"version {version}, at {root}")
@@ -127,6 +131,10 @@ class Pi(Runtime):
                 if words == [] or any(word[:1] in ("-", "!") and word.endswith("index.ts") for word in words or ()):
                     return f"its extension is switched off in {home() / 'settings.json'}"
         return ""
+
+
+def _version_in(root: Path) -> str:
+    return str(read_record(root).get("version") or object_in(root / "package.json").get("version") or "")
 
 
 def home() -> Path:

@@ -16,7 +16,7 @@ from .client import Client
 from .clients import Codex
 from .coordinator import PATIENCE
 from .ground import FILES, Ground, wait_for
-from .marketplace import Marketplace
+from .marketplace import PLUGIN, Marketplace
 
 CHANGE = ("notes.md", "line one", "line two")
 SETTINGS = (".claude.json", ".claude/settings.json", ".codex/config.toml")
@@ -111,6 +111,35 @@ def test_an_upgrade(client: Client) -> None:
         (ground.checkout / "notes.md").write_text(FILES["notes.md"])
     client.run("later", client.replace(*CHANGE))
     assert_denied(client, "later", "notes.md")
+
+
+def test_an_upgrade_says_what_has_changed_and_a_first_installation_nothing(newcomer: Client) -> None:
+    ground = newcomer.ground
+    install = ["install", "--client", newcomer.name]
+    assert ground.coordinator.json(*install)["upgrade"] is None
+    folder = ground.home / ".local/share/swarm-mcp/marketplace"
+    for name in ("install.json", ".claude-plugin/plugin.json", "codex/.codex-plugin/plugin.json"):
+        tree = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps({**tree, "version": "0.0.9"}))
+    title, client, *calls = {
+        "claude-code": (
+            "Claude Code",
+            "claude",
+            "marketplace remove swarm",
+            f"marketplace add {folder}",
+            f"install {PLUGIN}",
+        ),
+        "codex": ("Codex", "codex", f"remove {PLUGIN}", f"add {PLUGIN}"),
+    }[newcomer.name]
+    for call in calls:
+        done = ground.run([client, "plugin", *call.split()])
+        assert done.returncode == 0, done.stderr
+    done = ground.run(["swarm-mcp", *install])
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.partition(f"; {title} had 0.0.9. What has changed:\n")[2].splitlines()
+    assert told[0].startswith("  Changed: ") and told[-1] == "Check with: swarm-mcp doctor", done.stdout
+    assert len(told) <= 12
+    assert ground.coordinator.json(*install)["upgrade"] is None, "it is said once"
 
 
 def codex_copy(ground: Ground) -> Path:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import state_folder
+from swarm_mcp.cli import upgrade_notes
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
-from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.cli.output import complain, line_width, say, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
@@ -60,7 +61,8 @@ def install(args: Arguments) -> int:
 
     Writes a self-contained marketplace folder into your data folder, with this interpreter and this
     swarm-mcp named by their real paths, and hands it to each client's own plugin command. Safe to run
-    again, and the way to upgrade. In Codex it also trusts the plugin's hooks, which would otherwise be
+    again, and the way to upgrade: clients that had another release are named then, with the first lines of what
+    has changed since. In Codex it also trusts the plugin's hooks, which would otherwise be
     skipped without a word.
 
     example: swarm-mcp install --client codex
@@ -85,6 +87,7 @@ def install(args: Arguments) -> int:
 
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
+    versions = {client.name: client.version() for client in clients}  # before the folder changes, which some run
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
@@ -99,9 +102,14 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
     for result in results:
         result["steps"] += failures[result["client"]] if result["ok"] else []
         result["transport"] = transports.get(result["client"], COMMAND)
+    earlier = upgrade_notes.upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
-        show({"dry_run": False, "marketplace": str(folder), "changed": changed, "results": results})
+        about = upgrade_notes.as_json(earlier)
+        show({"dry_run": False, "marketplace": str(folder), "changed": changed, "results": results, "upgrade": about})
     else:
+        titles = {client.title: earlier[client.name] for client in clients if client.name in earlier}
+        for line in upgrade_notes.lines(titles, line_width()):
+            say(line)
         say("Check with: swarm-mcp doctor")
     return 0 if all(result["ok"] for result in results) else 1
 

@@ -20,7 +20,7 @@ from support.fixtures import SWARM, Ground
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import base, bundle, runtime
+from swarm_mcp.runtimes import NAMES, base, bundle, runtime
 from swarm_mcp.runtimes.codex_plugin import files_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
@@ -177,6 +177,50 @@ def test_each_client_is_started_as_seldom_as_can_be(ground: Ground, clients: Cli
     assert not marketplace_folder().exists()
     claude, codex = asked("uninstall")
     assert claude == ["marketplace remove"] and len(codex) == 2
+
+
+def test_each_client_s_own_files_tell_which_release_it_had(ground: Ground, clients: Clients) -> None:
+    """And nothing is made of files in another form."""
+    home = Path(os.environ["HOME"])
+    claude = Path(os.environ["CLAUDE_CONFIG_DIR"], "plugins", "installed_plugins.json")
+    codex = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm/0.0.9/.codex-plugin/plugin.json")
+    pi, hs = home / ".pi/agent/settings.json", home / ".harness/plugins/swarm/install.json"
+    package = home / "package/package.json"
+    everyone = [runtime(name) for name in NAMES]
+    assert [client.version() for client in everyone] == [""] * len(everyone)
+    for path, tree in {
+        claude: {
+            "plugins": {"swarm@swarm": [{"scope": "project", "version": "9"}, {"scope": "user", "version": "0.0.6"}]}
+        },
+        codex: {"version": "0.0.7"},
+        pi: {"packages": [str(package.parent)]},
+        package: {"name": "swarm-mcp", "version": "0.0.8"},
+        hs: {"name": "swarm", "version": "0.0.9", "files": ["x"]},
+    }.items():
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(tree))
+    found = {client.name: client.version() for client in everyone}
+    assert found == {"claude-code": "0.0.6", "codex": "0.0.7", "pi": "0.0.8", "hs": "0.0.9"}
+    for text in (
+        "{",
+        "[]",
+        '{"plugins": []}',
+        '{"plugins": {"swarm@swarm": []}}',
+        '{"plugins": {"swarm@swarm": {"a": 1}}}',
+    ):
+        for path in (claude, codex, pi, hs):
+            path.write_text(text)
+        assert [client.version() for client in everyone] == [""] * len(everyone), text
+
+
+def test_an_upgrade_is_told_once(ground: Ground, clients: Clients) -> None:
+    assert "What has changed" not in ground.swarm("install", "--client", "codex").out
+    manifest = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm/1/.codex-plugin/plugin.json")
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": "0.0.1"}))
+    done = ground.swarm("install", "--client", "codex")
+    assert "Codex had 0.0.1. What has changed:\n  Changed: " in done.out, done
+    told = ground.swarm("install", "--client", "codex", "--json").json
+    assert told["upgrade"] is None
 
 
 @pytest.mark.parametrize("other", ["an earlier release", "another marketplace of the name"])
