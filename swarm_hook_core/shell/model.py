@@ -79,16 +79,17 @@ class Tree:
     """Files at and under absolute `root`, which need not exist; `how`: what happens to each of them, see `change`.
 
     `admits(path)`: whether the file at absolute `path`, at or under `root`, is written: True, False, or None where
-    that cannot be told. Asked of locked files only, so it may look at the disk.
+    that cannot be told. Asked of locked files only, so it may look at the disk. `is_whole`: it is true of all.
     """
 
-    __slots__ = ("root", "by", "admits", "how")
+    __slots__ = ("root", "by", "admits", "how", "is_whole")
 
     def __init__(self, root, by, admits=None, how=EDIT):
         self.root = root
         self.by = by
         self.admits = admits or _everything
         self.how = how
+        self.is_whole = admits is None
 
 
 class GitCall:

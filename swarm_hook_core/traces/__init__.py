@@ -11,6 +11,7 @@ what a call leaves. The rest is loaded where another session has left something 
       unread     commands that nobody had read when they ran
       seen       what the session itself knows of a file
       committed  what git says of it
+      clearing   folders that it removes, and what git commands in it throw away, as a whole
     verdict    what that comes to, by the level
     sweeps     a git command that would throw it away, or take it along
     claims     locks that a session has for a turn, without asking for them
@@ -137,6 +138,10 @@ class Trail:
             from swarm_hook_core.traces import stash_entries
 
             stash_entries.note(git_calls, self)
+        if effects is not None and (effects.trees or git_calls):
+            from swarm_hook_core.traces import clearing
+
+            clearing.note(self, "clears", clearing.places_of(effects))
         return True
 
     def targets_of(self, effects) -> list:
@@ -205,11 +210,12 @@ class Trail:
         lines = self._lines.setdefault(self.place_of(os.path.dirname(path)), [])
         if len(lines) < MOST:
             text = text or state_of(path)
-            lines += [line(kind, key, self.call, text, at_ns) for key in _keys_of(path)]
+            lines += [line(kind, key, self.call, text, at_ns) for key in keys_of(path)]
 
-    def note_at(self, folder: str, kind: str, text: str = "") -> None:
-        """Add an entry about `folder` itself, in its own place."""
-        self._lines.setdefault(self.place_of(folder), []).append(line(kind, folder, self.call, text))
+    def note_at(self, folder: str, kind: str, text: str = "", at_ns: int = 0, place: str = "") -> None:
+        """Add an entry about `folder` itself, in `place`: by default its own."""
+        lines = self._lines.setdefault(place or self.place_of(folder), [])
+        lines.append(line(kind, folder, self.call, text, at_ns))
 
     def note_unread(self) -> None:
         """Add the traces of a call that nobody has looked at, since no other session has any beside it."""
@@ -438,7 +444,7 @@ def _word(text: str) -> str:
     return text if not set(text) - _WORD else "".join(letter if letter in _WORD else "_" for letter in text)
 
 
-def _keys_of(path: str) -> list:
+def keys_of(path: str) -> list:
     """The keys that the file at `path` is noted under."""
     if not _IGNORES_CASE:
         return [path]

@@ -15,6 +15,9 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
     is       the file as it was after the session's own write: see ``seen``
     will     a write beside others that is being checked; `text`: the state of the file. ``wrote`` follows, or
     wont     it was denied
+    clears   a call beside others that takes away all that is at and in `key`, or changes there: it is being checked, or
+             was let pass; `text`: the verb for it. See ``clearing``
+    spares   it was denied
     ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
     stash    it put changes aside with ``git stash``; `key` is the work tree
 
@@ -121,6 +124,16 @@ def newest_first(data: bytes, key: str, kinds):
             if entry is not None and entry.kind in kinds and entry.key == key:
                 yield entry
         end = found
+
+
+def newest_of(data: bytes, kind: str):
+    """All entries of this kind, the newest first."""
+    mark, end = f" {kind} ".encode(), len(data)
+    while (found := data.rfind(mark, 0, end)) >= 0:
+        entry = _entry_around(data, found)
+        if entry is not None and entry.kind == kind:
+            yield entry
+        end = data.rfind(b"\n", 0, found) + 1
 
 
 def entries_below(data: bytes, folder: str, kinds) -> list:

@@ -10,12 +10,13 @@ import os
 import time
 
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import journal, others_in, seen
+from swarm_hook_core.traces import journal, keys_of, others_in, seen
 
 MOST_CHANGED = 50  # files below one folder of which is asked whether commands that nobody read wrote them
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
 WAIT_SECONDS = 2.0  # for so long, from its check on, an edit waits for another's write to be made
 PAUSE = 0.004
+LONG_PAUSE = 0.03  # where nothing tells when it is over
 
 
 class Meetings:
@@ -35,6 +36,7 @@ class Meetings:
         self._writes_on: dict = {}  # path -> its keys, [(entry, its OthersJournal)]; what is replaced asks twice
         self._own: dict = {}  # place -> entries of the session itself
         self._others: dict = {}  # place -> [OthersJournal]
+        self._quiet: dict = {}  # place -> whether nobody is at work there just now
 
     def reading(self):
         """The Reading by which this call reads commands that nobody has read."""
@@ -59,10 +61,7 @@ class Meetings:
 
     def pending(self, path: str, resolved: str):
         """The Trace of another's write of that file that is checked, or was let pass, just now; None for none."""
-        from swarm_hook_core.traces.others import PENDING_SECONDS
-
-        journals = others_in(self.trail.place_of(os.path.dirname(resolved)), self.trail.own_name)
-        if not any(_age(journal_path, self._now) < PENDING_SECONDS for journal_path in journals):
+        if self._is_quiet(self.trail.place_of(os.path.dirname(resolved))):
             return None
         newest = self._newest_on(path, resolved, only_unseen=True)
         return newest if newest is not None and newest.is_pending else None
@@ -83,6 +82,30 @@ class Meetings:
             trace = find(path, resolved)
         return trace
 
+    def clearing(self, resolved: str, own_at_ns: int, waits: bool):
+        """``(Trace, deed, place)`` of another's call that clears what the file at `resolved` is in, or None.
+
+        Whoever `waits` does so until it has, but for one that was noted after this call, at `own_at_ns`: it meets this
+        one. The Trace is of the file.
+        """
+        place = self.trail.place_of(os.path.dirname(resolved))
+        if self._is_quiet(place):
+            return None
+        keys = keys_of(resolved)
+        while True:
+            since_ns = time.time_ns() - int(WAIT_SECONDS * 10**9)
+            for theirs in self._others_in(place):
+                entry, deed, cleared = theirs.clearing_of(keys, since_ns) or (None, "", "")
+                trace = theirs.trace(resolved, entry, is_pending=True) if entry is not None else None
+                if trace is not None:
+                    break
+            else:
+                return None
+            if not waits or trace.at_ns > own_at_ns:
+                return trace, deed, cleared
+            time.sleep(LONG_PAUSE)
+            self._others.pop(place, None)
+
     def stands(self, path: str, resolved: str) -> bool:
         """Whether another living session has written that file lately, seen or not; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False) is not None
@@ -90,16 +113,30 @@ class Meetings:
     def unseen_below(self, root: str, admits) -> list:
         """The fresh unseen Traces at and below absolute `root` of which `admits(path)` is true."""
         root = self._real(root)
-        found = []
-        for path, writes in self._below(root, self.trail.places_with(root)):
-            if admits(path):
-                own = self.own_entries(os.path.dirname(path))
-                trace = _newest_of(path, [path], writes, own, or_pending=True)
+        places = self.trail.places_with(root)
+        coming = [trace for trace in self._pending_in(places, root) if admits(trace.path)]
+        met = {trace.path for trace in coming}
+        changed = []
+        for path, writes in self._below(root, places):
+            if path not in met and admits(path):
+                trace = _newest_of(path, [path], writes, self.own_entries(os.path.dirname(path)))
                 if trace is not None:
-                    found.append(trace)
-        changed = [trace for trace in found if not trace.is_pending]
-        left = self._git.left_of(changed) if changed else []
-        return [trace for trace in found if trace.is_pending or trace in left]
+                    changed.append(trace)
+        return coming + (self._git.left_of(changed) if changed else [])
+
+    def pending_below(self, root: str) -> list:
+        """The Traces of others' writes at and below `root`, of one repository, that are still to come."""
+        return self._pending_in([self.trail.place_of(root)], root)
+
+    def _pending_in(self, places, root: str) -> list:
+        found: dict = {}
+        for theirs in [theirs for place in places if not self._is_quiet(place) for theirs in self._others_in(place)]:
+            for path, entry in theirs.pending_below(root):
+                own = self.own_entries(os.path.dirname(path))
+                trace = _newest_of(path, [path], [(entry, theirs)], own, or_pending=True)
+                if trace is not None and trace.is_pending:
+                    found.setdefault(path, trace)
+        return list(found.values())
 
     def fresh_below(self, root: str) -> list:
         """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
@@ -190,6 +227,15 @@ class Meetings:
             chosen = set(self._git.changed_below(root))
             some.sort(key=lambda one: one[0] not in chosen)
         return some[:MOST_BELOW]
+
+    def _is_quiet(self, place: str) -> bool:
+        """Whether nobody else has noted anything in `place` for so long that none of it is still to come."""
+        if place not in self._quiet:
+            from swarm_hook_core.traces.others import PENDING_SECONDS
+
+            others = others_in(place, self.trail.own_name)
+            self._quiet[place] = not any(_age(path, self._now) < PENDING_SECONDS for path in others)
+        return self._quiet[place]
 
     def _others_in(self, place: str) -> list:
         """The OthersJournal of each other session in `place`."""

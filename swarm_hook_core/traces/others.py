@@ -3,6 +3,7 @@
 import os
 
 from swarm_hook_core.lookup import Held
+from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
 
 PENDING_SECONDS = 5  # for so long a write that was let pass may still be to come
@@ -91,6 +92,35 @@ class OthersJournal:
         commands = self._unread()
         if commands is not None:
             yield from commands.lately_below(root)
+
+    def pending_below(self, root: str) -> list:
+        """The entries of writes at and below absolute `root` that are checked, or were let pass, just now."""
+        kinds = ("wrote", "will", "wont")
+        own = journal.newest(self.data, root, kinds)
+        entries = [*journal.entries_below(self.data, root, kinds), *([own] if own else ())]
+        pending = [(entry.key, entry) for entry in entries if entry.kind != "wont" and entry.key.startswith("/")]
+        commands = self._unread()
+        if commands is not None:
+            pending += commands.written_below(root, int((self._now - PENDING_SECONDS) * 1e9))
+        return [(path, entry) for path, entry in pending if self.is_pending(path, entry)]
+
+    def clearing_of(self, keys, since_ns: int):
+        """``(entry, deed, place)`` of a call since then that clears a place with the file of these keys in it, or None.
+
+        Of a place that has gone it is over.
+        """
+        for entry in journal.newest_of(self.data, "clears"):
+            if entry.at_ns < since_ns:
+                break
+            from swarm_hook_core.traces.clearing import is_in
+
+            last = journal.newest(self.data, entry.key, ("clears", "spares"))
+            if last is not None and last.kind == "clears" and is_in(keys, last.key):
+                place = last.key.removeprefix(NO_CASE)
+                if os.path.lexists(place):
+                    return last, last.text, place
+        commands = self._unread()
+        return commands.clearing_of(keys, since_ns) if commands is not None else None
 
     def made(self, path: str, newest):
         """`newest`, an entry about the file at `path`, or the last one before it whose write was made; None for none.

@@ -112,6 +112,32 @@ class UnreadCommands:
                 if (path + "/").startswith(root.rstrip("/") + "/"):
                     yield path, entry
 
+    def written_below(self, root: str, since_ns: int):
+        """``(path, entry)`` of the files at and below `root` that commands since then certainly write."""
+        for entry in self._since(since_ns):
+            for folder, spelled in self._reading.written_by(entry)[0]:
+                path = self._reading.real(os.path.join(folder, spelled))
+                if (path + "/").startswith(root.rstrip("/") + "/"):
+                    yield path, entry
+
+    def clearing_of(self, keys, since_ns: int):
+        """As ``OthersJournal.clearing_of``."""
+        from swarm_hook_core.traces import clearing
+
+        for entry in self._since(since_ns):
+            for place, deed in clearing.places_of(self._reading.effects_of(entry)).items():
+                if clearing.is_in(keys, place):
+                    return entry, deed, place
+        return None
+
+    def _since(self, at_ns: int):
+        """The entries since then of commands that do more than look, the newest first."""
+        for entry in journal.newest_of(self._data, "ran"):
+            if entry.at_ns < at_ns:
+                return
+            if not _looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
+                yield entry
+
     def _of(self, raw: bytes) -> tuple:
         """``(entry, keys of the files that its command wrote, Trees that it wrote)`` of a line; no entry where torn."""
         if raw not in self._read:

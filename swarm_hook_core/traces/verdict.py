@@ -17,11 +17,17 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     """
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     meetings.note_own_files(call.folder)
-    own_at_ns = _note_first(trail, targets)
+    cleared = _cleared_by(effects)
+    own_at_ns = _note_first(trail, targets, cleared)
     is_guarded = call.tool in config.guards
     lost: list = []
     met: list = []
     loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
+    clearings = [
+        clearing
+        for _path, resolved, how, _by in targets
+        if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits=bool(loses)))
+    ]
     for path, resolved, how, by in targets:
         find = meetings.pending if is_guarded else meetings.unseen
         trace = find(path, resolved)
@@ -32,17 +38,20 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     for tree in effects.trees if effects is not None else ():
         for trace in meetings.unseen_below(tree.root, tree.admits):
             (lost if tree.how in loses else met).append((trace, tree.how, tree.by))
+    swept = _swept(effects, meetings)
+    if loses:
+        lost += swept
     if lost:
         for trace, _how, _by in lost:
             trail.note("saw", trace.path)
-        _take_back(trail, targets)
+        _take_back(trail, targets, cleared)
         return _denial(session, call, lost, now), ""
     if effects is not None and effects.git:
         from swarm_hook_core.traces import sweeps
 
         denial, words = sweeps.judge(session, call, effects, meetings, trail, now)
         if denial is not None:
-            _take_back(trail, targets)
+            _take_back(trail, targets, cleared)
             return denial, ""
     else:
         words = ""
@@ -55,15 +64,34 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     trail.note_unnamed(effects)
     for read in effects.reads if effects is not None else ():
         trail.saw(read.folder, read.path)
-    if met:
+    if met or swept or clearings:
         from swarm_hook_core.traces import wording
 
-        told = wording.were_changed([trace for trace, _how, _by in met], token(session.label, "identity"), now)
-        words = "\n".join(filter(None, (told, words)))
+        identity = token(session.label, "identity")
+        told = wording.were_changed([trace for trace, _how, _by in met + swept], identity, now)
+        words = "\n".join(filter(None, (told, wording.are_cleared(clearings, identity), words)))
     return None, words
 
 
-def _note_first(trail, targets) -> int:
+def _cleared_by(effects) -> dict:
+    """The places that a call with these Effects clears, as ``clearing.places_of`` has them; nearly always none."""
+    if effects is None or not (effects.trees or effects.git):
+        return {}
+    from swarm_hook_core.traces import clearing
+
+    return clearing.places_of(effects)
+
+
+def _swept(effects, meetings) -> list:
+    """``(Trace, how, by)`` of others' writes that are still to come where git commands of the call lose them."""
+    if effects is None or not effects.git:
+        return []
+    from swarm_hook_core.traces import clearing
+
+    return clearing.endangered(effects, meetings)
+
+
+def _note_first(trail, targets, cleared) -> int:
     """Note what the call is about to write before it looks at what others do.
 
     Of two calls that are checked at the same moment one at least sees the other then, whose write is still to come.
@@ -72,6 +100,10 @@ def _note_first(trail, targets) -> int:
     at_ns = time.time_ns()
     for path in dict.fromkeys(target[1] for target in targets):
         trail.note("will", path, at_ns=at_ns)
+    if cleared:
+        from swarm_hook_core.traces import clearing
+
+        clearing.note(trail, "clears", cleared, at_ns)
     try:
         trail.leave()
     except OSError as error:  # a full disk: what others do can be looked at all the same
@@ -81,10 +113,14 @@ def _note_first(trail, targets) -> int:
     return at_ns
 
 
-def _take_back(trail, targets) -> None:
-    """Note that a call that is denied will not write what it was about to."""
+def _take_back(trail, targets, cleared) -> None:
+    """Note that a call that is denied will not write what it was about to, nor clear those places."""
     for path in dict.fromkeys(target[1] for target in targets):
         trail.note("wont", path)
+    if cleared:
+        from swarm_hook_core.traces import clearing
+
+        clearing.note(trail, "spares", cleared)
 
 
 def _denial(session, call, lost, now: float):

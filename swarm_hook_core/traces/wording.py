@@ -1,5 +1,6 @@
 """The words in which a model is told what other sessions have changed and not committed."""
 
+from swarm_hook_core.change import REMOVE
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.wording import duration, holder
 
@@ -50,6 +51,24 @@ def would_lose(tool: str, trace, how: str, by: str, others, identity: str, now: 
         f" you last saw it, and not committed: their work would be lost.{same} Read {it} again, then write"
         f" what keeps it: the next attempt passes. Or edit only your lines, or leave the file to them."
     )
+
+
+def are_cleared(clearings, identity: str) -> str:
+    """One line for each of a few files that a call goes ahead to write in what another call clears at this moment.
+
+    `clearings`: as ``Meetings.clearing`` has them.
+    """
+    from swarm_hook_core.untrusted_text import named
+
+    lines = []
+    for trace, deed, place in clearings[:NAMED]:
+        who, _note, _ask = holder(trace.held, identity)
+        what = f"{deed} {'all that is in' if deed == REMOVE else 'what is changed in'} {named(place)}"
+        lines.append(
+            f"swarm: {named(trace.path)}: at this very moment {who} is about to {what}{purpose(trace, identity)}."
+            " Read the file again afterwards: if your change is missing, make it again."
+        )
+    return "\n".join(lines)
 
 
 def were_changed(traces, identity: str, now: float) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.sessions import mistakes, ready_store
-from support.traced import Player, checkout
+from support.traced import Player, checkout, git
 
 from swarm_hook_core.traces import Trail, meetings
+
+pytestmark = pytest.mark.slow
 
 OVERWRITE = ("Bash", {"command": "printf 'mine\\n' > notes.md"})
 
@@ -152,3 +155,156 @@ def test_an_edit_does_not_wait_for_long(pair, monkeypatch: pytest.MonkeyPatch) -
     me, peer = pair
     assert peer.denied(*OVERWRITE) == ""
     assert "at this very moment" in me.told(*patch_of(me)) or me.runtime == "claude-code"
+
+
+# ------------------------------------------------------------------------- folders and sweeps, whose files nobody names
+
+CLEARS = {
+    "rm": "rm -r docs", "mv": "mv docs elsewhere", "checkout": "git checkout -- .", "reset": "git reset --hard",
+    "stash": "git stash", "named": "git checkout -- docs", "file": "git restore docs/deep.md", "switch": "git switch -f side",
+}  # fmt: skip
+
+
+@pytest.fixture
+def deep(work: Path) -> Path:
+    """A file in a folder of the checkout."""
+    (work / "docs").mkdir()
+    (work / "docs" / "deep.md").write_text("alpha\nbeta\n")
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "deep")
+    git(work, "branch", "side")
+    return work / "docs" / "deep.md"
+
+
+def edit_of(player: Player, name: str = "docs/deep.md") -> tuple[str, Any]:
+    """A call that changes a line of that file."""
+    patch = f"*** Begin Patch\n*** Update File: {name}\n@@\n-beta\n+BETA\n*** End Patch\n"
+    if player.runtime == "codex":
+        return "apply_patch", {"command": patch}
+    return "Edit", {"file_path": str(player.folder / name), "old_string": "beta", "new_string": "BETA"}
+
+
+def shell(command: str) -> tuple[str, Any]:
+    return "Bash", {"command": command}
+
+
+def no_wait(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Whoever would wait is noted, and stops at once as if time were up."""
+    waited: list[float] = []
+    sleep = time.sleep
+
+    def paused(seconds: float) -> None:
+        if seconds != meetings.LONG_PAUSE:  # somebody else, for git's answer say
+            sleep(seconds)
+            return
+        waited.append(seconds)
+        monkeypatch.setattr(meetings, "WAIT_SECONDS", 0)
+
+    monkeypatch.setattr(meetings.time, "sleep", paused)
+    return waited
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch, player: Player, step: str, deed: Callable[[], None]) -> None:
+    """Do `deed` while the check of this player's next call is at `step`."""
+    if step == "noted":
+        meanwhile(monkeypatch, "leave", player, deed)
+    else:  # it has noted its writes, and has looked at those of others
+        meanwhile(monkeypatch, "note_unnamed", player, deed)
+
+
+@pytest.mark.parametrize("step", ["noted", "looked"])
+@pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
+def test_what_clears_a_folder_while_an_edit_in_it_is_checked_meets_it(command, step, deep, pair, monkeypatch) -> None:
+    me, peer = pair
+    said: list[str] = []
+    stopped(monkeypatch, me, step, lambda: said.append(said_to(peer, shell(command))))
+    mine = said_to(me, edit_of(me))
+    assert said[0].startswith("denied: ") and "very moment" in said[0] and "deep.md" in said[0], said
+    assert mine == "", "the other one is denied"
+    deep.write_text("alpha\nBETA\n")
+    assert peer.denied(*shell(command)), "and meets what was written then"
+
+
+@pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
+def test_an_edit_that_is_checked_after_what_clears_its_folder_was_looked_for_waits(
+    command, deep, pair, monkeypatch
+) -> None:
+    """The other one has looked already, and passes: made before it, the edit would be lost."""
+    me, peer = pair
+    said: list[str] = []
+    waited = no_wait(monkeypatch)
+    stopped(monkeypatch, peer, "looked", lambda: said.append(said_to(me, edit_of(me))))
+    assert peer.denied(*shell(command)) == ""
+    assert waited and said == [""]
+
+
+@pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
+def test_at_notice_it_is_told_and_nobody_waits(command, deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_AUTO", "notice")
+    me, peer = pair
+    waited = no_wait(monkeypatch)
+    assert peer.denied(*shell(command)) == ""
+    told = me.told(*edit_of(me))
+    assert (
+        "at this very moment identity:p codex" in told and "about to" in told and "make it again" in told and not waited
+    )
+    assert "is written at this very moment" in peer.told(*shell(command)), "and the other way round"
+
+
+def test_a_folder_that_has_gone_by_now_keeps_nobody_waiting(deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    me, peer = pair
+    waited = no_wait(monkeypatch)
+    assert peer.runs("rm -r docs") == ""
+    assert me.denied(*shell("mkdir docs && echo x > docs/deep.md")) == "" and not waited
+
+
+@pytest.mark.parametrize("theirs", ["git checkout -- notes.md", "git stash push -- notes.md", "rm -r elsewhere", "git stash list",
+                                    "git checkout side", "git restore --staged .", "git clean -nd", "git reset"])  # fmt: skip
+def test_who_writes_elsewhere_is_not_concerned(theirs, deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    me, peer = pair
+    (me.folder / "elsewhere").mkdir()
+    waited = no_wait(monkeypatch)
+    assert peer.denied(*shell(theirs)) == ""
+    assert said_to(me, edit_of(me)) == "" and not waited
+    assert said_to(peer, shell(theirs)) == "", "nor is the command, by the edit"
+
+
+def test_what_was_denied_clears_nothing(deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    me, peer = pair
+    third = Player("codex", me.folder)
+    peer.edits("notes.md", "beta", "PEER")
+    waited = no_wait(monkeypatch)
+    assert "notes.md" in me.denied(*shell("git checkout -- .")), "it would lose what the peer wrote"
+    assert third.told(*edit_of(third)) == "" and not waited
+
+
+def test_git_clean_meets_a_new_file_that_is_still_to_come_and_leaves_one_alone_that_git_has(deep, pair) -> None:
+    me, peer = pair
+    assert me.denied(*shell("echo x > docs/new.md")) == "" and me.denied(*edit_of(me)) == ""
+    said = peer.denied(*shell("git clean -fd docs"))
+    assert "new.md" in said and "deep.md" not in said
+
+
+def test_a_command_that_nobody_has_read_clears_a_folder_too(deep, work: Path, monkeypatch) -> None:
+    """Its session was alone when it looked."""
+    me, peer = Player("codex", work), Player("claude-code", work)
+    waited = no_wait(monkeypatch)
+    assert peer.denied(*shell("git checkout -- docs")) == ""
+    assert me.told(*edit_of(me)) == "" and waited, "the edit waits for it"
+
+
+def test_a_write_of_a_command_that_nobody_has_read_is_met_before_it_is_made(deep, work: Path) -> None:
+    me, peer = Player("codex", work), Player("claude-code", work)
+    assert peer.denied(*shell("echo x > docs/deep.md")) == ""
+    assert "very moment" in me.denied(*shell("rm -r docs"))
+
+
+def test_a_denied_edit_is_nobody_s_obstacle_to_a_sweep(deep, pair) -> None:
+    me, peer = pair
+    peer.edits("notes.md", "beta", "PEER")
+    git(me.folder, "commit", "-qam", "a person's")
+    peer.edits("docs/deep.md", "beta", "PEER")
+    assert me.denied(*shell("echo x > docs/deep.md")), "it would lose what the peer wrote"
+    third = Player("codex", me.folder)
+    git(me.folder, "commit", "-qam", "a person's")
+    assert third.denied(*shell("git stash")) == "", "the one that was denied writes nothing"

@@ -2,7 +2,8 @@
 
 The model knows of each file who has changed it, and of each session which change it has last seen. At `keep` a write of
 a whole file must be denied exactly where it would throw away a change that its session has not seen, that is not
-committed or undone, and whose writer lives; and each edit must pass.
+committed or undone, and whose writer lives; and each edit must pass. The same goes for a folder that is removed; a git
+command that throws a change away must be denied as long as that is the last one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout, git
 
-from swarm_hook_core.traces import journal
+from swarm_hook_core.traces import journal, meetings
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -45,6 +46,7 @@ class Traces(RuleBasedStateMachine):
             mock.patch.dict(os.environ, {"SWARM_AUTO": self.level}),
             # What happens here in a moment is apart for people, and for the clock of file times.
             mock.patch.object(journal, "SLACK_NS", 0),
+            mock.patch.object(meetings, "WAIT_SECONDS", 0),
         ]
         for patch in self.patches:
             patch.start()
@@ -135,6 +137,39 @@ class Traces(RuleBasedStateMachine):
         said = player.edits(name, first, f"{me} edits at {self.time}")
         assert not said.startswith("denied: ") and bool(said) is told
         self._has_written(me, name, self.text[name].replace(first, f"{me} edits at {self.time}", 1))
+
+    @rule(place=PLACES)
+    def removes_a_folder(self, place: int) -> None:
+        me, player = self._player(place)
+        if not self.alive[me]:
+            return
+        expected = self._is_in_danger(me, "sub/deep.md")
+        said = player.runs("rm -r sub")
+        if expected:
+            assert said.startswith("denied: ") is (self.level == "keep"), said
+            self.seen[me, "sub/deep.md"] = self._now()
+        if said.startswith("denied: "):
+            assert expected and (self.work / "sub").exists()
+            return
+        assert bool(said) is expected and not (self.work / "sub").exists()
+        if expected:
+            self.wrote[me, "sub/deep.md"] = self.seen[me, "sub/deep.md"]
+        self.is_undone("sub/deep.md")
+
+    @rule(place=PLACES, name=NAMES)
+    def sweeps(self, place: int, name: str) -> None:
+        me, player = self._player(place)
+        if not self.alive[me]:
+            return
+        is_changed = self.text[name] != self.committed[name]
+        writers = {at: who for (who, file), at in self.wrote.items() if file == name}
+        said = player.runs(f"git checkout -- {name}")
+        if is_changed and writers and (last := writers[max(writers)]) != me and self.alive[last]:
+            assert said and said.startswith("denied: ") is (self.level == "keep"), said
+        if not is_changed or not any(self.alive[who] for who in writers.values() if who != me):
+            assert said == ""
+        if not said.startswith("denied: "):
+            self.text[name] = self.committed[name]
 
     @rule(place=PLACES, name=NAMES)
     def reads(self, place: int, name: str) -> None:
