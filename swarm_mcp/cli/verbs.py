@@ -25,6 +25,7 @@ VERBS = {
     "hold": "hold",
     "locks": "locks",
     "why": "lock_explaining",
+    "page": "page",
     "log": "lock_explaining",
     "renew": "lock",
     "transfer": "lock_handover",

@@ -163,8 +163,9 @@ def prepare(town: Ground, verb: str) -> None:
         (town.folder / "bin" / "codex").chmod(0o755)
 
 
-# The examples of these are in tests of their own, in this file, (loop) where its model is, or (top) at a terminal.
-ELSEWHERE = ("dispatch", "watch", "serve", "work", "loop", "top")
+# The examples of these are in tests of their own: in this file, (loop) where its model is, (top) at a terminal, or (page)
+# in tests/unit/page.
+ELSEWHERE = ("dispatch", "watch", "serve", "work", "loop", "top", "page")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])

@@ -1,0 +1,50 @@
+"""The overview in a browser."""
+
+from __future__ import annotations
+
+import sys
+
+from swarm_hook_core.json_text import dumps
+from swarm_mcp.acting_session import onlooker_identity, surrounding_session
+from swarm_mcp.cli.arguments import JSON, START, Arguments, Option, Usage, verb
+from swarm_mcp.cli.output import flush, say
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import Store
+
+NEEDED = ("jinja2", "markupsafe", "starlette", "uvicorn")
+
+
+@verb(
+    Usage(
+        Option("--port N", "serve on this port (default: any that is free)"),
+        Option("--no-open", "only print the address"),
+        JSON,
+    ),
+    group=START,
+)
+def page(args: Arguments) -> int:
+    """page: show in a browser who holds, waits for and has changed what
+
+    Prints the address of a page on this machine, opens it where there is a browser, and serves it until Ctrl-C. The
+    page only reads, and follows by itself. Its address has a random token in it: nobody else can open it. With --json
+    the address is a line {"url", "port"}.
+
+    example: swarm-mcp page --no-open
+    """
+    try:
+        from swarm_mcp.page.serving import serve
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        install = f"{sys.executable} -m pip install {error.name}"
+        raise SwarmError(f"the page needs {error.name}, which is not installed here: {install}") from None
+
+    with Store(read_only=True) as store:
+        me, viewer = surrounding_session(store), onlooker_identity(store)
+
+    def tell(address: str, port: int) -> None:
+        say(dumps({"url": address, "port": port}) if args.json else address)
+        flush()
+
+    serve(args.number("--port", 0), not args.given("--no-open"), tell, viewer, me.id if me else "")
+    return 0

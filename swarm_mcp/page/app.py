@@ -1,0 +1,96 @@
+"""The addresses that there are: pages, their changes as a stream, and the files that they are made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from swarm_mcp.errors import StoreUnavailable, SwarmError
+from swarm_mcp.overview.edits import journals
+from swarm_mcp.overview.people import People
+from swarm_mcp.page.access import Guarded, Keys
+from swarm_mcp.page.changes import Edited
+from swarm_mcp.page.live import Live
+from swarm_mcp.page.looking import Looker, Rendered
+from swarm_mcp.page.rendering import environment
+from swarm_mcp.page.view import MOST_CHECKOUTS, Asked, Look, Page, View
+from swarm_mcp.page.views.now import NOW
+from swarm_mcp.store import Store
+
+VIEWS = (NOW,)
+STATIC = os.path.join(os.path.dirname(__file__), "static")
+
+
+def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", own_id: str = "") -> Guarded:
+    """The whole page, for whoever has `keys`; `viewer` and `own_id`: the identity and session of whoever looks on."""
+    looker, templates = Looker(open_store), environment()
+    templates.globals["paths"] = frozenset(view.path for view in VIEWS)
+    rendered = Rendered(looker)
+    live = Live(rendered.tell)
+    edited = Edited(open_store, viewer, live.changed)
+
+    async def show(view: View, request: Request) -> Response:
+        asked = _asked(request)
+        scopes = (
+            [asked.scope] if asked.scope else await looker.ask(lambda store: store.instances.scopes(MOST_CHECKOUTS))
+        )
+        place = f"{request.url.path}?{request.url.query}"
+        if view.with_edits:
+            live.watch_files(place, lambda: [journals(scope) for scope in scopes])
+        edits = await edited.of(scopes) if view.with_edits else {}
+        is_part = request.headers.get("hx-request") == "true"
+
+        found: list[Page] = []
+
+        def render(store: Store) -> str:
+            look = Look(store, People(store, viewer, own_id), asked, edits, store.now())
+            page = view.make(look)
+            found.append(page)
+            frame = {"asked": asked, "views": VIEWS, "view": view, "now": look.now, "title": page.title}
+            return templates.get_template(page.template).render(**page.shown, **frame, is_part=is_part)
+
+        try:
+            text = await rendered.get(f"{is_part} {place}", render)
+            if found and not view.with_edits:
+                live.watch_files(place, found[0].state)
+            return HTMLResponse(text)
+        except SwarmError as error:
+            status = 503 if isinstance(error, StoreUnavailable) else 404
+            text = templates.get_template("error.html").render(why=str(error), title="Not found", is_part=is_part,
+                                                               asked=asked, views=VIEWS, view=view)  # fmt: skip
+            return HTMLResponse(text, status)
+
+    async def events(_request: Request) -> Response:
+        return StreamingResponse(live.stream(), media_type="text/event-stream")
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette):
+        yield
+        live.close()
+        looker.close()
+        edited.close()
+
+    def route(view: View) -> Route:
+        async def answer(request: Request) -> Response:
+            return await show(view, request)
+
+        return Route(view.path, answer)
+
+    routes = [*map(route, VIEWS), Route("/events", events), Mount("/static", StaticFiles(directory=STATIC))]
+    made = Guarded(Starlette(routes=routes, lifespan=lifespan), keys)
+    made.live = live
+    return made
+
+
+def _asked(request: Request) -> Asked:
+    pairs = parse_qsl(request.url.query, errors="surrogateescape")
+    given = dict(pairs)
+    return Asked(request.url.path, given.pop("scope", ""), given)

@@ -1,0 +1,81 @@
+"""Templates, and the words and addresses in them.
+
+Whatever a template prints is somebody's text until it is said otherwise: what could hide in it or reverse it is
+escaped first, then what HTML takes for its own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from swarm_hook_core.untrusted_text import cut, cut_text, safe
+from swarm_hook_core.wording import duration
+
+LONGEST = 4000  # characters of one text of somebody's
+
+
+def environment() -> Environment:
+    """The templates of the page."""
+    made = Environment(
+        loader=PackageLoader("swarm_mcp.page", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.filters.update(
+        span=duration,
+        ago=_ago,
+        clock=_clock,
+        stamp=_stamp,
+        near=near,
+        short=lambda text, longest=120: cut(str(text), longest),
+        long=lambda text: cut_text(str(text), LONGEST),
+        dollars=_dollars,
+        thousands="{:,}".format,
+    )
+    made.globals.update(address=address)
+    return made
+
+
+def address(path: str, **parameters: object) -> str:
+    """An address of ours: `parameters` that are empty are left out. Names of files may be in no encoding at all."""
+    given = {name: value for name, value in parameters.items() if value not in ("", None)}
+    query = urlencode({name: os.fsencode(str(value)) for name, value in given.items()})
+    return quote(os.fsencode(path)) + (f"?{query}" if query else "")
+
+
+def near(path: str, scope: str) -> str:
+    """A path as it is told from a checkout: relative to it where it is inside."""
+    if path == scope:
+        return "."
+    return path[len(scope.rstrip("/")) + 1 :] if scope and path.startswith(scope.rstrip("/") + "/") else path
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return "" if value is None else value
+    return safe(value)
+
+
+def _ago(moment: float, now: float) -> str:
+    seconds = now - moment
+    return "just now" if seconds < 2 else f"{duration(seconds)} ago"
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def _stamp(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(moment))
+
+
+def _dollars(amount: float | None) -> str:
+    return "not known" if amount is None else f"${amount:.4f}" if amount < 1 else f"${amount:.2f}"

@@ -1,0 +1,74 @@
+"""The process: its socket on loopback, the browser that it opens, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator
+
+import uvicorn
+
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.page.access import TOKEN, Keys
+from swarm_mcp.page.app import application
+from swarm_mcp.store import Store
+
+HOST = "127.0.0.1"
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to `serve`."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def serve(port: int, opens: bool, say: Callable[[str, int], object], viewer: str, own_id: str) -> None:
+    """Serve the page on this port (0: any) until SIGINT or SIGTERM, and `say` its address and port."""
+    listening = _listening(port)
+    port = listening.getsockname()[1]
+    keys = Keys(port)
+    begin = f"http://{HOST}:{port}/?{TOKEN}="
+    app = application(lambda: Store(read_only=True, adopts=False), keys, viewer, own_id)
+    say(begin + keys.shown, port)
+    if opens and has_browser():
+        webbrowser.open(begin + keys.once)
+    asyncio.run(_serve(app, listening))
+
+
+def has_browser() -> bool:
+    """Whether there is a desktop to open a browser on."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _listening(port: int) -> socket.socket:
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((HOST, port))
+        found.listen(100)  # its address is said before it serves: who comes early waits
+    except (OSError, OverflowError) as error:
+        found.close()
+        raise SwarmError(f"port {port} cannot be had: {error}") from None
+    return found
+
+
+async def _serve(app, listening: socket.socket) -> None:
+    config = uvicorn.Config(
+        app, log_level="critical", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=1
+    )
+    server = _Server(config)
+
+    def end() -> None:
+        server.should_exit = True
+        app.live.close()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    await server.serve(sockets=[listening])

@@ -1,0 +1,43 @@
+// Asks for the page anew when something has changed; what is the same stays as it is, and so do focus and scrolling.
+"use strict";
+(() => {
+  const main = document.getElementById("main"), status = document.getElementById("live");
+  let shown = null, focused = null, scrolled = [], missed = false;
+  const links = () => [...main.querySelectorAll("a")];
+  const regions = () => [...main.querySelectorAll("[role=region]")];
+  const told = (word) => {
+    if (word === "lost") status.textContent = "not connected: swarm-mcp page has ended";
+    if (word !== "changed") return;
+    status.textContent = "live";
+    missed = document.hidden;  // a page that nobody sees asks once it is seen
+    if (!missed) htmx.trigger(main, "changed");
+  };
+  document.addEventListener("visibilitychange", () => { if (missed && !document.hidden) told("changed"); });
+  main.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.xhr.responseText === shown) { event.detail.shouldSwap = false; return; }
+    shown = event.detail.xhr.responseText;
+    const at = document.activeElement, href = main.contains(at) && at.getAttribute("href");
+    focused = null;
+    if (href) focused = ["href", href, links().filter((a) => a.getAttribute("href") === href).indexOf(at)];
+    else if (main.contains(at) && at.getAttribute("aria-label")) focused = ["aria-label", at.getAttribute("aria-label"), 0];
+    scrolled = regions().filter((one) => one.scrollLeft).map((one) => [one.getAttribute("aria-label"), one.scrollLeft]);
+  });
+  main.addEventListener("htmx:afterSwap", () => {
+    for (const [name, left] of scrolled)
+      for (const one of regions()) if (one.getAttribute("aria-label") === name) one.scrollLeft = left;
+    if (!focused) return;
+    const [name, value, index] = focused;
+    const same = [...main.querySelectorAll(`[${name}]`)].filter((one) => one.getAttribute(name) === value);
+    (same[index] || same[0] || main).focus({ preventScroll: true });
+  });
+  if (window.SharedWorker) {
+    const worker = new SharedWorker("/static/live-worker.js");
+    worker.port.onmessage = (event) => told(event.data);
+    worker.port.start();
+    addEventListener("pagehide", () => worker.port.postMessage("closed"));
+  } else {
+    const events = new EventSource("/events");
+    events.addEventListener("changed", () => told("changed"));
+    events.addEventListener("error", () => told("lost"));
+  }
+})();

@@ -1,0 +1,32 @@
+"""Now: the sessions of each checkout, and the files that they hold, wait for and have edited."""
+
+from __future__ import annotations
+
+from swarm_mcp.overview.now import COUNTED, Now, now
+from swarm_mcp.overview.timeline import refusals
+from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
+
+FILES_OF_MANY = 20  # of each checkout, where there are several
+REFUSALS, REFUSALS_SECONDS = 10, 3600
+
+
+def _make(look: Look) -> Page:
+    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS)
+    found = [_checkout(look, scope, len(scopes) > 1) for scope in scopes]
+    found = [one for one in found if look.scope or one["now"].sessions or one["now"].files]
+    return Page("now.html", "Now", {"checkouts": found, "counted": COUNTED})
+
+
+def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict:
+    edited = look.edited.get(scope)
+    limits = {"limit": FILES_OF_MANY} if is_one_of_many else {}
+    shown: Now = now(look.store, scope, look.people, edited or (), **limits)
+    return {
+        "now": shown,
+        "is_asked": edited is None and scope in look.edited,
+        "conflicts": len([one for one in shown.files if one.conflict]),
+        "refusals": refusals(look.store, scope, look.people, look.now - REFUSALS_SECONDS, REFUSALS),
+    }
+
+
+NOW = View("/", "Now", _make, with_edits=True)

@@ -1,0 +1,163 @@
+"""The process that serves the page: its address, its stream of changes, its end, and what it leaves alone."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+from support.fixtures import SWARM, Ground
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usual_signals")]
+
+
+class Served:
+    """A page that is served: its `address`, and what somebody gets who has opened it."""
+
+    def __init__(self, ground: Ground, *words: str):
+        self.process = subprocess.Popen(
+            [*SWARM, "page", "--no-open", *words], cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, start_new_session=True,
+        )  # fmt: skip
+        self.said = self.process.stdout.readline().strip()
+        self.address = json.loads(self.said)["url"] if "--json" in words else self.said
+        self.cookie = ""
+        self._opened: list[http.client.HTTPConnection | http.client.HTTPResponse] = []
+
+    def get(self, path: str) -> http.client.HTTPResponse:
+        place = urlsplit(self.address)
+        connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
+        self._opened.append(connection)
+        connection.request("GET", path, headers={"cookie": self.cookie})
+        answer = connection.getresponse()
+        self._opened.append(answer)
+        return answer
+
+    def open(self) -> Served:
+        """Exchange the token for the cookie."""
+        place = urlsplit(self.address)
+        answer = self.get(f"{place.path}?{place.query}")
+        assert answer.status == 303
+        self.cookie = answer.getheader("set-cookie").partition(";")[0]
+        return self
+
+    def text(self, path: str = "/") -> str:
+        answer = self.get(path)
+        assert answer.status == 200
+        return answer.read().decode()
+
+    def close(self) -> None:
+        for one in self._opened[::-1]:
+            one.close()
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+
+@pytest.fixture
+def serve(ground: Ground):
+    started: list[Served] = []
+
+    def start(*words: str) -> Served:
+        started.append(Served(ground, *words))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+def next_change(stream: http.client.HTTPResponse) -> str:
+    while not (line := stream.readline().decode()).startswith("data:"):
+        assert line
+    return line
+
+
+def test_it_prints_its_address_serves_and_ends_at_ctrl_c(ground, serve):
+    page = serve()
+    assert urlsplit(page.address).hostname == "127.0.0.1"
+    assert page.get("/").status == 403
+    assert "No session is here" in page.open().text()
+    stream = page.get("/events")
+    next_change(stream)
+    assert page.end() == 0
+    assert page.process.stderr.read() == ""
+
+
+def test_its_address_for_programs_and_its_port(ground, serve):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    page = serve("--json", "--port", str(port))
+    assert json.loads(page.said)["port"] == port == urlsplit(page.address).port
+    second = ground.swarm("page", "--no-open", "--port", str(port))
+    assert second.code == 1 and f"port {port} cannot be had" in second.err
+    assert page.end(signal.SIGTERM) == 0
+
+
+def test_a_commit_is_told_of_to_open_pages_and_asked_for_at_once(ground, serve):
+    ann = ground.session("ann")
+    page = serve().open()
+    stream = page.get("/events")
+    next_change(stream)
+    assert "why-it-is-held" not in page.text()
+    ground.lock(ann, f"{ground.scope}/f", "why-it-is-held")
+    while "why-it-is-held" not in page.text():
+        next_change(stream)
+
+
+def test_an_edit_that_nobody_locked_is_told_of(ground, serve):
+    from support.sessions import write
+
+    git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    ground.session("ann")
+    page = serve().open()
+    stream = page.get("/events")
+    next_change(stream)
+    assert "edited-by-ann" not in page.text()
+    file = f"{ground.scope}/edited-by-ann"
+    assert write("claude-code", "ann", ground.scope, file).reason == ""
+    with open(file, "a") as text:
+        text.write("ann")
+    while "edited-by-ann" not in page.text():
+        next_change(stream)
+
+
+def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground, serve):
+    ann = ground.session("ann")
+    for number in range(20):
+        ground.lock(ann, f"{ground.scope}/{number}")
+    page = serve().open()
+    streams = [page.get("/events") for _ in range(3)]
+    for stream in streams:
+        next_change(stream)
+    assert "20 locks" in page.text()
+    ground.lock(ann, f"{ground.scope}/another")
+    with sqlite3.connect(ground.database) as writing:
+        # Everything in the write-ahead log can be taken over, and the log emptied: nobody reads from an older state.
+        busy, *_ = writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    assert not busy
+    os.kill(page.process.pid, signal.SIGKILL)
+    page.process.wait(timeout=60)
+    assert ground.sql("PRAGMA integrity_check")[0]["integrity_check"] == "ok"
+    assert len(ground.swarm("locks", "--json").json) == 21
+
+
+def test_without_a_needed_package_it_says_what_to_install(ground, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("swarm_mcp.page")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = ground.swarm("page", "--no-open")
+    assert (done.code, done.out) == (1, "")
+    assert "the page needs jinja2" in done.err and "-m pip install jinja2" in done.err
