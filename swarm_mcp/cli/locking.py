@@ -10,6 +10,7 @@ from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
+from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.lock_acquisition import refused_answer, requested
@@ -67,7 +68,7 @@ def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: Loc
         who = f"{owner}, {age}{note}"
     line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
     waited = args.seconds("--wait")
-    file = named(active["file"])
+    file = named(said_path(active["file"]))
     next_step = f"waited {duration(waited)}; next: swarm-mcp why {file}" if waited else "--wait SECONDS joins the line"
     said = f"{refusal} ({file} by {who}); {line}{next_step}"
     return refused(args, verb, answer, said)

@@ -154,7 +154,7 @@ def listing(
     if not rows:
         return
     if for_people():
-        from swarm_mcp.cli.terminal import lay_out
+        from swarm_mcp.cli.table import lay_out
 
         cells = [tuple(one_line(value) if isinstance(value, str) else value for value in row) for row in rows]
         below = [[one_line(line) for line in lines] for lines in details or ()]
@@ -184,13 +184,25 @@ def line_width() -> int:
 
 
 def say_row(parts: tuple[tuple[str, str], ...]) -> None:
-    """One line of (text, style) parts, two blanks between them; styles are those of ``terminal.STYLES``."""
+    """One line of (text, style) parts, two blanks between them; styles are those of ``terminal.STYLES``.
+
+    At a terminal the last part of a longer one is folded between words, below where it begins; a path that no line
+    has room for, behind a slash.
+    """
     texts = [one_line(text) for text, _ in parts]
+    more: list[str] = []
     if for_people():
         from swarm_mcp.cli.terminal import paint
+        from swarm_mcp.text_width import parted, width
 
+        before = sum(width(text) + 2 for text in texts[:-1])
+        deeper = 0 if before <= line_width() // 2 else 2 - before
+        room = line_width() - before - deeper
+        words = [part for word in texts[-1].split(" ") for part in parted(word, room)]
+        first, *more = _folded(" " * before + " ".join(words), sys.stdout, deeper)
+        texts[-1] = first[before:]
         texts = [paint(text, style) for text, (_, style) in zip(texts, parts)]
-    _write("  ".join(texts) + "\n")
+    _write("".join(f"{line}\n" for line in ("  ".join(texts), *more)))
 
 
 def moment(seconds) -> str:
@@ -202,11 +214,15 @@ def moment(seconds) -> str:
 
 
 def presence(row: Session, now: int) -> str:
-    """``working``, ``idle`` or ``live`` with the seconds since the last sign of life."""
-    age = seconds_since(row.last_seen or row.heartbeat, now)
+    """The state of a session (see `state_of`) with the seconds since the last sign of life."""
+    return f"{state_of(row, now)} ({seconds_since(row.last_seen or row.heartbeat, now)}s)"
+
+
+def state_of(row: Session, now: int) -> str:
+    """``working`` or ``idle``, as hooks tell; ``live`` or ``stale`` where there are none."""
     if row.last_seen is not None:
-        return f"{row.state or 'live'} ({age}s)"
-    return f"{'live' if age <= STALE_SECONDS else 'stale'} ({age}s)"
+        return row.state or "live"
+    return "live" if seconds_since(row.heartbeat, now) <= STALE_SECONDS else "stale"
 
 
 # ------------------------------------------------------------------------------------------ the stream
@@ -221,14 +237,14 @@ def _show_items(opening: str, items: Iterable, ending: str, depth: int = 0) -> N
     _write((opening if written == opening else margin) + ending)
 
 
-def _folded(line: str, stream) -> list[str]:
-    """`line` in parts that fit the terminal that `stream` goes to; one where it goes elsewhere."""
+def _folded(line: str, stream, deeper: int = 2) -> list[str]:
+    """`line` in parts that fit the terminal that `stream` goes to (as by ``folded``); one where it goes elsewhere."""
     if stream is None or not stream.isatty():
         return [line]
     from swarm_mcp.cli.terminal import terminal_width
     from swarm_mcp.text_width import folded
 
-    return folded(line, terminal_width(stream))
+    return folded(line, terminal_width(stream), deeper)
 
 
 def _put(stream, text: str) -> None:

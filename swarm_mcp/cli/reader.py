@@ -12,7 +12,7 @@ from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.wording import ago
 from swarm_mcp.acting_session import surrounding_session
-from swarm_mcp.cli.output import moment
+from swarm_mcp.cli.output import for_people, moment
 from swarm_mcp.folders import here
 from swarm_mcp.overview.people import People
 from swarm_mcp.views import name_of
@@ -26,6 +26,26 @@ if TYPE_CHECKING:
 HIDDEN = "another identity"
 
 
+def said_path(path: str) -> str:
+    """`path` in an answer of one line: at a terminal as it is called from this folder, whole for scripts."""
+    return _near(path, _places()) if for_people() else path
+
+
+def _places() -> list[tuple[str, str]]:
+    """This folder and its checkout's root, as they are typed and as they are."""
+    folders = dict.fromkeys([here(), os.path.realpath(here())])
+    return [(folder.rstrip(os.sep), git_root(folder).rstrip(os.sep)) for folder in folders]
+
+
+def _near(path: str, places: list[tuple[str, str]]) -> str:
+    for folder, root in places:
+        if path.startswith(folder + os.sep):
+            return path[len(folder) + 1 :]
+        if path == folder or path.startswith(root + os.sep):
+            return os.path.relpath(path, folder)
+    return path
+
+
 class Reader:
     """The reader of one answer of this command. `viewer` is the identity that it is shown to, empty for none."""
 
@@ -35,8 +55,7 @@ class Reader:
         self.own_id = own.id if own else ""
         self._people = People(store, viewer, self.own_id)
         self._absolute = args.given("--absolute")
-        folders = [] if self._absolute else dict.fromkeys([here(), os.path.realpath(here())])
-        self._places = [(folder.rstrip(os.sep), git_root(folder).rstrip(os.sep)) for folder in folders]
+        self._places = [] if self._absolute else _places()
 
     def when(self, at: object) -> str:
         """How long ago a time column says something was; the date for whom wants that, or where it is no time."""
@@ -48,12 +67,7 @@ class Reader:
 
     def path(self, path: str) -> str:
         """`path` as it is called from this folder, where it is in the same checkout; else as it is."""
-        for folder, root in self._places:
-            if path.startswith(folder + os.sep):
-                return path[len(folder) + 1 :]
-            if path == folder or path.startswith(root + os.sep):
-                return os.path.relpath(path, folder)
-        return path
+        return _near(path, self._places)
 
     def session(self, row: Session) -> str:
         """The name of a session; one without a label, as strangers are shown, is only a number."""

@@ -10,7 +10,7 @@ from swarm_mcp.answer_size import ROWS_BYTES, fitted, printed
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
-from swarm_mcp.cli.output import listing, presence, say, show
+from swarm_mcp.cli.output import listing, presence, say, show, state_of
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
@@ -123,8 +123,12 @@ def _print(shown: dict, reader: Reader) -> None:
 
     rows = [Session(row) for row in shown["instances"]]
     now = reader.now
-    cells: list[tuple] = [(reader.session(row), short(row.id), presence(row, now)) for row in rows]
-    section("instances", ("session", "id", "state"), cells, "  {1}  {0}  {2}")
+    cells: list[tuple] = [
+        (reader.session(row), short(row.id), state_of(row, now), reader.when(row.last_seen or row.heartbeat))
+        for row in rows
+    ]
+    lines = [f"  {cell[1]}  {cell[0]}  {presence(row, now)}" for cell, row in zip(cells, rows)]
+    section("instances", ("session", "id", "state", "seen"), cells, lines=lines)
     cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in shown["tasks"]]
     section("tasks", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
     locks = shown["locks"]

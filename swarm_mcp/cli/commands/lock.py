@@ -13,6 +13,7 @@ from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, A
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
@@ -99,7 +100,7 @@ def lock(args: Arguments) -> int:
     else:
         for row in rows:
             more = " (shared)" if row.mode else ""
-            say(f"locked {row.file}{more}{'; there is no such file yet' if _is_to_come(row) else ''}")
+            say(f"locked {said_path(row.file)}{more}{'; there is no such file yet' if _is_to_come(row) else ''}")
         if args.given("--detach"):
             say(f"held by {instance.id}, for --as")
     return 0
@@ -157,9 +158,9 @@ def unlock(args: Arguments) -> int:
         show(_answer(unlocked, left))
     else:
         for path in unlocked:
-            say(f"unlocked {path}")
+            say(f"unlocked {said_path(path)}")
         for one in left:
-            complain(f"unlock failed: {one['error']}")
+            complain(f"unlock failed: {said_path(one['file'])}{one['error'].removeprefix(one['file'])}")
     return 1 if left else 0
 
 
@@ -169,7 +170,7 @@ def _unlock_all(store: Store, instance: Session, agent: str, args: Arguments) ->
         show({"ok": True, "files": gone})
         return 0
     for file in gone:
-        say(f"unlocked {file}")
+        say(f"unlocked {said_path(file)}")
     if not gone:
         say("nothing was locked by this session" + (f"'s {agent_name(agent)}" if agent else ""))
     return 0
@@ -230,5 +231,5 @@ def renew(args: Arguments) -> int:
     if args.json:
         show({"ok": True, **granted(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
     else:
-        say(f"renewed {lock.file}" + ("" if left is None else f", for {left:.0f} s"))
+        say(f"renewed {said_path(lock.file)}" + ("" if left is None else f", for {left:.0f} s"))
     return 0

@@ -76,7 +76,7 @@ def _say_why(found: dict, reader: Reader) -> None:
     for name, number in found.get("not_shown", {}).items():
         say(f"  and {number} more {'locks' if name == 'held' else 'in line'}")
     if found["write"]:
-        _say_write(found["write"], reader)
+        _say_write(found["write"], found["file"], reader)
 
 
 def _say_lock(lock: dict, reader: Reader) -> None:
@@ -103,7 +103,8 @@ def _named(one: dict, reader: Reader) -> str:
     return f"{agent_name(one['agent'])} of {name}" if one.get("agent") else name
 
 
-def _say_write(write: dict, reader: Reader) -> None:
+def _say_write(write: dict, path: str, reader: Reader) -> None:
+    reason = (write["reason"] or "").replace(named(path), named(reader.path(path)))
     if write["instance_id"]:
         who = _named(write, reader)
     else:
@@ -111,10 +112,10 @@ def _say_write(write: dict, reader: Reader) -> None:
     if write["allowed"]:
         say(f"a write by {who} would go ahead")
     elif write["guarded"] or not write["instance_id"]:
-        say(f"a write by {who} would be refused: {write['reason']}")
+        say(f"a write by {who} would be refused: {reason}")
     else:
         say(f"a write by {who} would go ahead: no hooks of ours guard that session")
-        say(f"a session that they guard would be refused: {write['reason']}")
+        say(f"a session that they guard would be refused: {reason}")
 
 
 DEFAULT, MOST = 20, 1000

@@ -7,6 +7,7 @@ from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.acting_session import acting_session, is_person, session_named
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
 from swarm_mcp.store import Store
@@ -53,7 +54,7 @@ def transfer(args: Arguments) -> int:
     if args.json:
         show({"ok": True, **granted(lock), "from": giver.id, "to": taker.id})
     else:
-        say(f"transferred {lock.file} to {name_of(taker)}")
+        say(f"transferred {said_path(lock.file)} to {name_of(taker)}")
     return 0
 
 
@@ -81,7 +82,7 @@ def request_lock(args: Arguments) -> int:
         show({"ok": True, "asked": held})
     else:
         for lock in locks:
-            say(f"asked {holder_name(lock.owner_label, lock.instance_id)} for {lock.file}")
+            say(f"asked {holder_name(lock.owner_label, lock.instance_id)} for {said_path(lock.file)}")
     return 0
 
 
@@ -120,7 +121,8 @@ def steal(args: Arguments) -> int:
             owner = active.get("owner") or {}
             is_known = owner.get("label") or owner.get("id")
             who = holder_name(owner.get("label"), owner.get("id") or "") if is_known else UNNAMED
-            return refused(args, "steal", refusal.answer, f"{active['file']} is held by {who}, which is alive")
+            said = f"{said_path(active['file'])} is held by {who}, which is alive"
+            return refused(args, "steal", refusal.answer, said)
         except Refused as refusal:
             return refused(args, "steal", refusal.answer)
     if args.json:
@@ -128,6 +130,6 @@ def steal(args: Arguments) -> int:
         show({"ok": True, **granted(done["lock"]), "taken": taken})
     else:
         for row in done["taken"]:
-            say(f"taken from {holder_name(row['owner_label'], row['instance_id'])}: {row['file']}")
-        say(f"locked {done['lock']['file']}")
+            say(f"taken from {holder_name(row['owner_label'], row['instance_id'])}: {said_path(row['file'])}")
+        say(f"locked {said_path(done['lock']['file'])}")
     return 0

@@ -12,7 +12,7 @@ from swarm_mcp.answer_size import fitted, printed
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, TOGETHER, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
-from swarm_mcp.cli.output import listing, presence, say, show
+from swarm_mcp.cli.output import listing, presence, say, show, state_of
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.lock import Denial
@@ -159,11 +159,12 @@ def instances(args: Arguments) -> int:
     for row, public in zip(rows, found.rows):
         pane = public.get("pane_id") or ""
         who, folder = reader.session(row), reader.path(row.directory)
-        cells.append((who, short(row.id), presence(row, now), row.pid, pane, folder))
+        seen = reader.when(row.last_seen or row.heartbeat)
+        cells.append((who, short(row.id), state_of(row, now), seen, row.pid, pane, folder))
         line = f"  {short(row.id)}  {who}  pid={row.pid}  {presence(row, now)}  {folder}"
         plain.append(f"{line}  pane={pane}" if pane else line)
     listing(
-        ("session", "id", "state", "pid", "pane", "directory"), cells, plain,
+        ("session", "id", "state", "seen", "pid", "pane", "directory"), cells, plain,
         title=f"scope: {scope}", empty=f"(no instances in scope {scope})",
     )  # fmt: skip
     say_rest(args, found)

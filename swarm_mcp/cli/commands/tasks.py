@@ -59,7 +59,7 @@ def tasks(args: Arguments) -> int:
         cells, plain = [], []
         for task in map(Task, found.rows):
             who, made = reader.called(task.assignee) if task.assignee else "-", reader.when(task.created_at)
-            cells.append((short(task.id), task.status, task.type, task.priority, who, made, task.title))
+            cells.append((short(task.id), task.status, task.type, task.priority or None, who, made, task.title))
             facts = f"{task.type}  p{task.priority}  assignee={who}  {made}"
             plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {task.title}")
     listing(("id", "status", "type", "priority", "assignee", "asked", "title"), cells, plain, empty="(no tasks)")

@@ -66,7 +66,12 @@ def watch(args: Arguments) -> int:
                 feed = store.activity.feed(scope, viewer, since)
                 if not args.json and for_people():
                     _say_header(scope, end is None)
-                _follow(feed, changes, end, None if args.json else Reader(args, store, viewer))
+                reader = None if args.json else Reader(args, store, viewer)
+                _print_news(feed, reader)
+                if not args.json and for_people():
+                    say("waiting for something to happen ...")
+                    flush()
+                _follow(feed, changes, end, reader)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -74,11 +79,9 @@ def watch(args: Arguments) -> int:
 
 
 def _say_header(scope: str, for_ever: bool) -> None:
-    """What is watched, the names of the columns, and that somebody waits: until then a terminal says nothing."""
+    """What is watched, and the names of the columns."""
     say(f"watching {scope}{'; Ctrl-C ends it' if for_ever else ''}")
     say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
-    say("waiting for something to happen ...")
-    flush()
 
 
 def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader | None) -> None:
@@ -121,11 +124,15 @@ def _told(event: dict, reader: Reader) -> tuple[str, str]:
         is_known = payload.get("holder_label") or payload.get("holder")
         holder = reader.known(payload.get("holder_label"), payload.get("holder") or "?") if is_known else HIDDEN
         return "denied", f"{reader.path(subject)} to {who}, held by {holder}"
+    if what == "context.lock_requested":
+        return "asked", f"{reader.called(payload.get('holder'))} for {reader.path(subject)}, by {who}"
     if what == "context.lock_breached":
         return (
             "altered",
             f"{reader.path(subject)} {payload.get('kind')} while {who} ran {_excerpt(payload.get('command') or '?')}",
         )
+    if group == "context":
+        return verb.removeprefix("lock_")[:8], f"{reader.path(subject)} by {who}"
     if group == "message":
         to = reader.called(subject) if subject else f"{payload.get('recipients', 'all')} sessions"
         return "message", f"{who} → {to}: {_excerpt(payload.get('content'))}"

@@ -20,7 +20,7 @@ def front_page(ground: Ground, columns: int = 80, code: int = 0, words: tuple[st
     """The lines that stand on a terminal, with the prompt that follows them."""
     with Played([*SWARM, *words], columns=columns, cwd=ground.repo) as played:
         assert played.ended() == code, played.screen.text
-        assert not played.screen.broken
+        assert [word for word in played.screen.broken if "/" not in word] == []
         return played.screen.lines
 
 

@@ -209,9 +209,9 @@ def test_it_writes_to_a_terminal(ground: Ground, peer: dict):
     with Watching(ground, "--since", "0", stdout=theirs) as watching:
         os.close(theirs)
         shown = b""
-        while b"joined" not in shown:
+        while b"waiting" not in shown:
             assert select.select([ours], [], [], 10)[0], shown
             shown += os.read(ours, 4096)
-        assert b"watching " in shown and b"TIME" in shown and b"waiting" in shown
+        assert b"watching" in shown and b"TIME" in shown and b"joined" in shown
         os.close(ours)
         assert watching.process.wait(60) == 0

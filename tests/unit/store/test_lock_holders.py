@@ -42,8 +42,8 @@ read wait
     try:
         wait_for(lambda: out.exists() and out.read_text().count("\n") >= 4, 20)
         assert out.read_text() == (
-            f"locked {ground.repo}/f\nunlock failed: {ground.repo}/nothing was not locked\n"
-            f"locked {ground.repo}/g\nunlocked {ground.repo}/g\n"
+            f"locked {ground.repo}/f; there is no such file yet\nunlock failed: {ground.repo}/nothing was not locked\n"
+            f"locked {ground.repo}/g; there is no such file yet\nunlocked {ground.repo}/g\n"
         )
         peer = ground.session("peer", "peer")
         with ground.store() as store:

@@ -1,0 +1,126 @@
+"""Tables that fit a terminal.
+
+Nothing that tells rows apart is cut: it is parted into several lines. Where there is little room, a note stands below
+its row, and what only programs need is left out.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import NamedTuple
+
+from swarm_mcp.cli.terminal import meaning, paint, terminal_width
+from swarm_mcp.text_width import clipped, folded, parted, width
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+GAP = 2
+NARROWEST = 6  # cells that a column keeps when others need its room
+STATES = ("state", "status", "result")
+LONG = ("file", "directory", "title", "can")  # parted into lines, as the next are, but later
+NAMES = ("session", "who", "assignee", "from", "to", "key", "id")
+TEXTS = ("note", "message")  # cut where they are too long
+BELOW = "note"  # stands below its row rather than that names are parted for it
+SPARE = ("fence", "pid")  # left out where the table would be too wide
+PATHS = ("scope", "path")  # their end says more than their beginning
+HEADING_STYLE = "heading"
+COLUMN_STYLES = {
+    "id": "faint", "when": "faint", "seen": "faint", "since": "faint", "changed": "faint", "asked": "faint",
+    "begun": "faint", "pid": "faint", "session": "name", "who": "name", "key": "name",
+}  # fmt: skip
+# Who gives room first, and how much each keeps; what is in none of these kinds gives before names and files are tiny.
+_AT_EASE: tuple[tuple[Collection[str], int], ...] = ((TEXTS, 24), (LONG, 24))
+_ROUNDS = (*_AT_EASE, (NAMES, 12), (TEXTS, NARROWEST), (LONG, 16))
+
+
+class Column(NamedTuple):
+    """One column: its name, what stands in its rows, and whether all of that is numbers."""
+
+    name: str
+    cells: list[str]
+    is_number: bool
+
+    @property
+    def width(self) -> int:
+        return max(width(self.name), *map(width, self.cells))
+
+
+def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]] | None = None) -> list[str]:
+    """The lines of a table, coloured where that is wanted; `details` below their rows.
+
+    Every text in them is one line, and harmless to a terminal (``output.one_line``). Empty columns are left out.
+    """
+    columns = []
+    for name, values in zip(headers, zip(*rows)):
+        if any(value not in (None, "") for value in values):
+            is_number = all(isinstance(value, (int, float)) or value is None for value in values)
+            columns.append(Column(name, ["" if value is None else str(value) for value in values], is_number))
+    limit = terminal_width()
+    below = [list(lines) for lines in details] if details else [[] for _ in rows]
+    if limit and _total([column.width for column in columns]) > limit:
+        columns = [column for column in columns if column.name not in SPARE]
+    floors = {name: floor for kind, floor in _AT_EASE for name in kind}
+    at_ease = _total([min(column.width, floors.get(column.name, column.width)) for column in columns])
+    notes = next((column for column in columns if column.name == BELOW), None)
+    if notes and limit and at_ease > limit:
+        columns.remove(notes)
+        for lines, note in zip(below, notes.cells):
+            lines[:0] = [f"    {note}"] if note else []
+    widths = fitted([column.width for column in columns], [column.name for column in columns], limit)
+    lines = [_line([column.name.upper() for column in columns], columns, widths, [HEADING_STYLE] * len(columns))]
+    for index in range(len(rows)):
+        cells = [column.cells[index] for column in columns]
+        styles = [
+            meaning(text) if column.name in STATES else COLUMN_STYLES.get(column.name, "")
+            for column, text in zip(columns, cells)
+        ]
+        parts = [
+            parted(text, room) if column.name in LONG or column.name in NAMES else [text]
+            for column, text, room in zip(columns, cells, widths)
+        ]
+        lines += [_line(texts, columns, widths, styles) for texts in zip_longest(*parts, fillvalue="")]
+        lines += [part for line in below[index] for part in (folded(line, limit) if limit else [line])]
+    return lines
+
+
+def fitted(widths: list[int], names: Sequence[str], limit: int) -> list[int]:
+    """Widths of columns with these names that fit into `limit` cells (0: no limit), as far as that can be.
+
+    The kinds give room in their turn, and of one kind the widest first.
+    """
+    widths = list(widths)
+    kinds = [(kind, floor) for kind, floor in _ROUNDS]
+    others = [name for name in names if name not in (*LONG, *NAMES)]
+    excess = _total(widths) - limit if limit else 0
+    for kind, floor in (*kinds, (others, NARROWEST), (names, NARROWEST)):
+        some = [at for at, name in enumerate(names) if name in kind]
+        while excess > 0 and some:
+            widest = max(widths[at] for at in some)
+            if widest <= floor:
+                break
+            second = max([widths[at] for at in some if widths[at] < widest] + [floor])
+            ties = [at for at in some if widths[at] == widest]
+            take = min(widest - second, -(-excess // len(ties)))
+            for at in ties:
+                less = min(take, excess)
+                widths[at] -= less
+                excess -= less
+    return widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _line(texts: Sequence[str], columns: Sequence[Column], widths: Sequence[int], styles: Sequence[str]) -> str:
+    parts = []
+    for at, (text, column, room) in enumerate(zip(texts, columns, widths)):
+        shown = clipped(text, room, column.name in PATHS)
+        fill = " " * (room - width(shown))
+        if column.is_number:
+            parts.append(fill + paint(shown, styles[at]))
+        else:
+            parts.append(paint(shown, styles[at]) + (fill if at < len(texts) - 1 else ""))
+    return (" " * GAP).join(parts).rstrip(" ")
