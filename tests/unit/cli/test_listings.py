@@ -21,6 +21,7 @@ NO_LISTING = {
     "cancel", "pause", "resume", "run", "watch", "guard", "init", "loop", "serve", "hook", "work", "denied", "alive",
     "agent-ended", "altered", "bundle", "completion", "cleanup", "harness", "roles", "resolve-workspace-handle", "logs",
     "locks",  # all of them, printed as they are read
+    "top",  # a full screen
 }  # fmt: skip
 WORDS = {"task": ["task-open-None-0"], "why": ["src/f1.py"], "log": ["src/hot.py"], "restore": ["--list"]}
 # A verb that lists -> its words, and what names a row.
