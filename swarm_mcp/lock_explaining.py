@@ -20,7 +20,7 @@ from swarm_mcp.acting_session import TERMINAL
 from swarm_mcp.answer_size import sent
 from swarm_mcp.domain.lock import Lock, Waiter
 from swarm_mcp.domain.message import Event
-from swarm_mcp.domain.session import Session, nobody_in
+from swarm_mcp.domain.session import Session, nobody_in, onlooker
 from swarm_mcp.lock_events import event_shown, learn_labels
 from swarm_mcp.paging import cursor, page, place_of
 from swarm_mcp.store import Store
@@ -56,16 +56,17 @@ def explanation(store: Store, place: Session, word: str, session: Session | None
         "pattern": reach.pattern or None,
         "held": [_held(store, row, reach, session, viewer) for row in found[:MOST_NAMED]],
         "waiting": _waiting(store, line[:MOST_NAMED], reach, session, viewer),
-        "write": None if reach.pattern or reach.key is None else verdict(store, session, reach.file, agent),
+        "write": None if reach.pattern or reach.key is None else verdict(store, session, reach.file, agent, viewer),
         **({"not_shown": left} if left else {}),
     }
 
 
-def verdict(store: Store, session: Session | None, path: str, agent: str = "") -> dict:
+def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict:
     """What a write to absolute `path` would meet: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
 
     The hooks' own code decides, over the same questions to the same file. `guarded`: whether hooks of ours would ask
-    at all. Of a refusal ``holder_id``, ``lock_file`` and ``fence`` say by what.
+    at all. Of a refusal ``holder_id``, ``lock_file`` and ``fence`` say by what. Without a session, the words are
+    those for one of identity `viewer`.
     """
     told: dict = {"instance_id": session and session.id, "label": session and session.label}
     told["agent"] = agent or None
@@ -73,7 +74,8 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "") -
     if not store.exists():
         return told
     row, now = session or nobody_in(""), time.time()
-    who = Asker(row.id, row.label or "", row.directory, row.root, row.file_root)
+    label = row.label or "" if session else onlooker(viewer).label or ""
+    who = Asker(row.id, label, row.directory, row.root, row.file_root)
     peers = Peers(store.as_hooks_read_it(), who.instance_id, now, agent)
     call = ToolCall(TOOL, {"file_path": path}, cwd=os.path.dirname(path), agent=agent)
     denial = decide(_WRITES, who, call, peers, now)
@@ -129,20 +131,28 @@ _OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
 
 
 def history(
-    store: Store, place: Session, word: str, viewer: str, limit: int, after: str = "", measure: Measure = sent
+    store: Store,
+    place: Session,
+    word: str,
+    viewer: str,
+    limit: int,
+    after: str = "",
+    measure: Measure = sent,
+    most_read: int = MOST_READ,
 ) -> dict:
     """``{file, events}`` of what `word` means in `place` (see ``explaining``): the newest `limit`, oldest first.
 
     An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as
     in ``attempts.rule``; of a session of another identity than `viewer` neither name nor note is told. Where events
-    before these have not been looked at, ``next`` is the cursor that `after` takes for them. Raises SwarmError.
+    before these have not been looked at, ``next`` is the cursor that `after` takes for them; at most `most_read` are
+    looked at. Raises SwarmError.
     """
     reach = reach_of(place, word)
     names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
     found: list[tuple] = []
     begin = place_of(after, (int,))
     before, read = begin[0] if begin else None, 0
-    while len(found) < limit and read < MOST_READ:
+    while len(found) < limit and read < most_read:
         rows = store.activity.of_locks(before, AT_ONCE)
         found += [(row, payload, how) for row in rows if (how := names.concern(row, payload := payload_of(row)))]
         before, read = rows[-1].id if rows else before, read + AT_ONCE

@@ -12,5 +12,7 @@ empty for all of them. Texts of sessions are as they were written: whoever shows
     lines        who waits for what, and circles of them
     timeline     what has happened
     work         tasks, messages and workers
+    session      one session whole
+    explained    the words for what keeps somebody from a file
     transcript   the end of what a worker has done
 """

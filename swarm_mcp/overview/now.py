@@ -90,7 +90,7 @@ def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), l
     wanted = [one.lock_id for line in waiting.waiting for one in line.obstacles if one.lock_id]
     locks = store.locks.recent_of([one for one in held if held[one]], people.viewer, limit, wanted)
     count = len(rows) if len(rows) < SESSIONS else store.instances.count(scope)
-    files = _files(locks, waiting, edited, people, limit)
+    files = files_of(locks, waiting.waiting, edited, people, limit)
     return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
 
 
@@ -110,13 +110,14 @@ def _session(store: Store, row: Session, people: People, held: int, waiting: Lin
     )
 
 
-def _files(locks: list[dict], waiting: Lines, edited: list[Edit], people: People, limit: int) -> list[FileNow]:
+def files_of(locks: list[dict], waiting: list[Line], edited: list[Edit], people: People, limit: int) -> list[FileNow]:
+    """The files that these locks, waiters and edits are about; those with a conflict stand first."""
     holds: dict[str, list[Hold]] = {}
     waits: dict[str, list[Line]] = {}
     changed: dict[str, list[Edit]] = {}
     for lock in locks:
         holds.setdefault(lock["file"], []).append(_hold(lock, people))
-    for line in waiting.waiting:
+    for line in waiting:
         for file in {one.file for one in line.obstacles if one.file} or set(line.files):
             waits.setdefault(file, []).append(line)
     for one in edited:

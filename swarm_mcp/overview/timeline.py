@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.message import Event
 from swarm_mcp.lock_events import event_shown, learn_labels
 from swarm_mcp.overview.people import People
@@ -69,22 +68,26 @@ def refusals(store: Store, scope: str, people: People, since: int, limit: int) -
     return [one for one in all_of_it[::-1] if one.what == "denied"][:limit]
 
 
-def _happening(row: Event, shown: dict, people: People) -> Happening:
-    details = shown["details"]
-    if row.type.startswith("instance."):
-        kind, who, file = _OF_SESSIONS.get(row.type.partition(".")[2], ""), row.subject or "", ""
-        people.learn(who, payload_of(row).get("label"))
-        details = {}
-    else:
-        kind, who, file = shown["what"], shown["instance_id"] or "", plain(row.subject or "")
-        people.learn(who, shown["label"])
+def happening(shown: dict, people: People, scope: str = "") -> Happening:
+    """An event about locks, as ``lock_events.event_shown`` has it."""
+    who, details = shown["instance_id"] or "", shown["details"]
+    people.learn(who, shown["label"])
     other = next((details[name] for name in ("holder", "to", "from", "by") if isinstance(details.get(name), str)), "")
     if other and details.get("holder_label"):
         people.learn(other, details["holder_label"])
     waited = details.get("waited")
     note = next((details[name] for name in ("why", "note", "content") if isinstance(details.get(name), str)), "")
     return Happening(
-        row.id, row.scope, row.created_at, kind, who, people.called(who) if who else "another identity", file,
-        other, people.called(other) if other else "", waited if isinstance(waited, (int, float)) else 0.0, note,
-        details,
+        shown["id"], scope, shown["at"], shown["what"], who, people.called(who) if who else "another identity",
+        shown["file"], other, people.called(other) if other else "",
+        waited if isinstance(waited, (int, float)) else 0.0, note, details,
     )  # fmt: skip
+
+
+def _happening(row: Event, shown: dict, people: People) -> Happening:
+    if not row.type.startswith("instance."):
+        return happening(shown, people, row.scope)
+    who = row.subject or ""
+    people.learn(who, payload_of(row).get("label"))
+    what = _OF_SESSIONS.get(row.type.partition(".")[2], "")
+    return Happening(row.id, row.scope, row.created_at, what, who, people.called(who), "", "", "", 0.0, "", {})

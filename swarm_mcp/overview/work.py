@@ -7,12 +7,18 @@ from typing import NamedTuple
 
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.run import ENDED, Run
-from swarm_mcp.domain.session import onlooker
+from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
+from swarm_mcp.errors import UsageError
 from swarm_mcp.overview.people import People
 from swarm_mcp.store import Store
+from swarm_mcp.views import short
 
 TASKS, MESSAGES, WORKERS = 50, 50, 50
+MOST_READ = 1000  # messages of a scope that are looked through for those about a task, the newest first
+MOST_NAMED = 5  # tasks whose ids begin alike
+RUNS = 20  # of one task, the newest
+EVERYBODY = "all"
 ORDER = (*(status for status in STATUSES if status not in TERMINAL), *TERMINAL)  # what is still to be done stands first
 
 
@@ -37,6 +43,13 @@ class MessageRow(NamedTuple):
     message: Message
     sender: str
     recipient: str
+
+
+class About(NamedTuple):
+    """What there is about a task besides itself: its newest runs first, and the messages that name it, newest first."""
+
+    runs: list[Run]
+    messages: list[Message]
 
 
 class Messages(NamedTuple):
@@ -72,13 +85,41 @@ def task_row(task: Task, people: People) -> TaskRow:
     return TaskRow(task, people.called(task.requester), people.called(task.assignee) if task.assignee else "")
 
 
+def find_task(store: Store, viewer: Session, reference: str) -> Task:
+    """The task with this id, or the only one that the viewer may see whose id begins so. Raises UsageError."""
+    exact = store.tasks.seen(viewer, reference)
+    if exact:
+        return exact
+    rows = store.tasks.beginning(viewer, reference, MOST_NAMED + 1)
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
+        raise UsageError(f"no task of this scope has {reference[:60]!r} for its id; swarm-mcp tasks lists them")
+    names = ", ".join(short(row.id) for row in rows[:MOST_NAMED])
+    raise UsageError(f"{reference[:60]!r} is how several ids begin: {names}")
+
+
+def about(store: Store, task: Task, viewer: str) -> About:
+    """The runs of a task, and the messages about it that are still kept, as identity `viewer` may see them."""
+    newest = (row for _, row in islice(store.messages.walk(task.scope, viewer=viewer), MOST_READ))
+    named = [message for message in newest if task.id in (message.content or "")]
+    return About(store.runs.of_task(task.scope, task.id)[:RUNS], named)
+
+
 def messages(
-    store: Store, scope: str, people: People, after: str = "", limit: int = MESSAGES, who: str = ""
+    store: Store, scope: str, people: People, after: str = "", limit: int = MESSAGES, to: str = "", sender: str = ""
 ) -> Messages:
-    """The newest messages of a scope, behind the cursor `after`; `who`: those to that session alone."""
-    found = list(islice(store.messages.walk(scope, to=who, viewer=people.viewer, after=after), limit + 1))
-    rows = [MessageRow(row, people.called(row.sender), people.called(row.recipient)) for _, row in found[:limit]]
+    """The newest messages of a scope, behind the cursor `after`; of one `sender`, `to` one session, where given."""
+    walk = store.messages.walk(scope, to=to, sender=sender, viewer=people.viewer, after=after)
+    found = list(islice(walk, limit + 1))
+    rows = [message_row(row, people) for _, row in found[:limit]]
     return Messages(rows, found[limit - 1][0] if len(found) > limit else "")
+
+
+def message_row(message: Message, people: People) -> MessageRow:
+    """A message with the names of those whom it is from and to."""
+    to = people.called(message.recipient) if message.recipient else EVERYBODY
+    return MessageRow(message, people.called(message.sender), to)
 
 
 def workers(store: Store, scope: str, people: People, limit: int = WORKERS) -> list[Worker]:

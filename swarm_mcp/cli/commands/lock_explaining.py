@@ -17,12 +17,8 @@ from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.lock_explaining import explanation, history
+from swarm_mcp.overview.explained import through, until
 from swarm_mcp.store import Store
-
-THROUGH = {
-    "file": "", "folder": ", by the locked folder {file}", "pattern": ", by the pattern {file}",
-    "repository": ", as {file} of another work tree", "overlap": ": {file}",
-}  # fmt: skip
 
 
 @verb(
@@ -83,19 +79,9 @@ def _say_lock(lock: dict, reader: Reader) -> None:
     who = HIDDEN if lock.get("hidden") else _named({**lock, "label": lock["owner_label"]}, reader)
     mine = " (this session)" if lock["yours"] and lock["instance_id"] != reader.own_id else ""
     note = f": {quoted(lock['content'])}" if lock["content"] else ""
-    through = THROUGH.get(lock["rule"], "").format(file=named(reader.path(lock["file"])))
-    say(f"  {lock['mode']}, held by {who}{mine}{through}{note}")
-    until = "until it is released"
-    if "lapses_in" in lock:
-        left = duration(lock["lapses_in"])
-        until = f"lapses in {left} unless renewed"
-        if lock["mode"] == AUTO:
-            until = f"until its turn ends, or in {left} without a further write"
-    if lock.get("expected_end"):
-        away = lock["expected_end"] - reader.now
-        until += f", expected to end {f'in {duration(away)}' if away > 0 else f'{duration(-away)} ago'}"
+    say(f"  {lock['mode']}, held by {who}{mine}{through(lock, reader.path)}{note}")
     fence = f"; fence {lock['fence']}" if lock.get("fence") else ""
-    say(f"    since {reader.when(lock['created_at'])}, {until}{fence}")
+    say(f"    since {reader.when(lock['created_at'])}, {until(lock, reader.now)}{fence}")
 
 
 def _named(one: dict, reader: Reader) -> str:

@@ -13,6 +13,7 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.overview.work import outcome
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
@@ -53,30 +54,20 @@ def runs(args: Arguments) -> int:
     now = int(time.time())
     cells, plain = [], []
     for row in rows:
-        result = row.result or {}
-        outcome, begun = _outcome(row, result), reader.when(row.started_at)
+        state, begun = outcome(row), reader.when(row.started_at)
         cost = None if row.cost_usd is None else f"${row.cost_usd:.4f}"
         until = row.ended_at or (row.updated_at if row.state == ENDED else now)
         took = _span(until - row.started_at) if row.started_at else None
         task = short(row.task_id) if row.task_id else None
-        cells.append((short(row.id), outcome, row.harness, row.model, task, begun, took, cost))
+        cells.append((short(row.id), state, row.harness, row.model, task, begun, took, cost))
         plain.append(
-            f"  {short(row.id)}  [{outcome}]  {row.harness}  task={task or '-'}"
+            f"  {short(row.id)}  [{state}]  {row.harness}  task={task or '-'}"
             f"  {begun}  {took or '-'}  cost={cost or 'unknown'}"
         )
     headers = ("id", "state", "harness", "model", "task", "begun", "took", "cost")
     listing(headers, cells, plain, empty="(no runs)")
     say_rest(args, found)
     return 0
-
-
-def _outcome(row: Run, result: dict) -> str:
-    """The state; of one that has ended, how it did."""
-    if row.state != ENDED:
-        return f"{row.state}, {row.control} asked" if row.control else row.state
-    if not result:
-        return ENDED
-    return f"failed: {result.get('error_category') or 'unknown'}" if result.get("is_error") else "done"
 
 
 def _span(seconds: float) -> str:

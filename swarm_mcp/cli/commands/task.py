@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.answer_size import fitted, printed
@@ -11,17 +9,13 @@ from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASKS, WORKERS, Arguments,
 from swarm_mcp.cli.output import moment, say, say_prose, show
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.message import Message
-from swarm_mcp.domain.run import ENDED, Run
+from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import Task
-from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
+from swarm_mcp.overview.work import about, find_task, outcome
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
-
-MOST_READ = 1000  # of the scope's messages, the newest first
-MOST_NAMED = 5  # tasks whose ids begin alike
-RUNS = 20  # that are shown, the newest
 
 
 @verb(
@@ -44,11 +38,9 @@ def task(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         identity = viewer_identity(store, args)
-        found = _found(store, onlooker(identity, scope), args.words[0])
-        runs = store.runs.of_task(found.scope, found.id)[:RUNS]
-        newest = (row for _, row in islice(store.messages.walk(found.scope, viewer=identity), MOST_READ))
-        about = [message for message in newest if found.id in message.content]
-        shown = fitted({"task": found, "runs": runs, "messages": about[::-1]}, measure=printed)
+        found = find_task(store, onlooker(identity, scope), args.words[0])
+        runs, messages = about(store, found, identity)
+        shown = fitted({"task": found, "runs": runs, "messages": messages[::-1]}, measure=printed)
         if args.json:
             show(shown)
             return 0
@@ -58,20 +50,6 @@ def task(args: Arguments) -> int:
             _say_run(Run(run), reader)
         _say_messages([Message(row) for row in shown["messages"]], reader)
     return 0
-
-
-def _found(store: Store, viewer, reference: str) -> Task:
-    """The task with this id, or the only one whose id begins so. Raises UsageError."""
-    exact = store.tasks.seen(viewer, reference)
-    if exact:
-        return exact
-    rows = store.tasks.beginning(viewer, reference, MOST_NAMED + 1)
-    if len(rows) == 1:
-        return rows[0]
-    if not rows:
-        raise UsageError(f"no task of this scope has {reference[:60]!r} for its id; swarm-mcp tasks lists them")
-    names = ", ".join(short(row.id) for row in rows[:MOST_NAMED])
-    raise UsageError(f"{reference[:60]!r} is how several ids begin: {names}")
 
 
 def _say_task(row: Task, reader: Reader) -> None:
@@ -109,13 +87,11 @@ def _say_part(name: str, text: str | None) -> None:
 
 
 def _say_run(row: Run, reader: Reader) -> None:
-    result = row.result or {}
-    failed = f"failed: {result.get('error_category') or 'unknown'}" if result.get("is_error") else "done"
-    state = failed if row.state == ENDED and result else row.state
     cost = "unknown" if row.cost_usd is None else f"${row.cost_usd:.4f}"
     model = f" {row.model}" if row.model else ""
     begun = f"begun {reader.when(row.started_at)}" if row.started_at else moment(row.started_at)
-    say(f"  run {short(row.id)}: {row.harness}{model}, {state}, {begun}, cost {cost}; swarm-mcp logs {short(row.id)}")
+    state, name = outcome(row), short(row.id)
+    say(f"  run {name}: {row.harness}{model}, {state}, {begun}, cost {cost}; swarm-mcp logs {name}")
 
 
 def _say_messages(rows: list[Message], reader: Reader) -> None:

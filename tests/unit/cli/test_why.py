@@ -188,3 +188,13 @@ def test_bad_input_is_one_line(ground: Ground):
     for words in ((), ("f", "--as", "nobody"), ("x" * 5000,), ("a", "b")):
         done = ground.swarm("why", *words)
         assert done.code == 1 and done.err.count("\n") == 1 and not done.out, words
+
+
+def test_to_somebody_without_a_session_a_refusal_names_no_stranger(ground, monkeypatch):
+    holder = ground.session("stranger", "identity:q secret-name")
+    ground.session("another", "identity:q")  # with one alone, that would be who asks
+    ground.lock(holder, f"{ground.scope}/f", "secret note")
+    monkeypatch.setenv("AGENT_IDENTITY", "p")
+    told = ground.swarm("why", "f")
+    assert "would be refused" in told.out and "secret" not in told.out
+    assert "secret" not in ground.swarm("why", "f", "--json").out

@@ -1,0 +1,36 @@
+"""The words in which people are told what keeps them from a file: through which rule a lock holds, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import duration
+from swarm_mcp.domain.lock import AUTO
+
+_THROUGH = {
+    "file": "", "folder": ", by the locked folder {file}", "pattern": ", by the pattern {file}",
+    "repository": ", as {file} of another work tree", "overlap": ": {file}",
+}  # fmt: skip
+
+
+def through(lock: dict, path: Callable[[str], str]) -> str:
+    """By what a lock of ``lock_explaining.explanation`` holds; empty where it is on the very file.
+
+    `path` says what a path is called where this is read.
+    """
+    return _THROUGH.get(lock["rule"], "").format(file=named(path(lock["file"])))
+
+
+def until(lock: dict, now: float) -> str:
+    """How long a lock as listings show it holds."""
+    words = "until it is released"
+    if "lapses_in" in lock:
+        left = duration(lock["lapses_in"])
+        words = f"lapses in {left} unless renewed"
+        if lock.get("mode") == AUTO:
+            words = f"until its turn ends, or in {left} without a further write"
+    if lock.get("expected_end"):
+        away = lock["expected_end"] - now
+        words += f", expected to end {f'in {duration(away)}' if away > 0 else f'{duration(-away)} ago'}"
+    return words

@@ -1,0 +1,77 @@
+"""One session whole: where it is, what it holds and waits for, what it has been given to do, said and been told."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import NamedTuple
+
+from swarm_mcp.domain.run import Run
+from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.overview.edits import Edit
+from swarm_mcp.overview.lines import Line, lines
+from swarm_mcp.overview.now import COUNTED, FileNow, files_of
+from swarm_mcp.overview.people import People
+from swarm_mcp.overview.timeline import Happening, timeline
+from swarm_mcp.overview.work import MessageRow, TaskRow, messages, task_row
+from swarm_mcp.store import Store
+
+FILES, TASKS, MESSAGES, HAPPENINGS = 100, 20, 10, 50  # that are shown
+
+
+class SessionWhole(NamedTuple):
+    """A session, called `name`; `row` is None where it has gone, `run` where it is no worker's under way.
+
+    `files`: what it holds, waits for and has changed; it has `lock_count` locks, or more where these are `COUNTED`.
+    `tasks` are those that it has, `asked` those that it has asked for; `told` and `said` are messages to it and from
+    it, `happened` what it did, newest first.
+    """
+
+    id: str
+    scope: str
+    name: str
+    row: Session | None
+    run: Run | None
+    files: list[FileNow]
+    lock_count: int
+    waits: list[Line]
+    tasks: list[TaskRow]
+    asked: list[TaskRow]
+    told: list[MessageRow]
+    said: list[MessageRow]
+    happened: list[Happening]
+
+
+def session_whole(
+    store: Store, instance_id: str, scope: str, people: People, since: int, edited: list[Edit]
+) -> SessionWhole:
+    """All there is to know of a session; of one that has gone, what happened in `scope` since then.
+
+    `edited` is what ``edits.edits`` has found in its scope. Raises UnknownInstance where nothing is known of it.
+    """
+    row = store.instances.with_evidence(instance_id)
+    scope = row.scope if row else scope
+    name = people.name(row) if row else people.called(instance_id)
+    happened = [
+        one for one in timeline(store, scope, people, since, store.now()).happenings[::-1]
+        if instance_id in (one.instance_id, one.other)
+    ][:HAPPENINGS]  # fmt: skip
+    if row is None and not happened:
+        raise UnknownInstance("nothing is known of that session (what has happened is kept for about a day)")
+    waits = [line for line in lines(store, scope, people).waiting if line.instance_id == instance_id]
+    held = store.locks.recent_of([instance_id], people.viewer, FILES, ())
+    lock_count = store.locks.counts_of([instance_id], COUNTED)[instance_id]
+    changed = [one for one in edited if one.instance_id == instance_id]
+    viewer = onlooker(people.viewer, scope)
+    told = messages(store, scope, people, limit=MESSAGES, to=instance_id)
+    said = messages(store, scope, people, limit=MESSAGES, sender=instance_id)
+
+    def tasks(assignee: str = "", requester: str = "") -> list[TaskRow]:
+        found = store.tasks.walk(viewer, assignee=assignee, requester=requester)
+        return [task_row(task, people) for _, task in islice(found, TASKS)]
+
+    return SessionWhole(
+        instance_id, scope, name, row, store.runs.of_instance(instance_id),
+        files_of(held, waits, changed, people, FILES), lock_count, waits,
+        tasks(assignee=instance_id), tasks(requester=instance_id), told.rows, said.rows, happened,
+    )  # fmt: skip
