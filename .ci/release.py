@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""What a release needs in this repository's files. See CONTRIBUTING.md, "Releases".
+
+usage: .ci/release.py version X.Y.Z     make this the version, and what is unreleased in the changelog its section
+       .ci/release.py address URL       name the repository's address wherever it belongs (before the first one)
+       .ci/release.py check [TAG]       say what is in the way of a release; with TAG also where that is not its tag
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSION = ROOT / "swarm_hook_core" / "__init__.py"  # the one place; what cannot read it is written from it
+PLUGINS = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json", "integrations/pi/package.json")
+MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has no place for a version
+PLACEHOLDER = "REPOSITORY"
+NAMED_IN = ("README.md", "docs/install.md")
+_ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
+_UNRELEASED = "## [Unreleased]\n"
+
+
+def version() -> str:
+    found = _ASSIGNED.search(VERSION.read_text(encoding="utf-8"))
+    assert found, f"{VERSION} names no version"
+    return found[1]
+
+
+def set_version(wanted: str) -> None:
+    """Make `wanted` the version everywhere, and today's section of the changelog."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", wanted):
+        sys.exit(f"a version is three numbers, as 1.2.3: {wanted}")
+    changelog = ROOT / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8")
+    if f"\n## [{wanted}]" in text:
+        sys.exit(f"CHANGELOG.md has a section {wanted}")
+    heading = f"## [{wanted}] - {datetime.now(timezone.utc):%Y-%m-%d}\n"
+    changelog.write_text(text.replace(_UNRELEASED, f"{_UNRELEASED}\n{heading}", 1), encoding="utf-8")
+    source = VERSION.read_text(encoding="utf-8")
+    VERSION.write_text(_ASSIGNED.sub(f'__version__ = "{wanted}"', source, count=1), encoding="utf-8")
+    for name in PLUGINS:
+        _write(name, {**_read(name), "version": wanted})
+    tree = _read(MARKETPLACE)
+    _write(MARKETPLACE, {**tree, "metadata": {**tree["metadata"], "version": wanted}})
+
+
+def set_address(url: str) -> None:
+    """Name the repository's address: in what people read, in the package's metadata and in the manifests."""
+    url = url.rstrip("/").removesuffix(".git")
+    if not re.fullmatch(r"https://[\w.-]+/[\w./~-]+", url):
+        sys.exit(f"an address begins with https:// and names a repository: {url}")
+    for name in NAMED_IN:
+        path = ROOT / name
+        path.write_text(path.read_text(encoding="utf-8").replace(PLACEHOLDER, url), encoding="utf-8")
+    project = ROOT / "pyproject.toml"
+    text = re.sub(r"^\[project\.urls\]\n(?:\w.*\n)*\n", "", project.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    urls = f'[project.urls]\nHomepage = "{url}"\nRepository = "{url}"\n\n'
+    project.write_text(text.replace("[project.optional-dependencies]", f"{urls}[project.optional-dependencies]", 1))
+    for name in PLUGINS:
+        _write(name, {**_read(name), "homepage": url, "repository": url})
+    tree = _read(MARKETPLACE)
+    _write(MARKETPLACE, {**tree, "plugins": [{**plugin, "homepage": url} for plugin in tree["plugins"]]})
+
+
+def in_the_way(tag: str = "") -> list[str]:
+    """Return what is in the way of a release, in sentences; with `tag` also where another version has it."""
+    found, own = [], version()
+    if tag and tag != f"v{own}":
+        found.append(f"the tag {tag} is not that of version {own}: v{own}")
+    told = {name: _read(name).get("version") for name in PLUGINS}
+    told[MARKETPLACE] = _read(MARKETPLACE)["metadata"].get("version")
+    found += [f"{name} says version {other}, not {own}" for name, other in told.items() if other != own]
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased, *sections = text.partition(_UNRELEASED)[2].split("\n## ")
+    if unreleased.strip():
+        found.append("CHANGELOG.md has changes under Unreleased: run `.ci/release.py version X.Y.Z`")
+    if not sections or not re.match(rf"\[{re.escape(own)}\] - \d{{4}}-\d\d-\d\d\n", sections[0]):
+        found.append(f"the newest section of CHANGELOG.md is not that of {own}, with its date")
+    nameless = [
+        name for name in NAMED_IN if re.search(rf"\b{PLACEHOLDER}\b", (ROOT / name).read_text(encoding="utf-8"))
+    ]
+    if nameless or "[project.urls]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"):
+        found.append("the repository's address is not named yet: run `.ci/release.py address URL`")
+    return found
+
+
+def _read(name: str) -> dict:
+    return json.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+def _write(name: str, tree: dict) -> None:
+    (ROOT / name).write_text(json.dumps(tree, indent=2) + "\n", encoding="utf-8")
+
+
+def main(words: list[str]) -> int:
+    match words:
+        case ["version", wanted]:
+            set_version(wanted)
+        case ["address", url]:
+            set_address(url)
+        case ["check", *tags] if len(tags) < 2:
+            found = in_the_way(*tags)
+            print("\n".join(found) or f"nothing is in the way of {version()}")
+            return 1 if found else 0
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

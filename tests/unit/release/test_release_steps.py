@@ -1,0 +1,137 @@
+"""One version everywhere, and the steps of a release: `.ci/release.py`, in a copy of the repository."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+from support import repository
+from support.toml_reader import reader
+
+import swarm_hook_core
+import swarm_mcp
+
+ROOT = repository.ROOT
+FILES = (
+    ".ci/release.py", "CHANGELOG.md", "README.md", "docs/install.md", "pyproject.toml", "swarm_hook_core/__init__.py",
+    ".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", ".codex-plugin/plugin.json", "integrations/pi/package.json",
+)  # fmt: skip
+CHANGES = "\n### Added\n- Something new.\n"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """What a release changes, with one change that is not released."""
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## [Unreleased]\n{CHANGES}")
+    return tmp_path
+
+
+def step(copy: Path, *words: str) -> tuple[int, str]:
+    argv = [sys.executable, "-B", str(copy / ".ci" / "release.py"), *words]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def versions(folder: Path) -> set[str]:
+    """Every version that the files name."""
+    trees = {name: json.loads((folder / name).read_text()) for name in FILES if name.endswith(".json")}
+    found = {tree.get("version") or tree["metadata"]["version"] for tree in trees.values()}
+    return found | set(re.findall(r'^__version__ = "(.*)"', (folder / "swarm_hook_core/__init__.py").read_text(), re.M))
+
+
+def test_there_is_one_version():
+    assert versions(ROOT) == {swarm_mcp.__version__} == {swarm_hook_core.__version__}
+    assert metadata("swarm-locks")["Version"] == swarm_mcp.__version__
+    listed = subprocess.run(
+        ["git", "grep", "-lF", f'"{swarm_mcp.__version__}"', "--", ":!tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode == 0:  # outside a clone there is nothing to search
+        assert set(listed.stdout.split()) <= set(FILES), "nothing else names it"
+
+
+def test_manifests_say_what_they_are_and_whose():
+    project = reader().loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name in FILES:
+        if not name.endswith("plugin.json"):
+            continue
+        told = json.loads((ROOT / name).read_text())
+        assert told["license"] == project["license"] == "MIT"
+        assert told["author"]["name"] == project["authors"][0]["name"]
+        assert told["description"] and told["keywords"]
+    market = json.loads((ROOT / ".claude-plugin/marketplace.json").read_text())
+    assert market["owner"]["name"] == project["authors"][0]["name"]
+    assert [plugin["license"] for plugin in market["plugins"]] == ["MIT"]
+    assert json.loads((ROOT / "integrations/pi/package.json").read_text())["license"] == "MIT"
+
+
+def test_a_release_from_its_first_step_to_the_tag(copy: Path):
+    code, told = step(copy, "check")
+    assert code == 1 and "Unreleased" in told and "address" in told
+    assert step(copy, "version", "4.5.6")[0] == 0
+    assert versions(copy) == {"4.5.6"}
+    text = (copy / "CHANGELOG.md").read_text()
+    assert re.fullmatch(
+        rf"# Changelog\n\n## \[Unreleased\]\n\n## \[4\.5\.6\] - \d{{4}}-\d\d-\d\d\n{re.escape(CHANGES)}", text
+    )
+    assert step(copy, "address", "https://example.org/us/swarm.git")[0] == 0
+    assert step(copy, "check", "v4.5.6") == (0, "nothing is in the way of 4.5.6\n")
+    code, told = step(copy, "check", "v4.5.7")
+    assert code == 1 and told == "the tag v4.5.7 is not that of version 4.5.6: v4.5.6\n"
+
+
+def test_the_address_goes_wherever_it_belongs(copy: Path):
+    for _ in range(2):  # a second time it changes nothing
+        assert step(copy, "address", "https://example.org/us/swarm/")[0] == 0
+        assert "REPOSITORY" not in (copy / "README.md").read_text() + (copy / "docs/install.md").read_text()
+        assert "pipx install git+https://example.org/us/swarm " in (copy / "README.md").read_text()
+        project = reader().loads((copy / "pyproject.toml").read_text())["project"]
+        assert set(project["urls"].values()) == {"https://example.org/us/swarm"}
+        assert project["optional-dependencies"] and project["scripts"]
+        for name in FILES:
+            if name.endswith(".json"):
+                tree = json.loads((copy / name).read_text())
+                assert tree.get("plugins", [tree])[0]["homepage"] == "https://example.org/us/swarm"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("version", "1.2"),
+        ("version", "v1.2.3"),
+        ("address", "example.org/x"),
+        ("address", "https://example.org"),
+        (),
+        ("publish",),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(copy: Path, words: tuple[str, ...]):
+    before = {name: (copy / name).read_bytes() for name in FILES}
+    code, told = step(copy, *words)
+    assert code in (1, 2) and told and "Traceback" not in told
+    assert {name: (copy / name).read_bytes() for name in FILES} == before
+
+
+def test_a_version_is_made_once(copy: Path):
+    assert step(copy, "version", "4.5.6")[0] == 0
+    code, told = step(copy, "version", "4.5.6")
+    assert (code, told) == (1, "CHANGELOG.md has a section 4.5.6\n")
+
+
+def test_a_manifest_of_another_version_is_in_the_way(copy: Path):
+    step(copy, "version", "4.5.6")
+    step(copy, "address", "https://example.org/us/swarm")
+    manifest = copy / ".codex-plugin/plugin.json"
+    manifest.write_text(manifest.read_text().replace("4.5.6", "4.5.5"))
+    assert step(copy, "check") == (1, ".codex-plugin/plugin.json says version 4.5.5, not 4.5.6\n")
