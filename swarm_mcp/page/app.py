@@ -22,10 +22,14 @@ from swarm_mcp.page.live import Live
 from swarm_mcp.page.looking import Looker, Rendered
 from swarm_mcp.page.rendering import environment
 from swarm_mcp.page.view import MOST_CHECKOUTS, Asked, Look, Page, View
+from swarm_mcp.page.views.file import FILE
 from swarm_mcp.page.views.now import NOW
+from swarm_mcp.page.views.session import SESSION
+from swarm_mcp.page.views.work import TASK, WORK
+from swarm_mcp.page.views.workers import WORKER, WORKERS
 from swarm_mcp.store import Store
 
-VIEWS = (NOW,)
+VIEWS = (NOW, WORK, WORKERS, FILE, SESSION, TASK, WORKER)
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 
 

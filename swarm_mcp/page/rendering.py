@@ -13,8 +13,10 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.untrusted_text import cut, cut_text, safe
 from swarm_hook_core.wording import duration
+from swarm_mcp.domain.message import SYSTEM
 
 LONGEST = 4000  # characters of one text of somebody's
 
@@ -39,12 +41,13 @@ def environment() -> Environment:
         long=lambda text: cut_text(str(text), LONGEST),
         dollars=_dollars,
         thousands="{:,}".format,
+        status=lambda text: safe(str(text)).replace("_", " "),
     )
-    made.globals.update(address=address)
+    made.globals.update(address=address, system=SYSTEM, unnamed=UNNAMED)
     return made
 
 
-def address(path: str, **parameters: object) -> str:
+def address(path: str, /, **parameters: object) -> str:
     """An address of ours: `parameters` that are empty are left out. Names of files may be in no encoding at all."""
     given = {name: value for name, value in parameters.items() if value not in ("", None)}
     query = urlencode({name: os.fsencode(str(value)) for name, value in given.items()})

@@ -1,0 +1,20 @@
+"""A session: what it holds, waits for and has changed, its tasks and messages, and what it did."""
+
+from __future__ import annotations
+
+from swarm_mcp.overview.now import COUNTED
+from swarm_mcp.overview.session import session_whole
+from swarm_mcp.page.view import Look, Page, View
+
+SECONDS = 86400  # for as long events are kept
+
+
+def _make(look: Look) -> Page:
+    row = look.store.instances.get(look.asked.get("id"))
+    scope = row.scope if row else look.scope
+    edited = look.edited.get(scope) or []
+    found = session_whole(look.store, look.asked.get("id"), scope, look.people, look.now - SECONDS, edited)
+    return Page("session.html", found.name[:1].upper() + found.name[1:], {"whole": found, "counted": COUNTED})
+
+
+SESSION = View("/session", "", _make, with_edits=True)

@@ -1,0 +1,355 @@
+"""What the pages about tasks and messages, workers, files and sessions show, and that it is text, in bounds, with links."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import unescape
+
+import pytest
+from starlette.testclient import TestClient
+from support.fixtures import Ground
+
+from swarm_hook_core.naming import UNNAMED
+from swarm_mcp.harness.events import Event, message, tool_end, tool_start
+from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.overview.transcript import LAST_BYTES
+from swarm_mcp.page.access import Keys
+from swarm_mcp.page.app import VIEWS, application
+from swarm_mcp.page.rendering import address
+from swarm_mcp.page.views import file, work, workers
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request as wanted_by
+
+pytestmark = pytest.mark.slow
+PORT = 4711
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[2J"
+
+
+class Pages:
+    """What a browser of somebody with the token is answered."""
+
+    def __init__(self, client: TestClient):
+        self._client = client
+
+    def any(self, path: str, /, **given):
+        """Whatever the answer is."""
+        return self._client.get(path, params=given)
+
+    def __call__(self, path: str, status: int = 200, /, **given) -> str:
+        """The text of a page."""
+        answer = self.any(path, **given) if given else self._client.get(path)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+
+@pytest.fixture
+def page(ground: Ground, request: pytest.FixtureRequest):
+    ground.store().close()
+    keys = Keys(PORT)
+    viewer = getattr(request, "param", "")
+    app = application(lambda: Store(ground.database, read_only=True, adopts=False), keys, viewer)
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        assert client.get(f"/?token={keys.shown}").status_code == 200
+        yield Pages(client)
+
+
+def links(text: str) -> list[str]:
+    return [unescape(one) for one in re.findall(r'href="([^"]*)"', text)]
+
+
+def words(text: str) -> str:
+    """What somebody reads of a page."""
+    main = text.partition("<main")[2].partition(">")[2]
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", main)).split())
+
+
+def is_tame(text: str) -> bool:
+    return "<script>alert" not in text and "<img" not in text and "\u202e" not in text and "\x1b" not in text
+
+
+def run(ground: Ground, worker, **columns) -> dict:
+    spec = {
+        "id": "0a1b2c3d-run",
+        "scope": ground.scope,
+        "instance_id": worker.id,
+        "harness": "codex",
+        "cwd": ground.scope,
+    }
+    with ground.store() as store:
+        return store.runs.begin({**spec, **columns})
+
+
+def record(ground: Ground, *events: Event) -> str:
+    """Add events to the record of a run; its path."""
+    path = ground.folder / "records" / "run" / "20261123T000000Z-run.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lines:
+        lines.writelines(json.dumps(one._replace(at=1.0).to_dict()) + "\n" for one in events)
+    return str(path)
+
+
+def said(text: str) -> Event:
+    return message("assistant", text)
+
+
+# ------------------------------------------------------------------------------------------ tasks and messages
+
+
+def test_tasks_and_messages_of_a_checkout(ground, page):
+    ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob", "codex session:bbbb2222")
+    with ground.store() as store:
+        task = store.tasks.request(ann, {"type": "fix", "title": "Mend it", "assignee": bob.id})["task"]
+        store.messages.send(bob, ann.id, "I have begun")
+    shown = page("/work", scope=ground.scope)
+    assert "Mend it" in shown and "I have begun" in shown and "not read yet" in shown
+    assert "claude-code aaaa1111" in shown and "codex bbbb2222" in shown
+    assert f"/task?scope={ground.scope}&id={task.id}".replace("/", "%2F").replace("%2Ftask", "/task") in links(shown)
+    assert "Mend it" in page("/work")
+
+
+def test_one_task_whole(ground, page):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    with ground.store() as store:
+        first = store.tasks.request(ann, {"type": "fix", "title": "First"})["task"]
+        spec = {
+            "type": "fix",
+            "title": "Mend it",
+            "description": "all of\nit",
+            "files": ["src/a.py"],
+            "depends_on": [first.id],
+        }
+        task = store.tasks.request(ann, spec)["task"]
+        store.messages.send(ann, bob.id, f"[task:{task.id}] look here")
+    run(ground, bob, task_id=task.id, cost_usd=0.25, model="m-1")
+    shown = page("/task", scope=ground.scope, id=task.id)
+    for text in (
+        "Task Mend it",
+        "all of\nit",
+        "src/a.py",
+        "look here",
+        "$0.2500",
+        "m-1",
+        f"swarm-mcp cancel {task.id}",
+    ):
+        assert text in shown
+    assert any(one.startswith("/task?") and one.endswith(first.id) for one in links(shown))
+    assert any(one.startswith("/worker?") for one in links(shown))
+    assert "Task Mend it" in page("/task", scope=ground.scope, id=task.id[:12])
+    assert "no task of this scope" in page("/task", 404, scope=ground.scope, id="nothing")
+
+
+def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground, page, monkeypatch):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    with ground.store() as store:
+        for number in range(60):
+            store.tasks.request(ann, {"type": "fix", "title": f"T{number:02}"})
+            store.messages.send(ann, bob.id, f"M{number:02}")
+    shown = page("/work", scope=ground.scope)
+    assert len(re.findall(r">T\d\d<", shown)) == 50 and "and 10 more" in shown
+    assert shown.count('<li id="message-') == 50 and "M59" in shown and "M09" not in shown
+    (older,) = [one for one in links(shown) if "after=" in one]
+    assert "M09" in page(older) and "M10" not in page(older) and "The newest messages" in page(older)
+    monkeypatch.setattr(work, "TASKS_OF_MANY", 3)
+    ground.session("cy", directory=str(ground.folder))
+    assert len(re.findall(r">T\d\d<", page("/work"))) == 3
+
+
+# ------------------------------------------------------------------------------------------------------ workers
+
+
+def test_workers_and_what_they_cost(ground, page):
+    bob = ground.session("bob")
+    run(ground, bob, cost_usd=1.5, model="m-1", state="running")
+    shown = page("/workers", scope=ground.scope)
+    assert "codex 0a1b2c3d" in shown and "$1.50" in shown and "running" in shown
+    assert "/worker?" in " ".join(links(shown))
+
+
+def test_the_transcript_of_a_worker(ground, page):
+    bob = ground.session("bob")
+    path = record(
+        ground,
+        said("I look first"),
+        tool_start("1", "Bash", {"command": "ls -l"}),
+        tool_end("1", "Bash", "no", is_error=True),
+    )
+    usage = {"input_tokens": 1200, "output_tokens": 34}
+    run(ground, bob, record=path, usage=usage, state="running")
+    shown = words(page("/worker", id="0a1b2c3d-run"))
+    for text in (
+        "Says I look first",
+        "Calls Bash command: ls -l",
+        "Error of Bash no",
+        "input tokens 1,200",
+        "It is at work",
+    ):
+        assert text in shown
+    record(ground, said("then I mend"))
+    with ground.store() as store:
+        store.runs.update("0a1b2c3d-run", state="ended", cost_usd=0.5, result={"output": "all mended"})
+    shown = words(page("/worker", id="0a1b2c3d-run"))
+    assert "then I mend" in shown and "all mended" in shown and "$0.50" in shown and "It has ended" in shown
+    assert "no such worker" in page("/worker", 404, id="nothing")
+
+
+def test_of_a_long_transcript_the_end_is_shown(ground, page):
+    bob = ground.session("bob")
+    path = record(ground, *(said(f"word {number} " + "x" * 6000) for number in range(workers.ENTRIES + 50)))
+    assert os.path.getsize(path) > LAST_BYTES
+    run(ground, bob, record=path)
+    shown = page("/worker", id="0a1b2c3d-run")
+    assert f"word {workers.ENTRIES + 49} " in shown and "word 1 " not in shown and "All of it" in shown
+    assert len(shown) < LAST_BYTES
+
+
+# -------------------------------------------------------------------------------------------------------- files
+
+
+def test_who_holds_a_file_who_waits_and_what_has_happened(ground, page):
+    ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob")
+    path = f"{ground.scope}/src/f"
+    ground.lock(ann, path, "busy with it")
+    assert ground.swarm("lock", path, "--as", bob.id).code == 1
+    with ground.store() as store:
+        LockWait(bob, wanted_by(bob, [path]), 60).advance(store)
+    for given in ({"path": "src/f", "scope": ground.scope}, {"path": "src/f"}, {"path": path}):
+        shown = page("/file", **given)
+        read = words(shown)
+        assert "claude-code aaaa1111 , exclusive: busy with it" in read
+        assert "Who waits for it" in read and "would be refused" in read and "swarm lock blocked Write" in read
+        assert "denied" in read and "acquired" in read
+        assert any(one.startswith("/session?") and one.endswith(ann.id) for one in links(shown))
+    with ground.store() as store:
+        store.locks.release(ann, path)
+    assert "Nobody holds it" in page("/file", path=path)
+
+
+def test_a_file_in_a_locked_folder_says_so(ground, page):
+    ann = ground.session("ann")
+    os.makedirs(f"{ground.scope}/src")
+    ground.lock(ann, f"{ground.scope}/src/")
+    assert "by the locked folder src" in words(page("/file", path="src/f", scope=ground.scope))
+
+
+def test_which_file_is_meant_is_asked_where_it_is_not_clear(ground, page):
+    assert "Type the name of a file" in page("/file")
+    ground.session("ann")
+    ground.session("bob", directory=str(ground.folder))
+    shown = page("/file", path="src/f")
+    assert "In which checkout" in shown and len([one for one in links(shown) if "path=src" in one]) == 2
+
+
+@pytest.mark.parametrize(
+    "path", ["\0", "a\0b", "x" * 9000, "/../..", "\udcff", "*.py", "~", HOSTILE, "/dev/full", "a\nb", "/", "."]
+)
+def test_whatever_is_asked_as_a_path_is_answered(ground, page, path):
+    ground.session("ann")
+    for scope in ("", ground.scope):
+        answer = page.any(address("/file", path=path, scope=scope))
+        assert answer.status_code in (200, 404) and is_tame(answer.text)
+
+
+def test_the_log_of_a_file_is_read_in_parts(ground, page, monkeypatch):
+    monkeypatch.setattr(file, "EVENTS", 3)
+    ann, path = ground.session("ann"), f"{ground.scope}/f"
+    for _ in range(4):
+        ground.lock(ann, path)
+        with ground.store() as store:
+            store.locks.release(ann, path)
+    shown = page("/file", path=path)
+    log = shown.partition('class="log"')[2]
+    assert log.count("<li>") == 3
+    (older,) = [one for one in links(shown) if "after=" in one]
+    assert page(older).partition('class="log"')[2].count("<li>") == 3 and "The newest" in page(older)
+
+
+# ----------------------------------------------------------------------------------------------------- sessions
+
+
+def test_one_session_whole(ground, page):
+    ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob")
+    held, wanted = f"{ground.scope}/held", f"{ground.scope}/wanted"
+    ground.lock(ann, held, "mine")
+    ground.lock(bob, wanted)
+    with ground.store() as store:
+        LockWait(ann, wanted_by(ann, [wanted]), 60).advance(store)
+        store.tasks.request(bob, {"type": "fix", "title": "For ann", "assignee": ann.id})
+        store.messages.send(bob, ann.id, "to ann")
+        store.messages.send(ann, bob.id, "from ann")
+    shown = words(page("/session", id=ann.id))
+    assert shown.startswith("Claude-code aaaa1111")
+    for text in ("held", "mine", "What it waits for", "wanted", "For ann", "to ann", "from ann", "acquired"):
+        assert text in shown
+    assert "nothing is known" in page("/session", 404, id="nobody")
+
+
+def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground, page):
+    ann = ground.session("ann", "claude-code session:aaaa1111")
+    ground.lock(ann, f"{ground.scope}/f")
+    with ground.store() as store:
+        store.instances.remove(ann.id)
+    shown = words(page("/session", id=ann.id, scope=ground.scope))
+    assert "it has gone" in shown and "acquired" in shown and "left" in shown
+
+
+# -------------------------------------------------------------------------------------------------- all of them
+
+
+def test_nothing_that_anybody_says_is_more_than_text(ground, page):
+    ann, bob = ground.session("ann", HOSTILE), ground.session("bob", HOSTILE)
+    path = f"{ground.scope}/{HOSTILE.replace('/', '')}"
+    ground.lock(ann, path, HOSTILE)
+    ground.swarm("lock", path, "--as", bob.id, "--note", HOSTILE)
+    with ground.store() as store:
+        spec = {"type": "fix", "title": HOSTILE, "description": HOSTILE, "files": [HOSTILE], "assignee": bob.id}
+        task = store.tasks.request(ann, spec)["task"]
+        store.tasks.claim(bob, task.id, ignore_unread=True)
+        store.tasks.report_progress(bob, task.id, HOSTILE, blocked_reason=HOSTILE)
+        store.messages.send(ann, bob.id, f"{task.id} {HOSTILE}")
+    events = said(HOSTILE), tool_start("1", HOSTILE, {HOSTILE: HOSTILE}), tool_end("1", HOSTILE, HOSTILE)
+    result = {"output": HOSTILE, "error_message": HOSTILE, "is_error": True, "error_category": HOSTILE}
+    run(
+        ground,
+        bob,
+        task_id=task.id,
+        record=record(ground, *events),
+        model=HOSTILE,
+        usage={HOSTILE: 1},
+        result=result,
+        state="ended",
+    )
+    asked = [
+        ("/work", {}), ("/work", {"scope": ground.scope}), ("/task", {"id": task.id, "scope": ground.scope}),
+        ("/workers", {}), ("/worker", {"id": "0a1b2c3d-run"}), ("/file", {"path": path}), ("/session", {"id": ann.id}),
+        ("/session", {"id": bob.id}),
+    ]  # fmt: skip
+    for path, given in asked:
+        shown = page(path, **given)
+        assert is_tame(shown), path
+        assert "&lt;script&gt;" in shown, path
+    for path in ("/work", "/task", "/workers", "/worker", "/file", "/session"):
+        for given in (
+            {"id": HOSTILE},
+            {"path": HOSTILE},
+            {"scope": HOSTILE},
+            {"id": HOSTILE, "scope": HOSTILE, "path": HOSTILE},
+        ):
+            answer = page.any(path, **given)
+            assert answer.status_code in (200, 404) and is_tame(answer.text), (path, given)
+
+
+@pytest.mark.parametrize("page", ["mine"], indirect=True)
+def test_of_another_identity_nothing_is_told_but_that_it_is_there(ground, page):
+    ann = ground.session("ann", "identity:other secret-name")
+    ground.lock(ann, f"{ground.scope}/f", "secret note")
+    assert not set(re.findall("secret[^<]*", page("/file", path="f", scope=ground.scope)))
+    assert UNNAMED in page("/file", path="f", scope=ground.scope)
+    assert "secret" not in page("/session", id=ann.id)
+
+
+def test_each_view_answers_where_there_is_nothing(ground, page):
+    for view in VIEWS:
+        assert page.any(view.path).status_code in (200, 404)
+        assert page.any(view.path, scope="/nowhere").status_code in (200, 404)
