@@ -23,20 +23,21 @@ from swarm_mcp.page.looking import Looker, Rendered
 from swarm_mcp.page.rendering import environment
 from swarm_mcp.page.view import MOST_CHECKOUTS, Asked, Look, Page, View
 from swarm_mcp.page.views.file import FILE
+from swarm_mcp.page.views.lines import LINES
 from swarm_mcp.page.views.now import NOW
 from swarm_mcp.page.views.session import SESSION
+from swarm_mcp.page.views.timeline import TIMELINE
 from swarm_mcp.page.views.work import TASK, WORK
 from swarm_mcp.page.views.workers import WORKER, WORKERS
 from swarm_mcp.store import Store
 
-VIEWS = (NOW, WORK, WORKERS, FILE, SESSION, TASK, WORKER)
+VIEWS = (NOW, TIMELINE, LINES, WORK, WORKERS, FILE, SESSION, TASK, WORKER)  # in the order of the navigation
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 
 
 def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", own_id: str = "") -> Guarded:
     """The whole page, for whoever has `keys`; `viewer` and `own_id`: the identity and session of whoever looks on."""
     looker, templates = Looker(open_store), environment()
-    templates.globals["paths"] = frozenset(view.path for view in VIEWS)
     rendered = Rendered(looker)
     live = Live(rendered.tell)
     edited = Edited(open_store, viewer, live.changed)

@@ -36,6 +36,8 @@ def environment() -> Environment:
         ago=_ago,
         clock=_clock,
         stamp=_stamp,
+        day_time=_day_time,
+        last=_last,
         near=near,
         short=lambda text, longest=120: cut(str(text), longest),
         long=lambda text: cut_text(str(text), LONGEST),
@@ -78,6 +80,15 @@ def _clock(moment: float) -> str:
 
 def _stamp(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(moment))
+
+
+def _day_time(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+
+
+def _last(path: str) -> str:
+    """The last part of a folder's path, by which people call it."""
+    return path.rstrip("/").rpartition("/")[2] or path
 
 
 def _dollars(amount: float | None) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 from support.fixtures import Ground
 
@@ -9,12 +12,24 @@ pytest.importorskip("jinja2", reason="pip install jinja2")
 
 from starlette.testclient import TestClient
 
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import Deadlock
+from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.overview.lines import Line, Lines, Obstacle
 from swarm_mcp.page.access import HEADERS, Keys
 from swarm_mcp.page.app import application
 from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
 
 PORT = 4711
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
+
+
+def text_of(page: str) -> str:
+    """The words of a page, without what is drawn."""
+    words = re.sub(r"</?(a|q|time|strong)\b[^>]*>", "", re.sub(r"(?s)<svg class=\"timeline.*?</svg>\n</div>", "", page))
+    words = re.sub(r"<[^>]*>", " ", words)
+    return " ".join(html.unescape(words).split())
 
 
 @pytest.fixture
@@ -101,3 +116,117 @@ def test_of_very_many_locks_a_page_shows_some(ground, client):
         ground.lock(ann, f"{ground.scope}/{number}")
     shown = client.get("/", params={"scope": ground.scope}).text
     assert "130 locks" in shown and shown.count('<th scope="row">') == 101
+
+
+# -- what has happened ------------------------------------------------------------------------------
+
+
+def lock_and_wait(ground: Ground, store: Store, *names: str) -> list[Session]:
+    """The first of these sessions holds ``f``, the others wait for it in turn."""
+    sessions = [ground.session(name, f"claude-code session:{name}") for name in names]
+    ground.lock(sessions[0], f"{ground.scope}/f", "busy")
+    for one in sessions[1:]:
+        assert LockWait(one, request(one, [f"{ground.scope}/f"]), 60).advance(store) is None
+    return sessions
+
+
+def test_the_timeline_tells_what_happened_in_words_and_in_a_picture(ground, client, monkeypatch):
+    monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")  # stealing is for people alone
+    ann, bob = (ground.session(name, f"claude-code session:{name}") for name in ("ann", "bob"))
+    file = f"{ground.scope}/f"
+    ground.lock(ann, file, "mine")
+    assert ground.swarm("lock", file, "--as", bob.id).code == 1
+    assert ground.swarm("transfer", file, "--to", bob.id, "--as", ann.id).code == 0
+    assert ground.swarm("steal", file, "--force", "--reason", "it hangs", "--as", ann.id).code == 0
+    shown = client.get("/timeline").text
+    words = text_of(shown)
+    for told in (
+        "claude-code ann locked f: mine",
+        "claude-code bob was refused f, held by claude-code ann",
+        "claude-code ann handed f over to claude-code bob",
+        "claude-code bob got f from claude-code ann",
+        "claude-code ann took f by force from claude-code bob: it hangs",
+        "claude-code bob lost f to claude-code ann, who took it by force",
+    ):
+        assert told in words, words
+    assert shown.count('<text class="lane"') == 2
+    assert 'class="mark denied"' in shown and 'class="mark stolen"' in shown
+    assert 'line class="passage given" x1="' in shown and 'line class="passage stolen"' in shown
+    assert "style=" not in shown and "<script>" not in shown
+
+
+def test_the_timeline_around_a_moment_leaves_out_what_was_before_and_after(ground, client):
+    ann = ground.session("ann")
+    ground.lock(ann, f"{ground.scope}/old", "note-of-old")
+    ground.sql("UPDATE events SET created_at = created_at - 7200")
+    ground.lock(ann, f"{ground.scope}/new", "note-of-new")
+    now = int(ground.sql("SELECT max(created_at) AS at FROM events")[0]["at"])
+    around = text_of(client.get("/timeline", params={"at": now - 7200, "span": 300}).text)
+    assert "note-of-old" in around and "note-of-new" not in around and "Later" in around
+    latest = text_of(client.get("/timeline").text)
+    assert "note-of-new" in latest and "locked old" not in latest and "Later" not in latest
+    day = text_of(client.get("/timeline", params={"span": 86400, "scope": ground.scope}).text)
+    assert "note-of-old" in day and "note-of-new" in day
+    for odd in ({"at": "x"}, {"span": "-1"}, {"at": 1, "span": 10**30}, {"at": 2**39}, {"event": "e"}):
+        assert client.get("/timeline", params=odd).status_code == 200
+
+
+def test_lines_show_who_waits_behind_whom(ground, client):
+    with ground.store() as store:
+        lock_and_wait(ground, store, "ann", "bob", "cid")
+        words = text_of(client.get("/lines").text)
+        assert "claude-code bob f in repo" in words and "claude-code ann, who holds f" in words
+        assert "claude-code bob, who came before" in words
+        assert "waited for" in client.get("/timeline").text
+    assert "Nobody waits" in client.get("/lines", params={"scope": "/elsewhere"}).text
+
+
+def test_circles_are_marked(ground, client, monkeypatch):
+    with ground.store() as store:
+        ann, bob = lock_and_wait(ground, store, "ann", "bob")
+        ground.lock(bob, f"{ground.scope}/g")
+        # The store refuses whoever would close a circle; one that another program has made is shown all the same.
+        ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
+        shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
+    monkeypatch.setattr("swarm_mcp.page.views.lines.lines", lambda *_: shown)
+    words = text_of(client.get("/lines").text)
+    assert "claude-code ann waits for claude-code bob waits for claude-code ann" in words
+    assert words.count("(in a circle)") == 2
+
+
+def line_of(who: Session, other: Session) -> Line:
+    obstacles = (Obstacle(other.id, "claude-code bob", "", "/f", "lock"),)
+    return Line(1, who.scope, who.id, "claude-code ann", "", "exclusive", ("/f",), 3.0, None, False, obstacles)
+
+
+def test_who_was_refused_since_it_would_have_closed_a_circle_stands_among_the_lines(ground, client):
+    with ground.store() as store:
+        ann, bob = lock_and_wait(ground, store, "ann", "bob")
+        ground.lock(bob, f"{ground.scope}/g")
+        with pytest.raises(Deadlock):
+            LockWait(ann, request(ann, [f"{ground.scope}/g"]), 60).advance(store)
+    words = text_of(client.get("/lines").text)
+    assert "claude-code ann was refused g: it would have waited in a circle" in words
+
+
+@pytest.mark.parametrize("path", ["/", "/timeline", "/timeline?span=86400", "/lines"])
+def test_every_link_leads_somewhere_and_nothing_needs_scripts(ground, client, path):
+    with ground.store() as store:
+        lock_and_wait(ground, store, "ann", "bob")
+        assert ground.swarm("lock", f"{ground.scope}/f", "--as", ground.session("cid").id).code == 1
+        page = client.get(path).text
+        links = set(re.findall(r'(?:href|src)="([^"]+)"', page))
+        assert links and all(client.get(html.unescape(link)).status_code == 200 for link in links)
+    assert not re.search(r"\son\w+=|javascript:|style=", page)
+
+
+@pytest.mark.parametrize("path", ["/", "/timeline", "/lines"])
+def test_strangers_have_no_names_and_no_notes(ground, keys, path):
+    ann, bob = ground.session("ann", "identity:a ann"), ground.session("bob", "identity:b secret-name")
+    with ground.store() as store:
+        ground.lock(bob, f"{ground.scope}/f", "secret-note")
+        assert LockWait(ann, request(ann, [f"{ground.scope}/f"]), 60).advance(store) is None
+        app = application(lambda: Store(ground.database, read_only=True, adopts=False), keys, "a")
+        with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+            shown = client.get(f"/?token={keys.shown}") and client.get(path).text
+    assert "ann" in shown and "secret" not in shown

@@ -1,0 +1,44 @@
+"""Timeline: what has happened to locks and sessions, as a picture and as text: lately, or around a moment."""
+
+from __future__ import annotations
+
+from swarm_mcp.overview.lines import lines
+from swarm_mcp.overview.now import FILES, Hold, now
+from swarm_mcp.overview.timeline import MOST, timeline
+from swarm_mcp.page.picture import MARKS, picture
+from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
+
+HOUR, DAY = 3600, 86400
+SPANS = ((300, "5 minutes"), (1800, "30 minutes"), (HOUR, "hour"), (6 * HOUR, "6 hours"), (DAY, "day"))
+CLOSE = 300  # seconds around a moment that somebody has chosen in a longer span
+
+
+def _make(look: Look) -> Page:
+    length = look.asked.number("span", HOUR, 60, DAY)
+    middle = look.asked.number("at", 0, 0, 2**40)
+    until = min(look.now, middle + length // 2) if middle else look.now
+    since = (middle or look.now - length // 2) - length // 2
+    shown = timeline(look.store, look.scope, look.people, since, max(since, until))
+    is_live = until >= look.now
+    waiting = lines(look.store, look.scope, look.people).waiting if is_live else []
+    drawn = picture(shown, _held(look), waiting, look.now)
+    return Page("timeline.html", "Timeline", {
+        "shown": shown, "picture": drawn, "is_live": is_live, "middle": since + length // 2, "length": length,
+        "spans": SPANS, "close": min(CLOSE, length), "marks": MARKS, "most": MOST,
+        "chosen": look.asked.number("event", 0, 0, 2**62),
+    })  # fmt: skip
+
+
+def _held(look: Look) -> list[tuple[str, str, Hold]]:
+    """The newest locks that there are, each with its checkout and file."""
+    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS)
+    limit = FILES if look.scope else FILES // 4
+    return [
+        (scope, file.path, hold)
+        for scope in scopes
+        for file in now(look.store, scope, look.people, limit=limit).files
+        for hold in file.holds
+    ]
+
+
+TIMELINE = View("/timeline", "Timeline", _make)
