@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from swarm_mcp.errors import StoreUnavailable, SwarmError
-from swarm_mcp.overview.edits import journals
+from swarm_mcp.overview.edits import Edit, journals
 from swarm_mcp.overview.people import People
 from swarm_mcp.page.access import Guarded, Keys
 from swarm_mcp.page.changes import Edited
@@ -44,15 +44,9 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
 
     async def show(view: View, request: Request) -> Response:
         asked = _asked(request)
-        scopes = (
-            [asked.scope] if asked.scope else await looker.ask(lambda store: store.instances.scopes(MOST_CHECKOUTS))
-        )
         place = f"{request.url.path}?{request.url.query}"
-        if view.with_edits:
-            live.watch_files(place, lambda: [journals(scope) for scope in scopes])
-        edits = await edited.of(scopes) if view.with_edits else {}
         is_part = request.headers.get("hx-request") == "true"
-
+        edits: dict[str, list[Edit] | None] = {}
         found: list[Page] = []
 
         def render(store: Store) -> str:
@@ -63,6 +57,10 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
             return templates.get_template(page.template).render(**page.shown, **frame, is_part=is_part)
 
         try:
+            if view.with_edits:
+                scopes = [asked.scope] if asked.scope else await looker.ask(_scopes)
+                live.watch_files(place, lambda: [journals(scope) for scope in scopes])
+                edits = await edited.of(scopes)
             text = await rendered.get(f"{is_part} {place}", render)
             if found and not view.with_edits:
                 live.watch_files(place, found[0].state)
@@ -93,6 +91,10 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
     made = Guarded(Starlette(routes=routes, lifespan=lifespan), keys)
     made.live = live
     return made
+
+
+def _scopes(store: Store) -> list[str]:
+    return store.instances.scopes(MOST_CHECKOUTS)
 
 
 def _asked(request: Request) -> Asked:

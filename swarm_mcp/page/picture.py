@@ -149,8 +149,8 @@ def _note(session: _Session, one: Happening, since: int) -> None:
     if one.what in MARKS and (not is_end or one.what == "lapsed"):
         session.marks.append(one)
     if is_end:
-        was = session.open.pop(key, None) or _Span("held", since, one.at, one.file, "")
-        session.spans.append(was._replace(end=one.at))
+        held = session.open.pop(key, _Span("held", since, one.at, one.file, ""))
+        session.spans.append(held._replace(end=one.at))
     elif one.what in ("acquired", "renewed") or one.what.startswith("now "):
         if one.waited:
             session.spans.append(_Span("waited", max(since, one.at - one.waited), one.at, one.file, ""))
