@@ -10,6 +10,7 @@ WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "
 
 BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
+NEEDED    := $(SWARM_DEV)/needed
 CHECK_BIN := $(SWARM_DEV)/check/bin
 CHECKERS  := $(SWARM_DEV)/checkers
 BUILD_BIN := $(SWARM_DEV)/build/bin
@@ -80,13 +81,17 @@ dist: $(BUILDING)
 	@echo "built in $(DIST)"
 
 # What is installed is the wheel, so that the tests see what users get.
-$(INSTALLED): $(SOURCES)
+$(INSTALLED): $(SOURCES) $(NEEDED)
+	@echo "installing swarm"
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --force-reinstall --no-deps .
+	@touch "$@"
+
+$(NEEDED): pyproject.toml
 	@mkdir -p "$(SWARM_DEV)"
 	@test -x "$(BIN)/python" || { echo "making the environment in $(SWARM_DEV)/venv ..." && "$(PYTHON)" -m venv "$(SWARM_DEV)/venv"; }
-	@echo "installing swarm and what its tests need"
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
-	@echo "installing what it and its tests need, which takes a minute where nothing is cached ..."
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check ".[test]"
+	@echo "installing what swarm and its tests need, which takes a minute where nothing is cached ..."
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check "hatchling>=1.25"
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[test]"
 	@touch "$@"
 
 $(CHECKERS): pyproject.toml

@@ -6,9 +6,12 @@ import hashlib
 import json
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from support import repository
 
 from .appserver import AppServer, hooks, trust_hooks
 from .checks import assert_denied, assert_text
@@ -140,6 +143,24 @@ def test_an_upgrade_says_what_has_changed_and_a_first_installation_nothing(newco
     assert told[0].startswith("  Changed: ") and told[-1] == "Check with: swarm-mcp doctor", done.stdout
     assert len(told) <= 12
     assert ground.coordinator.json(*install)["upgrade"] is None, "it is said once"
+
+
+def test_the_manifests_of_a_release_are_what_the_client_takes(newcomer: Client) -> None:
+    """With the version and the address that the steps of a release put into them."""
+    ground = newcomer.ground
+    clone = repository.copied(ground.root / "release")
+    for words in (["version", "4.5.6"], ["address", "https://example.org/us/swarm"]):
+        subprocess.run([sys.executable, "-B", str(clone / ".ci/release.py"), *words], check=True)
+    client = {"claude-code": "claude", "codex": "codex"}[newcomer.name]
+    if client == "claude":
+        for manifest in (".claude-plugin/plugin.json", ".claude-plugin/marketplace.json"):
+            done = ground.run([client, "plugin", "validate", str(clone / manifest)])
+            assert done.returncode == 0, done.stdout + done.stderr
+    for words in (["marketplace", "add", str(clone)], ["install" if client == "claude" else "add", PLUGIN]):
+        done = ground.run([client, "plugin", *words])
+        assert done.returncode == 0, done.stdout + done.stderr
+    listed = ground.run([client, "plugin", "list"]).stdout
+    assert "4.5.6" in listed, listed
 
 
 def codex_copy(ground: Ground) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -119,6 +120,13 @@ def test_pysqlite3_is_asked_for_where_the_table_has_a_wheel():
         asked = any(one.marker and one.marker.evaluate(place) for one in requirements)
         assert asked is cell.startswith("wheel"), (system, kind)
         assert not any(one.marker and one.marker.evaluate({**place, "python_version": "3.15"}) for one in requirements)
+
+
+def test_a_free_threaded_build_gets_all_that_we_need_but_pysqlite3():
+    (line,) = re.findall(r"^~/\.swarm/bin/pip install ('.*)$", section("Platforms", "docs/install.md"), re.MULTILINE)
+    needed = [Requirement(one) for one in requires("swarm-locks") or ()]
+    named = {str(one) for one in needed if one.name != "pysqlite3" and not (one.marker and "extra" in str(one.marker))}
+    assert {str(Requirement(one)) for one in shlex.split(line)} == named
 
 
 def test_every_exit_code_of_the_help_pages_is_in_the_table(ground: Ground):

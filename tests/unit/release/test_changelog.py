@@ -90,5 +90,6 @@ def test_releases_are_compared_by_their_numbers():
 
 
 def test_the_installed_package_carries_it():
-    assert changelog.file().read_bytes() == (repository.ROOT / "CHANGELOG.md").read_bytes()
-    assert not any(newer(entry.release, __version__) for entry in entries(changelog.file().read_text(encoding="utf-8")))
+    carried = entries(changelog.file().read_text(encoding="utf-8"))
+    assert len(carried) > 10
+    assert not any(newer(entry.release, __version__) for entry in carried if entry.release != changelog.UNRELEASED)
