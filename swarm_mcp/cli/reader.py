@@ -53,7 +53,7 @@ class Reader:
         self.now = store.now()
         own = surrounding_session(store)
         self.own_id = own.id if own else ""
-        self._people = People(store, viewer, self.own_id)
+        self.people = People(store, viewer, self.own_id)
         self._absolute = args.given("--absolute")
         self._places = [] if self._absolute else _places()
 
@@ -82,10 +82,10 @@ class Reader:
     def known(self, label: str | None, instance_id: str) -> str:
         """The name of a session of which an answer says the label, None where it has none."""
         if label is not None:
-            self._people.learn(instance_id, label)
+            self.people.learn(instance_id, label)
         return self.called(instance_id)
 
     def called(self, instance_id: str | None) -> str:
         """The name of the session with this id, also of one that has gone."""
-        name = self._people.called(instance_id)
+        name = self.people.called(instance_id)
         return HIDDEN if name == UNNAMED else name

@@ -26,7 +26,7 @@ VERBS = {
     "locks": "locks",
     "why": "lock_explaining",
     "page": "page",
-    "log": "lock_explaining",
+    "log": "log",
     "renew": "lock",
     "transfer": "lock_handover",
     "request-lock": "lock_handover",

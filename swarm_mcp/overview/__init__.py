@@ -11,6 +11,7 @@ empty for all of them. Texts of sessions are as they were written: whoever shows
     edits        files that are changed and not committed, and by whom
     lines        who waits for what, and circles of them
     timeline     what has happened
+    checkout_history  the same with tasks and with what is changed and not committed, and how much of each
     work         tasks, messages and workers
     session      one session whole
     explained    the words for what keeps somebody from a file

@@ -8,16 +8,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from swarm_mcp.domain.message import Event
+from swarm_mcp.domain.session import onlooker
 from swarm_mcp.lock_events import event_shown, learn_labels
 from swarm_mcp.overview.people import People
 from swarm_mcp.store import Store
-from swarm_mcp.store.activity import payload_of
+from swarm_mcp.store.activity import LOCKS_AND_SESSIONS, payload_of
 
 MOST = 500  # events of one answer
 KINDS = (
     "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
     "altered", "restored", "renewed", "turn ended", "joined", "left",
 )  # fmt: skip
+TASK = "task"  # a task was created, claimed, ended ...: only where it is asked for
 _OF_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "left"}
 
 
@@ -51,14 +53,22 @@ class Timeline(NamedTuple):
     is_cut: bool
 
 
-def timeline(store: Store, scope: str, people: People, since: int, until: int, limit: int = MOST) -> Timeline:
-    """What happened in `scope` in these seconds: of more than `limit` events the newest."""
-    rows = store.activity.timeline(scope, since, until, limit + 1)
+def timeline(
+    store: Store, scope: str, people: People, since: int, until: int, limit: int = MOST, with_tasks: bool = False
+) -> Timeline:
+    """What happened in `scope` in these seconds: of more than `limit` events the newest; `with_tasks`: tasks too."""
+    groups = (*LOCKS_AND_SESSIONS, *([TASK] if with_tasks else []))
+    rows = store.activity.timeline(scope, since, until, limit + 1, groups)
     known = store.activity.acquaintance(f"identity:{people.viewer}" if people.viewer else None)
     found = [(row, payload_of(row)) for row in rows[:limit]]
     learn_labels(store, known, [one for one in found if one[0].type.startswith("context.")])
     known.learn([row for row, _payload in found])
-    happenings = [_happening(row, event_shown(known, row, payload), people) for row, payload in found[::-1]]
+    happenings = [
+        _of_task(store, row, payload, people)
+        if row.type.startswith("task.")
+        else _happening(row, event_shown(known, row, payload), people)
+        for row, payload in found[::-1]
+    ]
     return Timeline(since, until, [one for one in happenings if one.what], len(rows) > limit)
 
 
@@ -82,6 +92,20 @@ def happening(shown: dict, people: People, scope: str = "") -> Happening:
         shown["file"], other, people.called(other) if other else "",
         waited if isinstance(waited, (int, float)) else 0.0, note, details,
     )  # fmt: skip
+
+
+def _of_task(store: Store, row: Event, payload: dict, people: People) -> Happening:
+    """A change of a task, its title as the note; `what` is empty where the viewer may not know of that task."""
+    task = store.tasks.seen(onlooker(people.viewer, row.scope), row.subject or "")
+    change = row.type.partition(".")[2].rpartition(".")[2]
+    if change == "updated":
+        change = str(payload.get("status") or change).replace("_", " ")
+    details = {"task": row.subject, "change": change, "type": task.type} if task else {}
+    who, title = row.actor or "", task.title if task else ""
+    name = people.called(who) if task else ""
+    return Happening(
+        row.id, row.scope, row.created_at, TASK if task else "", who, name, "", "", "", 0.0, title, details
+    )
 
 
 def _happening(row: Event, shown: dict, people: People) -> Happening:

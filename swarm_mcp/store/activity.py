@@ -32,6 +32,7 @@ _LOCK_CHANGES = {"context.lock_acquired": "acquired", "context.lock_released": "
 
 FEED_AT_ONCE = 500
 LOOKED_THROUGH = 20_000  # events of one timeline
+LOCKS_AND_SESSIONS = ("context", "instance")
 # Group of events -> the name that ``wait_for_activity`` has for a change of that kind.
 CHANGES = {
     "message": "new_messages",
@@ -116,14 +117,16 @@ class Activity:
             Event,
         )
 
-    def timeline(self, scope: str, since: int, until: int, limit: int) -> list[Event]:
+    def timeline(
+        self, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = LOCKS_AND_SESSIONS
+    ) -> list[Event]:
         within, values = ("AND scope = ?", (scope,)) if scope else ("", ())
         # Of a busy store's events most are about other things: so many are looked through, not more.
         some = (
             "SELECT id, scope, type, actor, subject, payload, created_at FROM events INDEXED BY events_created_at_idx"
             f" WHERE created_at BETWEEN ? AND ? {within} ORDER BY created_at DESC, id DESC LIMIT {LOOKED_THROUGH}"
         )
-        shown = "(type >= 'context.' AND type < 'context/') OR (type >= 'instance.' AND type < 'instance/')"
+        shown = " OR ".join(f"(type >= '{group}.' AND type < '{group}/')" for group in groups)
         no_file = f"{MUTEX_PREFIX}%"
         return self._db.rows(
             f"SELECT * FROM ({some}) WHERE ({shown}) AND coalesce(subject, '') NOT LIKE ? LIMIT ?",

@@ -805,8 +805,13 @@ class Activity(Protocol):
     def of_locks(self, before: int | None, limit: int) -> list[Event]:
         """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
 
-    def timeline(self, scope: str, since: int, until: int, limit: int) -> list[Event]:
-        """Return the newest events about locks and sessions of `scope` (empty: all) in these seconds, newest first."""
+    def timeline(
+        self, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = ("context", "instance")
+    ) -> list[Event]:
+        """Return the newest events of `scope` (empty: all) in these seconds, newest first.
+
+        `groups` of them: ``context`` (locks), ``instance`` (sessions), ``task``.
+        """
 
     def of_sessions(self, ids: list[str]) -> list[Event]:
         """Return when these sessions joined and left, oldest first."""

@@ -42,10 +42,12 @@ class Activity(Part):
         found = [event for event in self.memory.events if event.type.startswith("context.")]
         return [event for event in found[::-1] if before is None or event.id < before][:limit]
 
-    def timeline(self, scope: str, since: int, until: int, limit: int) -> list[Event]:
+    def timeline(
+        self, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = ("context", "instance")
+    ) -> list[Event]:
         found = [
             event for event in self.memory.events
-            if event.type.partition(".")[0] in ("context", "instance") and since <= event.created_at <= until
+            if event.type.partition(".")[0] in groups and since <= event.created_at <= until
             and scope in ("", event.scope) and not (event.subject or "").startswith(MUTEX_PREFIX)
         ]  # fmt: skip
         return found[::-1][:limit]
