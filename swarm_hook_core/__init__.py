@@ -7,7 +7,8 @@ check therefore import none of them, and everything else is imported where it is
 """
 
 __version__ = "0.1.0"
-__all__ = ["HookCore", "RuntimeConfig", "__version__"]
+DISTRIBUTION = "swarm-locks"  # what the coordinator is called on the package index
+__all__ = ["DISTRIBUTION", "HookCore", "RuntimeConfig", "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -10,8 +10,9 @@ only ours gives back. ``integrations/coordinator.sh`` does the same.
 import os
 import time
 
+from swarm_hook_core import DISTRIBUTION  # which is a second name of the command
+
 NAME = "swarm-mcp"
-DISTRIBUTION = "swarm-locks"  # on the package index; a second name of the command
 MODULE = b"swarm_mcp.cli.main"
 WORD = "SWARM_SAY_BACK"  # what `swarm-mcp --version` prints at its end
 SECONDS = 1.5
@@ -23,9 +24,9 @@ def command() -> list[str]:
     """The coordinator's argv prefix; empty where there is none.
 
     ``SWARM_MCP_BIN`` (words as a shell splits them), else what `swarm-mcp install` wrote into the
-    plugin, else ``swarm-mcp`` or ``swarm-locks`` on PATH, if that is this program.
+    plugin, else ``swarm-mcp`` or ``swarm-locks`` on PATH, if that is this program, else what uv has fetched for it.
     """
-    return chosen_command() or _installed() or _on_path()
+    return chosen_command() or _installed() or _on_path() or _fetched()
 
 
 def chosen_command() -> list[str]:
@@ -95,6 +96,12 @@ def _installed() -> list[str]:
 def _on_path() -> list[str]:
     ours, _other = find_on_path()
     return [ours] if ours else []
+
+
+def _fetched() -> list[str]:
+    from swarm_hook_core import own_release
+
+    return own_release.command()
 
 
 def _words_on_path(words: list[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 import os
 
-from swarm_hook_core.coordinator import DISTRIBUTION, chosen_command, command
+from swarm_hook_core import DISTRIBUTION, __version__
+from swarm_hook_core.coordinator import chosen_command, command
 from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
 
 LONGEST_ENTRY = LABEL + NAME + NOTE  # characters of what is said of one peer or lock
@@ -11,15 +12,23 @@ INSTALLING = (
     f"To mend it run `pipx install {DISTRIBUTION}` or `uv tool install {DISTRIBUTION}` in a terminal (not `swarm-mcp`,"
     " which is another program on the package index), then start a new session."
 )
+FETCHING = (
+    f"It is now fetched in the background: release {__version__} of `{DISTRIBUTION}`, from the package index, by uv."
+    " Sessions that start once it is there can lock files and are seen by others. To have nothing fetched, set"
+    " SWARM_UVX=off."
+)
 
 
-def unregistered(why: str) -> str:
-    """What user and model are told of a session that the coordinator does not know: what is checked all the same."""
+def unregistered(why: str, is_fetched: bool = False) -> str:
+    """What user and model are told of a session that the coordinator does not know: what is checked all the same.
+
+    `is_fetched`: its command is being fetched now.
+    """
     words = f"swarm: this session could not be registered ({why})."
     if not _is_store_at_hand():
         return f"{words} File locks are NOT enforced for it. {MENDING}"
     checked = "What its file tools and shell commands write is checked against the locks of others all the same"
-    mend = MENDING if command() else INSTALLING
+    mend = FETCHING if is_fetched else MENDING if command() else INSTALLING
     return f"{words} {checked}; it can lock nothing itself, and others do not see it. {mend}"
 
 

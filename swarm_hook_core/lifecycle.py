@@ -32,7 +32,7 @@ def start(config, event, registrar, state: str = "idle") -> str:
         row = registrar.register(described(config, event, state), START_SECONDS, START_PATIENCE, tell=True)
     except NotRegistered as error:
         _record(config, "session_start", str(error))
-        raise NotRegistered(greetings.unregistered(str(error))) from None
+        raise NotRegistered(greetings.unregistered(str(error)), str(error)) from None
     news = _news(row)
     tracked = _make_tracker_known(config, event, registrar, row)
     return greetings.greeting(row) + tracked + (f"\n\n{news}" if news else "")

@@ -7,7 +7,14 @@ from swarm_hook_core.process import client_process
 
 
 class NotRegistered(Exception):
-    """The coordinator did not take the session; the message says why."""
+    """The coordinator did not take the session; the message says why, or, at a session's start, all there is to say.
+
+    `why` is the reason alone.
+    """
+
+    def __init__(self, message: str, why: str = ""):
+        Exception.__init__(self, message)
+        self.why = why or message
 
 
 def described(config, event, state: str) -> dict:

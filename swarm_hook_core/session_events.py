@@ -12,15 +12,34 @@ from swarm_hook_core.hooks import ToolCall
 
 def begins(core, event) -> None:
     """Register the session and print its context."""
-    trouble = ""
+    trouble, is_fetched = "", False
     try:
         words = lifecycle.start(core.config, event, core.registrar)
     except lifecycle.NotRegistered as error:
-        words = trouble = str(error)
+        words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
     told = (words, core.words_now(event), news and news.words)
     core.tell("SessionStart", "\n\n".join(filter(None, told)), trouble)
     _was_told(core, news)
+    if is_fetched:  # after it has been said
+        from swarm_hook_core import own_release
+
+        own_release.fetch()
+
+
+def _unregistered(core, event, error) -> "tuple[str, str, bool]":
+    """What the model and the user are told of a session that could not be registered, and whether to fetch what lacks.
+
+    That there is no command the user is told once.
+    """
+    if core.registrar.command:
+        return str(error), str(error), False
+    from swarm_hook_core import own_release
+    from swarm_hook_core.greetings import unregistered
+
+    is_fetched = own_release.is_wanted(core.config.env_prefix, event.cwd) and bool(own_release.uv())
+    words = unregistered(error.why, is_fetched)
+    return words, words if own_release.is_news(is_fetched) else "", is_fetched
 
 
 def takes_turn(core, event) -> None:

@@ -1,6 +1,6 @@
 """What a person has set for hooks: ``config.json`` in this user's configuration folder, and what overrides it.
 
-    {"auto": "keep", "fail": "open", "strict": true,
+    {"auto": "keep", "fail": "open", "uvx": "on", "strict": true,
      "checkouts": {"/srv/project": {"auto": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
@@ -17,8 +17,8 @@ LARGEST = 256 * 1024
 MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
 # The settings that are one of some words. The levels are as `traces` has them, which asks here.
-WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED)}
-DEFAULTS = {"auto": "keep", "fail": OPEN, "strict": False}
+WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED), "uvx": ("on", "off")}
+DEFAULTS = {"auto": "keep", "fail": OPEN, "uvx": "on", "strict": False}
 
 
 class Config:
@@ -80,6 +80,11 @@ def auto(prefix: str, folder: str) -> Setting:
 def fail(prefix: str, folder: str) -> Setting:
     """Whether a write in `folder` that could not be checked goes ahead (OPEN) or is denied (CLOSED)."""
     return _word("fail", prefix, folder)
+
+
+def uvx(prefix: str, folder: str) -> Setting:
+    """Whether uv may fetch the coordinator for a plugin without one (``own_release``)."""
+    return _word("uvx", prefix, folder)
 
 
 def strict(prefix: str, folder: str = "") -> bool:

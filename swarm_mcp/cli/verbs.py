@@ -74,6 +74,7 @@ VERBS = {
     "agent-ended": "reports",
     "altered": "reports",
     "bundle": "files",
+    "fetched": "files",
     "completion": "completion",
 }
 ALIASES = {"list-instances": "instances", "ls": "locks"}

@@ -15,13 +15,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
 
-from swarm_hook_core.coordinator import DISTRIBUTION
+from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
 from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import __version__
 from swarm_mcp.acting_session import onlooker_identity
+from swarm_mcp.doctor.copies import which_copy
 from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
@@ -83,8 +84,10 @@ def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
 
 
 def _binary() -> Finding:
-    details = {"bin_path": sys.argv[0], "version": __version__, "python": interpreter()}
-    return Finding("binary", "ok", f"swarm-mcp v{__version__} on Python {sys.version.split()[0]}", details=details)
+    copy = which_copy()
+    details = {"bin_path": sys.argv[0], "version": __version__, "python": interpreter(), "copy": copy}
+    text = f"swarm-mcp v{__version__} on Python {sys.version.split()[0]}, {copy}"
+    return Finding("binary", "ok", text, details=details)
 
 
 def _database() -> Finding:

@@ -73,7 +73,7 @@ class ClaudeCode(Runtime):
         if not current.get("enabled"):
             with steps.step(f"enabling {PLUGIN_ID}", f"enabled {PLUGIN_ID}"):
                 self._call("plugin", "enable", PLUGIN_ID, "--json", accept=(0, 1))
-        if self._forget_failed_server():
+        if forget_failed_server():
             steps.add("cleared the client's memory of a server that could not be started")
         return self.installed_at(self._root(current))
 
@@ -165,21 +165,22 @@ class ClaudeCode(Runtime):
     def _root(self, plugin: dict) -> Path:
         return Path(plugin.get("readFromFolder") or plugin.get("installPath") or "")
 
-    def _forget_failed_server(self) -> bool:
-        """Have our MCP server tried again where the client has given it up for a while; whether it had."""
-        path = home() / "mcp-needs-auth-cache.json"
-        known = object_in(path)
-        if SERVER not in known:
-            return False
-        del known[SERVER]
-        try:
-            write_whole(path.resolve(), json.dumps(known).encode())
-        except (OSError, SwarmError):
-            return False  # the client forgets by itself in time
-        return True
-
     def _hooks_are_off(self) -> bool:
         return object_in(home() / "settings.json").get("disableAllHooks") is True
+
+
+def forget_failed_server() -> bool:
+    """Have our MCP server tried again where the client has given it up for a while; whether it had."""
+    path = home() / "mcp-needs-auth-cache.json"
+    known = object_in(path)
+    if SERVER not in known:
+        return False
+    del known[SERVER]
+    try:
+        write_whole(path.resolve(), json.dumps(known).encode())
+    except (OSError, SwarmError):
+        return False  # the client forgets by itself in time
+    return True
 
 
 def _names_us(path: Path) -> bool:

@@ -12,7 +12,7 @@ from swarm_mcp.cli.client_work import loaded_before_threads
 from swarm_mcp.cli.output import flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.demo import play
-from swarm_mcp.doctor import enforcement, own_checks
+from swarm_mcp.doctor import copies, enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
@@ -98,6 +98,7 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
             tell(finding)
         if look.installed is None:
             return
+        tell(copies.of_plugin(client, look.installed.root))
         tell(enforcement.transport(client, look.installed))
         steps.begin("writing to a locked file, which its hooks must deny")
         prove = partial(enforcement.prove, client, look.installed)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from swarm_hook_core.own_release import launcher
 from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.fetched_release import leave_launcher
 from swarm_mcp.folders import clean
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import NAMES, runtime
@@ -50,6 +52,27 @@ def bundle(args: Arguments) -> int:
         show({"directory": str(target), "changed": changed, "files": read_record(target)["files"]})
     else:
         say(f"{target}: {'written' if changed else 'already current'}")
+    return 0
+
+
+@verb(
+    Usage(JSON),
+    group=INTERNAL,
+)
+def fetched(args: Arguments) -> int:
+    """fetched: have plugins without a command run this copy (uv starts this)
+
+    A plugin that was installed from a repository alone has uv fetch the release with its own number, where there is no
+    swarm-mcp; this is what uv then runs. It leaves a launcher of this copy in the state folder, for the plugin's hooks
+    and its MCP server. SWARM_UVX=off keeps all of that from happening.
+
+    example: swarm-mcp fetched
+    """
+    try:
+        path = leave_launcher()
+    except OSError as error:
+        raise SwarmError(f"cannot write {error.filename or launcher()}: {error.strerror}") from None
+    show({"launcher": path}) if args.json else say(path)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.coordinator import DISTRIBUTION
+from swarm_hook_core import DISTRIBUTION
 from swarm_mcp.cli.arguments import AS, SCOPE, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope

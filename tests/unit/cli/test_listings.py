@@ -19,7 +19,7 @@ NO_LISTING = {
     "install", "uninstall", "doctor", "demo", "lock", "unlock", "hold", "renew", "transfer", "request-lock", "steal",
     "register", "deregister", "send", "broadcast", "prompt-peer", "request-task", "claim", "update-task", "dispatch",
     "cancel", "pause", "resume", "run", "watch", "guard", "init", "loop", "serve", "hook", "work", "denied", "alive",
-    "agent-ended", "altered", "bundle", "completion", "cleanup", "harness", "roles", "resolve-workspace-handle", "logs",
+    "agent-ended", "altered", "bundle", "fetched", "completion", "cleanup", "harness", "roles", "resolve-workspace-handle", "logs",
     "locks",  # all of them, printed as they are read
     "top",  # a full screen
 }  # fmt: skip

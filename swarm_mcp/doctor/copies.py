@@ -1,0 +1,47 @@
+"""Which of the copies of swarm-mcp that may be on a machine runs here, and which a client's plugin would run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import swarm_mcp
+from swarm_hook_core import own_release
+from swarm_hook_core.coordinator import chosen_command, find_on_path
+from swarm_mcp.fetched_release import is_launched
+from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.runtimes.owned_folder import read_record
+
+
+def which_copy() -> str:
+    """What kind of copy this very process is, and where."""
+    packages = os.path.dirname(os.path.dirname(os.path.abspath(swarm_mcp.__file__)))
+    if os.path.exists(os.path.join(packages, "pyproject.toml")):
+        return f"a checkout: {packages}"
+    if is_launched(packages):
+        return f"the plugin's own, fetched by uv: {packages}"
+    return f"installed in {sys.prefix}"
+
+
+def of_plugin(client: Runtime, root: Path) -> Finding:
+    """Which copy the plugin of `client`, which lies in `root`, runs as its server and registers sessions with."""
+    name, install = f"{client.name} command", f"swarm-mcp install --client {client.name}"
+    chosen, recorded = chosen_command(), read_record(root).get("coordinator")
+    if chosen:
+        return Finding(name, "info", f"SWARM_MCP_BIN: {' '.join(chosen)}")
+    if isinstance(recorded, list) and recorded:
+        missing = [word for word in recorded if os.path.isabs(word) and not os.path.exists(word)]
+        if missing:
+            return Finding(name, "fail", f"the plugin was installed with {missing[0]}, which has gone", install)
+        return Finding(name, "ok", f"named by `swarm-mcp install`: {recorded[0]}")
+    on_path, other = find_on_path()
+    if on_path:
+        return Finding(name, "ok", f"found on PATH: {on_path}")
+    fetched = own_release.command()
+    if fetched:
+        return Finding(name, "ok", f"the plugin's own, fetched by uv: {fetched[0]}")
+    if own_release.uv() and own_release.is_wanted():
+        return Finding(name, "info", "none yet; the next session's start has uv fetch it")
+    text = f"none: {other} is another program" if other else "none"
+    return Finding(name, "warn", f"{text}; its sessions can lock nothing", "pipx install swarm-locks")
