@@ -150,7 +150,10 @@ class Played:
     def _read(self, seconds: float) -> bool:
         """Show what it has written in the meantime; False once nothing can follow."""
         if not select.select([self._terminal], [], [], seconds)[0]:
-            return self.process.poll() is None
+            if self.process.poll() is None:
+                return True
+            if not select.select([self._terminal], [], [], 0)[0]:  # it may have written before it ended
+                return False
         try:
             part = os.read(self._terminal, 65536)
         except OSError:  # Linux says so when the other end is closed
