@@ -2,7 +2,7 @@
 """What a release needs in this repository's files. See CONTRIBUTING.md, "Releases".
 
 usage: .ci/release.py version X.Y.Z     make this the version, and what is unreleased in the changelog its section
-       .ci/release.py address URL       name the repository's address wherever it belongs (before the first one)
+       .ci/release.py address URL       name the repository's address wherever it belongs
        .ci/release.py check [TAG]       say what is in the way of a release; with TAG also where that is not its tag
 """
 
@@ -53,11 +53,14 @@ def set_address(url: str) -> None:
     url = url.rstrip("/").removesuffix(".git")
     if not re.fullmatch(r"https://[\w.-]+/[\w./~-]+", url):
         sys.exit(f"an address begins with https:// and names a repository: {url}")
+    project = ROOT / "pyproject.toml"
+    text = project.read_text(encoding="utf-8")
+    earlier = re.search(r'^Repository = "(.*)"$', text, re.MULTILINE)
     for name in NAMED_IN:
         path = ROOT / name
-        path.write_text(path.read_text(encoding="utf-8").replace(PLACEHOLDER, url), encoding="utf-8")
-    project = ROOT / "pyproject.toml"
-    text = re.sub(r"^\[project\.urls\]\n(?:\w.*\n)*\n", "", project.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        page = path.read_text(encoding="utf-8").replace(PLACEHOLDER, url)
+        path.write_text(page.replace(earlier[1], url) if earlier else page, encoding="utf-8")
+    text = re.sub(r"^\[project\.urls\]\n(?:\w.*\n)*\n", "", text, flags=re.MULTILINE)
     urls = f'[project.urls]\nHomepage = "{url}"\nRepository = "{url}"\n\n'
     project.write_text(text.replace("[project.optional-dependencies]", f"{urls}[project.optional-dependencies]", 1))
     for name in PLUGINS:

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import textwrap
 import time
-from importlib.metadata import requires
+from importlib.metadata import distribution, requires
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from support.command_line import flags_of
 from support.fixtures import Ground
 from support.sessions import ROOT, ready_store, run, start, write_payload
@@ -120,6 +121,23 @@ def test_pysqlite3_is_asked_for_where_the_table_has_a_wheel():
         asked = any(one.marker and one.marker.evaluate(place) for one in requirements)
         assert asked is cell.startswith("wheel"), (system, kind)
         assert not any(one.marker and one.marker.evaluate({**place, "python_version": "3.15"}) for one in requirements)
+
+
+def test_the_table_of_platforms_has_all_that_is_not_pure_python():
+    """Of what is installed here, directly needed or not; MarkupSafe does without its compiled part."""
+    asked = runpy.run_path(str(ROOT / "tests" / "documents" / "platforms.py"))["PACKAGES"]
+    found, waiting = set(), ["swarm-locks"]
+    while waiting:
+        name = waiting.pop()
+        for one in map(Requirement, requires(name) or ()):
+            needed = canonicalize_name(one.name)
+            if needed not in found and (one.marker is None or one.marker.evaluate({"extra": ""})):
+                found.add(needed)
+                waiting.append(needed)
+    assert len(found) > 20
+    compiled = {name for name in found if "Root-Is-Purelib: false" in (distribution(name).read_text("WHEEL") or "")}
+    assert compiled - {"markupsafe"} <= set(asked)
+    assert all(name in section("Platforms", "docs/install.md") for name in asked)
 
 
 def test_a_free_threaded_build_gets_all_that_we_need_but_pysqlite3():

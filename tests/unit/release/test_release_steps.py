@@ -31,6 +31,10 @@ def copy(tmp_path: Path) -> Path:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("README.md", "docs/install.md"):  # as before the first release
+        (tmp_path / name).write_text("pipx install git+REPOSITORY  # in a clone: pipx install .\n")
+    project = tmp_path / "pyproject.toml"
+    project.write_text(re.sub(r"^\[project\.urls\]\n(\w.*\n)*\n", "", project.read_text(), flags=re.MULTILINE))
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## [Unreleased]\n{CHANGES}")
     return tmp_path
 
@@ -92,17 +96,23 @@ def test_a_release_from_its_first_step_to_the_tag(copy: Path):
 
 
 def test_the_address_goes_wherever_it_belongs(copy: Path):
-    for _ in range(2):  # a second time it changes nothing
-        assert step(copy, "address", "https://example.org/us/swarm/")[0] == 0
-        assert "REPOSITORY" not in (copy / "README.md").read_text() + (copy / "docs/install.md").read_text()
-        assert "pipx install git+https://example.org/us/swarm " in (copy / "README.md").read_text()
+    for url in ("https://example.org/us/swarm", "https://example.org/us/swarm/", "https://example.com/moved.git"):
+        assert step(copy, "address", url)[0] == 0
+        url = url.removesuffix("/").removesuffix(".git")
+        for name in ("README.md", "docs/install.md"):
+            assert (copy / name).read_text() == f"pipx install git+{url}  # in a clone: pipx install .\n"
         project = reader().loads((copy / "pyproject.toml").read_text())["project"]
-        assert set(project["urls"].values()) == {"https://example.org/us/swarm"}
+        assert set(project["urls"].values()) == {url}
         assert project["optional-dependencies"] and project["scripts"]
         for name in FILES:
             if name.endswith(".json"):
                 tree = json.loads((copy / name).read_text())
-                assert tree.get("plugins", [tree])[0]["homepage"] == "https://example.org/us/swarm"
+                assert tree.get("plugins", [tree])[0]["homepage"] == url
+
+
+def test_the_pages_have_what_the_address_replaces():
+    pages = [(ROOT / name).read_text() for name in ("README.md", "docs/install.md")]
+    assert all(re.search(r"pipx install git\+(REPOSITORY|https://\S+)\s", page) for page in pages)
 
 
 @pytest.mark.parametrize(
