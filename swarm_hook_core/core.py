@@ -283,7 +283,7 @@ class HookCore:
         from swarm_hook_core.state import local_store
 
         file = local_store()
-        store = StoreReader(file, self.driver) if file else None
+        store = StoreReader(file, self.driver, waits=True) if file else None
         if store is not None:
             session = store.session(self.config.runtime_name, call.session_id)
             if only_beside_locks and not (store.others_hold("") or store.has_news()):

@@ -34,7 +34,7 @@ def join(config, call, store, coordinator=None, driver=None):
     instance_id = known or join_in_passing(config, call, DEADLINE_SECONDS, coordinator)
     file = local_store()
     if file:
-        store = StoreReader(file, driver)
+        store = StoreReader(file, driver, waits=True)
         session = store.session(config.runtime_name, call.session_id)
         if session is not None:
             return session, store

@@ -44,7 +44,7 @@ def _locks_in_reach(config, call, driver):
     file = local_store()
     if not file:
         return None, []
-    reader = StoreReader(file, driver)
+    reader = StoreReader(file, driver, waits=True)
     session = reader.session(config.runtime_name, call.session_id) or sessions.unregistered(config, call, "")
     peers = Peers(reader, session.instance_id, time.time(), call.agent)
     written = absolute_paths(config, call.tool, call.input, call.folder)

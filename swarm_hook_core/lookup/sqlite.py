@@ -10,6 +10,10 @@ import sys
 
 from swarm_hook_core.lookup import AUTO, BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
 
+TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup.waiting import Wait
+
 # What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
     "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
@@ -21,7 +25,7 @@ EARLIER_EVIDENCE = EVIDENCE.replace("s.other_clients", "NULL AS other_clients")
 # an earlier release has made.
 DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
-BUSY_SECONDS = 0.12
+BUSY_SECONDS = 0.12  # for a store that somebody else has for himself; a check may ask again: see ``waiting``
 ALIAS_LIMIT = 64
 NAMES_IN_FOLDER = 5000  # that are locked in one folder, before its files are asked about one by one
 
@@ -69,6 +73,12 @@ def sqlite_driver():
     return _sqlite3
 
 
+def is_busy(error: BaseException) -> bool:
+    """Tell whether the store only asks to be tried again. By its words: the number is not there before Python 3.11."""
+    text = str(error)
+    return "locked" in text or text == "locking protocol"
+
+
 def as_text(raw: bytes) -> str:
     """Return text as stored; bytes that are not UTF-8 survive as surrogates instead of failing the query."""
     return raw.decode("utf-8", "surrogateescape")
@@ -86,7 +96,7 @@ def connect_read_only(driver, path: str, busy_seconds: float):
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except driver.OperationalError as error:
         connection.close()
-        if "locked" in str(error) or "busy" in str(error):
+        if is_busy(error):
             raise
         if _pending(path + "-journal"):
             # A writer died in the middle of a commit; whoever opens the file to write takes that back.
@@ -119,11 +129,15 @@ class StoreReader(LockReader):
     """The answers of the store's file, by `driver` (default: the interpreter's). Raises the driver's errors.
 
     What a file has no table or column for, since another program made it or it is only being made, is not there.
+    One that `waits` has a busy store's answers later, where they decide on a write; others do without them sooner.
     """
 
-    def __init__(self, path: str, driver=None):
+    def __init__(self, path: str, driver=None, waits: bool = False):
         self.driver = driver or sqlite_driver()
-        self.connection = connect_read_only(self.driver, path, BUSY_SECONDS)
+        self.path = path
+        self._waits = waits
+        self._wait: Wait | None = None
+        self.connection = self._insist(lambda: connect_read_only(self.driver, path, BUSY_SECONDS))
         self.connection.row_factory = self.driver.Row
         self._details = DETAILS
         self._evidence = EVIDENCE
@@ -228,7 +242,7 @@ class StoreReader(LockReader):
         rows: list = []
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
         for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
-            rows += self.connection.execute(sql, (name, ALIAS_LIMIT - len(rows))).fetchall()
+            rows += self._ask(sql, (name, ALIAS_LIMIT - len(rows)))
             if len(rows) == ALIAS_LIMIT:
                 from swarm_hook_core import faults
 
@@ -284,7 +298,7 @@ class StoreReader(LockReader):
 
     def _has_unkeyed(self) -> bool:
         unkeyed = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
-        return bool(self.connection.execute(unkeyed).fetchall())
+        return bool(self._ask(unkeyed))
 
     def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> list:
         condition = "c.path_key >= ? AND c.path_key < ? AND "
@@ -332,7 +346,7 @@ class StoreReader(LockReader):
     def _patterns(self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key") -> list:
         # Only what tells whether a pattern is met: of the many that are not, nothing more need be read.
         sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
-        return self.connection.execute(sql, values).fetchall()
+        return self._ask(sql, values)
 
     def _by_rowid(self, ids: list[int]) -> list:
         return [row for some in _batches(ids) for row in self._locks(f"c.rowid IN ({_marks(some)})", some)]
@@ -382,10 +396,28 @@ class StoreReader(LockReader):
 
     # ------------------------------------------------------------------------------------------- the file
 
+    def _ask(self, sql: str, values=()) -> list:
+        return self._insist(lambda: self.connection.execute(sql, values).fetchall())
+
+    def _insist(self, question):
+        """Return what ``question()`` does; a reader that waits asks again while the store is busy."""
+        while True:
+            try:
+                return question()
+            except self.driver.OperationalError as error:
+                if not self._waits or not is_busy(error):
+                    raise
+                if self._wait is None:
+                    from swarm_hook_core.lookup.waiting import Wait
+
+                    self._wait = Wait(self.path)
+                if not self._wait.goes_on():
+                    raise
+
     def _rows_if_known(self, sql: str, values=()):
         """Return the rows of a query; None in a file that has no such table or column."""
         try:
-            return self.connection.execute(sql, values).fetchall()
+            return self._ask(sql, values)
         except self.driver.OperationalError as error:
             if "no such" not in str(error):
                 raise
@@ -410,7 +442,7 @@ class StoreReader(LockReader):
             f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}"
         )
         try:
-            return self.connection.execute(sql, values).fetchall()
+            return self._ask(sql, values)
         except self.driver.OperationalError as error:
             if "other_clients" not in str(error) or self._evidence is EARLIER_EVIDENCE:
                 raise

@@ -19,7 +19,7 @@ from swarm_hook_core.state import claims_dir, has_claims, open_in_private, open_
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from here on others may be about to replace it
-_PATIENCE, _PAUSE = 0.1, 0.002  # seconds to wait for whoever changes claims just now
+_PATIENCE, _PAUSE = 0.5, 0.002  # seconds to wait for whoever changes claims just now
 _LEFTOVER_SECONDS = 60
 _LONGEST = 65536
 _TRIES = 5

@@ -7,13 +7,13 @@ import os
 import time
 
 from swarm_hook_core.labels import LONGEST, bounded
-from swarm_hook_core.lookup.sqlite import as_text, connect_read_only
+from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import DEFAULT_STORE, make_private, open_private, refuse_link, store_path
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
-from swarm_mcp.store.transaction import Transaction, is_busy, pause
+from swarm_mcp.store.transaction import Transaction, pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

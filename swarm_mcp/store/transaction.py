@@ -43,12 +43,6 @@ PATIENCE = 0.4  # in line: longer than a line that moves takes, since who asks o
 STRAY_PAUSE = 0.08  # between the tries of those in line, should the line not move
 
 
-def is_busy(error: BaseException) -> bool:
-    """Tell whether the store only asks to be tried again. By its words: the number is not there before Python 3.11."""
-    text = str(error)
-    return "locked" in text or text == "locking protocol"
-
-
 class Transaction:
     """``with database.writing():`` commits at the end, rolls back on any exception."""
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from .client import Client
 from .clients import CLIENTS
-from .ground import Ground, Lacking, own_ground, sweep
+from .ground import Ground, Lacking, base_folder, own_ground, sweep
 from .marketplace import Kind, Marketplace
 
 WAYS: tuple[Kind, ...] = ("install", "git")
+FAULTS = 2000  # characters of a faults file that a failing test shows: the last ones
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,6 +60,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("client", cases, indirect=True, ids=[f"{name}-{way}" for way, name in cases])
     elif "both" in metafunc.fixturenames:
         metafunc.parametrize("both", ways, indirect=True)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """A test that fails says what the hooks of its homes have recorded: they pass a call in silence."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        report.sections += [(f"faults in {log}", log.read_text(errors="replace")[-FAULTS:]) for log in _fault_logs()]
+
+
+def _fault_logs() -> list[Path]:
+    """The faults files that are under the roots of this process's grounds."""
+    return sorted(base_folder().glob(f"*-{os.getpid()}-*/home/**/faults.jsonl"))
 
 
 class Stock:

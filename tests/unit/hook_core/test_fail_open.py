@@ -38,6 +38,7 @@ from support.sessions import (
 )
 
 from swarm_hook_core.coordinator import MODULE
+from swarm_hook_core.lookup import waiting
 
 pytestmark = pytest.mark.slow
 
@@ -256,7 +257,7 @@ def locked_store(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_write_passes_where_somebody_keeps_the_store_locked(runtime: str, locked_store: Path, tmp_path: Path) -> None:
-    assert_passed(write(runtime, new_session(), tmp_path, "f"))
+    assert_passed(write(runtime, new_session(), tmp_path, "f"), within=waiting.SECONDS + SOON)
     assert "locked" in fault_lines()[0]["fault"]
 
 

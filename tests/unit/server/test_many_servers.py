@@ -16,13 +16,16 @@ from support import sessions
 from support.fixtures import BARE_PYTHON, SWARM, Ground
 from support.serving import Server
 
+from swarm_hook_core.lookup import waiting
+from swarm_hook_core.sessions import DEADLINE_SECONDS
+
 pytestmark = pytest.mark.slow
 
 SERVERS = 20
 ROUNDS = 3
 SECONDS = 90  # for an answer: twenty servers load the SDK at once
 FILES = 5
-CHECK_SECONDS = 0.12 + 0.2  # what a check may wait for the store, and for the coordinator
+CHECK_SECONDS = waiting.SECONDS + DEADLINE_SECONDS  # what a check may wait for the store, and for the coordinator
 # A client of its own for each server: what calls are about is told by the process above it.
 CLIENT = [*BARE_PYTHON, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"]
 

@@ -1,0 +1,194 @@
+"""A store that somebody else has for himself: for a moment, as a commit has it, and for good."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.fixtures import time_limit
+from support.sessions import fault_lines, hook_core, new_session, peer_locks, start, write, write_payload
+
+from swarm_hook_core.hooks import tool_call
+from swarm_hook_core.lookup import sqlite as lookup
+from swarm_hook_core.lookup import waiting
+from swarm_hook_core.state import state_dir, store_path
+
+pytestmark = pytest.mark.slow
+
+MUCH_LATER = 1000.0  # seconds: no test waits for it
+
+
+class Holder:
+    """A process that has the store for itself alone, as the rollback journal's commits and a closing log have it."""
+
+    SCRIPT = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30);"
+        "c.execute('PRAGMA journal_mode = DELETE'); c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); input();"
+        "c.execute('UPDATE instances SET heartbeat = heartbeat + 1'); c.execute('COMMIT'); print('free', flush=True)"
+    )
+
+    def __init__(self, path: str):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.SCRIPT, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout and self.process.stdout.readline() == "held\n"
+
+    def let_go(self) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "free\n"
+
+
+@contextmanager
+def held() -> Iterator[Holder]:
+    holder = Holder(store_path())
+    try:
+        yield holder
+    finally:
+        holder.process.kill()
+        holder.process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def nothing_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "_in_vain", {})
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses of this process's checks so far, which take no time; nor does SQLite's own waiting."""
+    pauses: list[float] = []
+    monkeypatch.setattr(lookup, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(waiting.time, "sleep", pauses.append)
+    return pauses
+
+
+def test_a_commit_that_is_under_way_is_waited_for(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f")
+    with held() as holder:
+        commit = threading.Timer(0.4, holder.let_go)
+        commit.start()
+        begun = time.monotonic()
+        ran = write(runtime, me, repo, repo / "f")
+        commit.join()
+        assert ran.reason and time.monotonic() - begun >= 0.4
+    assert fault_lines() == [] and not os.path.exists(os.path.join(state_dir(), "busy"))
+
+
+def test_every_question_is_asked_until_it_is_answered(
+    repo: Path, asked: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a rollback journal each statement may meet a commit, and not only the first."""
+    row = peer_locks(repo, repo / "f")
+    monkeypatch.setattr(waiting, "SECONDS", MUCH_LATER)
+    with held() as holder:
+        holder.let_go()  # from now on there is no log
+    reader = lookup.StoreReader(store_path(), waits=True)
+    for question, answer in (
+        (lambda: reader.others_hold("me"), True),
+        (lambda: [lock.instance_id for lock in reader.locks_on([str(repo / "f")])], [row["id"]]),
+        (lambda: reader.patterns_over([str(repo / "f")]), []),
+        (lambda: reader.holder("codex", "nobody"), None),
+    ):
+        asked.clear()
+        with held() as holder:
+            monkeypatch.setattr(waiting.time, "sleep", _third_time(asked, holder.let_go))
+            assert question() == answer
+            assert len(asked) == 3
+
+
+def _third_time(asked: list[float], do):
+    def sleep(seconds: float) -> None:
+        asked.append(seconds)
+        if len(asked) == 3:
+            do()
+
+    return sleep
+
+
+def test_a_store_that_is_kept_is_waited_for_once(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f")
+    with held():
+        first, *more = [write(runtime, me, repo, repo / "f") for _ in range(3)]
+    assert [(ran.code, ran.out) for ran in (first, *more)] == [(0, "")] * 3
+    assert first.took >= waiting.SECONDS
+    assert min(ran.took for ran in more) < time_limit(waiting.SECONDS), "twice 0.12 s, beside the interpreter"
+    assert len(fault_lines()) == 3 and all("database is locked" in line["fault"] for line in fault_lines())
+    assert write(runtime, me, repo, repo / "f").reason, "it is free again"
+
+
+class TestInOneProcess:
+    """As in a server that is asked by the client, which makes one check after another."""
+
+    @pytest.fixture(autouse=True)
+    def kept(self, repo: Path, asked: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        monkeypatch.setattr(waiting, "SECONDS", 0.05)
+        self.core, self.asked = hook_core("codex"), asked
+        self.me = new_session()
+        start("codex", self.me, repo)
+        peer_locks(repo, repo / "f")
+        self.call = tool_call(write_payload("codex", self.me, repo, str(repo / "f")))
+        with held():
+            yield
+
+    def waits(self) -> bool:
+        self.asked.clear()
+        with pytest.raises(Exception, match="locked"):
+            self.core.check(self.call)
+        return bool(self.asked)
+
+    def test_it_waits_once(self) -> None:
+        assert [self.waits() for _ in range(3)] == [True, False, False]
+
+    def test_other_processes_do_not_wait_either(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.waits()
+        monkeypatch.setattr(waiting, "_in_vain", {})
+        assert not self.waits()
+
+    def test_it_waits_again_a_while_later(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.waits()
+        monkeypatch.setattr(waiting, "_in_vain", {})
+        note, long_ago = os.path.join(state_dir(), "busy"), time.time() - waiting.IN_VAIN_SECONDS - 1
+        os.utime(note, (long_ago, long_ago))
+        assert self.waits()
+        monkeypatch.setattr(waiting, "_in_vain", {store_path(): time.monotonic() - waiting.IN_VAIN_SECONDS - 1})
+        os.utime(note, (long_ago, long_ago))
+        assert self.waits()
+
+    def test_a_note_from_the_future_or_of_another_store_counts_for_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert self.waits()
+        note, one_day = Path(state_dir(), "busy"), time.time() + 86400
+        os.utime(note, (one_day, one_day))
+        monkeypatch.setattr(waiting, "_in_vain", {})
+        assert self.waits()
+        note.write_text("/another/store")
+        monkeypatch.setattr(waiting, "_in_vain", {})
+        assert self.waits()
+
+    def test_where_nothing_can_be_noted_this_process_remembers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SWARM_STATE_DIR", "/dev/null/nowhere")
+        assert [self.waits() for _ in range(2)] == [True, False]
+
+    def test_who_needs_no_answer_does_not_wait(self) -> None:
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            lookup.StoreReader(store_path())
+        assert self.asked == []
+
+
+def test_a_client_waits_longer_for_a_check_than_that_for_the_store() -> None:
+    assert waiting.SECONDS + 4 * lookup.BUSY_SECONDS + 1 < 5
