@@ -11,8 +11,9 @@ from swarm_hook_core.state import state_dir
 # Made again whenever it is needed: it goes with an uninstallation.
 OURS = (
     "*-fault", "*-hooks.json", "assignment-*", "busy", "claims", "command", "crashes", "faults.jsonl",
-    "faults.jsonl.1", "fetched", "loop", "plugin", "plugin.lock", "python", "repeated-denials.jsonl", "repeated-denials.jsonl.1",
-    "repositories", "running", "server", "slots", "swarm-*", "traces", "watched", "work",
+    "faults.jsonl.1", "fetched", "loop", "plugin", "plugin.lock", "python", "repeated-denials.jsonl",
+    "repeated-denials.jsonl.1", "repositories", "running", "server", "slots", "swarm-*", "traces", "watched",
+    "work",
 )  # fmt: skip
 # A person may still want it: it is named, and stays.
 THEIRS = {"kept": "contents that `swarm-mcp restore` can bring back", "runs": "records of what workers did"}
