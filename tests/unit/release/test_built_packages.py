@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from support import repository
+
+from swarm_mcp import __version__
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +28,13 @@ def built(target: str, source: Path, folder: Path) -> Path:
     assert done.returncode == 0, done.stderr
     (file,) = folder.iterdir()
     return file
+
+
+def described(wheel: Path) -> str:
+    """The long description in the wheel's metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return archive.read(name).decode("utf-8").partition("\n\n")[2]
 
 
 def test_the_archives_hold_what_belongs_in_them(tmp_path: Path):
@@ -51,6 +61,21 @@ def test_the_archives_hold_what_belongs_in_them(tmp_path: Path):
     subprocess.run(["tar", "-xzf", str(sdist), "-C", str(tmp_path)], check=True)
     again = built("wheel", tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "again")
     assert again.read_bytes() == wheel.read_bytes(), "the source archive builds the same wheel"
+
+
+def test_the_page_on_the_index_leads_into_the_repository_once_its_address_is_known(tmp_path: Path):
+    source = repository.copied(tmp_path / "source")
+    readme = (source / "README.md").read_text(encoding="utf-8")
+    relative = re.findall(r"\]\((?!https?:|#)([^)\s]+)\)", readme)
+    assert len(relative) > 10
+    if "[project.urls]" not in (source / "pyproject.toml").read_text(encoding="utf-8"):
+        assert described(built("wheel", source, tmp_path / "before")) == readme
+    argv = [sys.executable, "-B", str(source / ".ci/release.py"), "address", "https://example.org/us/swarm"]
+    subprocess.run(argv, check=True)
+    page = described(built("wheel", source, tmp_path / "after"))
+    made = re.findall(rf"https://example\.org/us/swarm/(blob|raw)/v{re.escape(__version__)}/([^)\s]+)", page)
+    assert [path for _, path in made] == relative
+    assert {path for kind, path in made if kind == "raw"} == {path for path in relative if path.endswith(".svg")}
 
 
 def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):

@@ -12,6 +12,7 @@ import pytest
 from support.fixtures import Ground, Sleeper, time_limit
 from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loads_the_sdk, one_shot
 
+import swarm_mcp
 from swarm_hook_core.process import start_time
 
 pytestmark = pytest.mark.slow
@@ -44,6 +45,7 @@ def server(ground: Ground):
 
 
 def test_tools_are_listed_with_what_they_do(ground: Ground, server: Server):
+    assert server.welcome["serverInfo"]["version"] == swarm_mcp.__version__
     assert server.welcome["serverInfo"]["name"] == "swarm" and server.welcome["protocolVersion"] == "2025-06-18"
     assert "tools" in server.welcome["capabilities"] and server.welcome["instructions"]
     tools = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
