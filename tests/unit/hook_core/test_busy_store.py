@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.fixtures import time_limit
@@ -68,7 +69,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses of this process's checks so far, which take no time; nor does SQLite's own waiting."""
     pauses: list[float] = []
     monkeypatch.setattr(lookup, "BUSY_SECONDS", 0.0)
-    monkeypatch.setattr(waiting.time, "sleep", pauses.append)
+    clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=pauses.append)
+    monkeypatch.setattr(waiting, "time", clock)  # its own: this process sleeps elsewhere too
     return pauses
 
 
