@@ -22,6 +22,7 @@ class People:
         self._store = store
         self._own_id = own_id
         self._labels: dict[str, str | None] = {}
+        self._names: dict[str, str] = {}
 
     def may_know(self, label: str | None) -> bool:
         """Whether the viewer may know the name of a session with this label."""
@@ -29,7 +30,7 @@ class People:
 
     def name(self, row: Session) -> str:
         """The name of a session that is there."""
-        self._labels[row.id] = row.label
+        self._label(row.id, row.label)
         if not self.may_know(row.label):
             return UNNAMED
         return name_of(row, self._own_id)
@@ -37,7 +38,7 @@ class People:
     def learn(self, instance_id: str, label: str | None) -> None:
         """Remember what a session is labelled, from a row that says so."""
         if label or instance_id not in self._labels:
-            self._labels[instance_id] = label
+            self._label(instance_id, label)
 
     def called(self, instance_id: str | None) -> str:
         """The name of the session with this id; of one that nobody knows any more, the beginning of its id."""
@@ -46,5 +47,12 @@ class People:
         if instance_id not in self._labels:
             row = self._store.instances.get(instance_id)
             self._labels[instance_id] = row.label if row else None
-        label = self._labels[instance_id]
-        return holder_name(label, instance_id, instance_id == self._own_id) if self.may_know(label) else UNNAMED
+        if instance_id not in self._names:
+            label, is_own = self._labels[instance_id], instance_id == self._own_id
+            self._names[instance_id] = holder_name(label, instance_id, is_own) if self.may_know(label) else UNNAMED
+        return self._names[instance_id]
+
+    def _label(self, instance_id: str, label: str | None) -> None:
+        if self._labels.get(instance_id) != label:
+            self._names.pop(instance_id, None)
+        self._labels[instance_id] = label

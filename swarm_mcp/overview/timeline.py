@@ -59,23 +59,39 @@ def timeline(
     """What happened in `scope` in these seconds: of more than `limit` events the newest; `with_tasks`: tasks too."""
     groups = (*LOCKS_AND_SESSIONS, *([TASK] if with_tasks else []))
     rows = store.activity.timeline(scope, since, until, limit + 1, groups)
+    return Timeline(since, until, _told(store, rows[:limit], people)[::-1], len(rows) > limit)
+
+
+def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
     known = store.activity.acquaintance(f"identity:{people.viewer}" if people.viewer else None)
-    found = [(row, payload_of(row)) for row in rows[:limit]]
+    found = [(row, payload_of(row)) for row in rows]
     learn_labels(store, known, [one for one in found if one[0].type.startswith("context.")])
     known.learn([row for row, _payload in found])
     happenings = [
         _of_task(store, row, payload, people)
         if row.type.startswith("task.")
         else _happening(row, event_shown(known, row, payload), people)
-        for row, payload in found[::-1]
+        for row, payload in found
     ]
-    return Timeline(since, until, [one for one in happenings if one.what], len(rows) > limit)
+    return [one for one in happenings if one.what]
 
 
 def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:
     """The newest refusals since then, newest first."""
-    all_of_it = timeline(store, scope, people, since, store.now(), MOST).happenings
-    return [one for one in all_of_it[::-1] if one.what == "denied"][:limit]
+    return newest(store, scope, people, since, limit, "denied")
+
+
+def newest(store: Store, scope: str, people: People, since: int, limit: int, what: str) -> list[Happening]:
+    """The newest happenings of one kind since then, newest first: ``denied`` or ``deadlock``, or those ``waited`` for.
+
+    They are looked for among the newest `MOST` of all.
+    """
+    rows = store.activity.timeline(scope, since, store.now(), MOST)
+    if what == "waited":
+        rows = [row for row in rows if row.type == "context.lock_acquired" and payload_of(row).get("waited")]
+    else:
+        rows = [row for row in rows if row.type == f"context.lock_{what}"]
+    return _told(store, rows[:limit], people)
 
 
 def happening(shown: dict, people: People, scope: str = "") -> Happening:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from contextlib import asynccontextmanager
@@ -76,7 +77,12 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
 
     @asynccontextmanager
     async def lifespan(_app: Starlette):
+        # Until a browser has asked, the store is opened and the templates are read.
+        warming = asyncio.create_task(
+            looker.ask(lambda _store: [*map(templates.get_template, templates.list_templates())])
+        )
         yield
+        warming.cancel()
         live.close()
         looker.close()
         edited.close()

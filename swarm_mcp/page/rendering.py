@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_from_bytes
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -51,9 +51,12 @@ def environment() -> Environment:
 
 def address(path: str, /, **parameters: object) -> str:
     """An address of ours: `parameters` that are empty are left out. Names of files may be in no encoding at all."""
-    given = {name: value for name, value in parameters.items() if value not in ("", None)}
-    query = urlencode({name: os.fsencode(str(value)) for name, value in given.items()})
-    return quote(os.fsencode(path)) + (f"?{query}" if query else "")
+    given = [f"{name}={_quoted(str(value))}" for name, value in parameters.items() if value not in ("", None)]
+    return quote(path) + ("?" + "&".join(given) if given else "")
+
+
+def _quoted(text: str) -> str:
+    return quote_from_bytes(os.fsencode(text), "")
 
 
 def near(path: str, scope: str) -> str:

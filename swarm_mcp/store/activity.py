@@ -105,7 +105,7 @@ class Activity:
         return Feed(self._db, self._sessions, scope, identity, last)
 
     def acquaintance(self, label: str | None) -> Acquaintance:
-        return Acquaintance(self._sessions, label)
+        return Acquaintance(self._sessions, label, for_one_answer=True)
 
     def of_locks(self, before: int | None, limit: int) -> list[Event]:
         self._finder.adopt()  # what has just been locked by a write is part of it
@@ -257,12 +257,16 @@ def payload_of(event: Event) -> dict:
 
 
 class Acquaintance:
-    """What a viewer with `label` may know of the sessions in events. Learns the labels of those that leave."""
+    """What a viewer with `label` may know of the sessions in events. Learns the labels of those that leave.
 
-    def __init__(self, sessions: SessionTable, label: str | None):
+    `for_one_answer`: it looks each session up once, since it is made anew for each answer.
+    """
+
+    def __init__(self, sessions: SessionTable, label: str | None, for_one_answer: bool = False):
         self._sessions = sessions
         self.label = label
         self._labels: dict[str, str | None] = {}
+        self._rows: dict[str, Session | None] | None = {} if for_one_answer else None
 
     def learn(self, events: list[Event]) -> None:
         for event in events:
@@ -271,13 +275,20 @@ class Acquaintance:
                 self._labels[event.subject] = label if isinstance(label, str) else None
 
     def label_of(self, instance_id: str) -> str | None:
-        row = self._sessions.get(instance_id)
+        row = self._row(instance_id)
         return row.label if row else self._labels.get(instance_id)
 
     def may_meet(self, instance_id: str | None) -> bool:
         if instance_id in (None, "system"):
             return True
-        row = self._sessions.get(instance_id)
+        row = self._row(instance_id)
         if row is None and instance_id not in self._labels:
             return may_meet(self.label, "identity:?")
         return may_meet(self.label, row.label if row else self._labels[instance_id])
+
+    def _row(self, instance_id: str) -> Session | None:
+        if self._rows is None:
+            return self._sessions.get(instance_id)
+        if instance_id not in self._rows:
+            self._rows[instance_id] = self._sessions.get(instance_id)
+        return self._rows[instance_id]

@@ -25,7 +25,7 @@ All figures of a size mean that many locks of living sessions in the scope of th
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
 very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of writes in the real clients: ``clients.py``; of installing:
-``setup.py``; of a store after a burst: ``burst.py``.
+``setup.py``; of a store after a burst: ``burst.py``; of the page in a browser: ``browser.py``.
 ``--part`` measures one of them.
 """
 
@@ -42,6 +42,7 @@ from typing import NamedTuple
 
 from . import figures, imports, page, stores
 from .answers import Answers
+from .browser import Browser
 from .burst import Burst
 from .clients import Clients
 from .conflicts import Conflicts
@@ -322,6 +323,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "conflicts": lambda: _measure_conflicts(bench),
         "listings": lambda: _measure_listings(bench),
         "burst": lambda: _measure_burst(bench),
+        "page": lambda: _measure_page(bench),
         "harness": lambda: _measure_harness(bench, options),
         "clients": _measure_clients,
         "auto": _measure_auto,
@@ -365,6 +367,12 @@ def _measure_burst(bench: Bench) -> list[str]:
     burst = Burst(bench.root, bench.bare_env)
     burst.measure()
     return burst.missed
+
+
+def _measure_page(bench: Bench) -> list[str]:
+    browser = Browser(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    browser.measure()
+    return browser.missed
 
 
 def _measure_locks(bench: Bench) -> list[str]:

@@ -27,6 +27,7 @@ TITLES = {
     "conflicts": "Taking a lock among many",
     "listings": "Listings at any size",
     "burst": "The store after a burst",
+    "page": "The page in a browser",
     "harness": "Supervised workers",
     "clients": "End to end in the real clients",
     "auto": "Edits lost, without locks",

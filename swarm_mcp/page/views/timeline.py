@@ -10,6 +10,7 @@ from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
 
 HOUR, DAY = 3600, 86400
 SPANS = ((300, "5 minutes"), (1800, "30 minutes"), (HOUR, "hour"), (6 * HOUR, "6 hours"), (DAY, "day"))
+TEXTS = 150  # events that are told in words; the picture has more
 CLOSE = 300  # seconds around a moment that somebody has chosen in a longer span
 
 
@@ -25,7 +26,7 @@ def _make(look: Look) -> Page:
     return Page("timeline.html", "Timeline", {
         "shown": shown, "picture": drawn, "is_live": is_live, "middle": since + length // 2, "length": length,
         "spans": SPANS, "close": min(CLOSE, length), "marks": MARKS, "most": MOST,
-        "chosen": look.asked.number("event", 0, 0, 2**62),
+        "told": shown.happenings[::-1][:TEXTS], "chosen": look.asked.number("event", 0, 0, 2**62),
     })  # fmt: skip
 
 
