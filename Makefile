@@ -11,6 +11,7 @@ WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "
 BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
 NEEDED    := $(SWARM_DEV)/needed
+DRIVER    := $(SWARM_DEV)/browser-driver
 CHECK_BIN := $(SWARM_DEV)/check/bin
 CHECKERS  := $(SWARM_DEV)/checkers
 BUILD_BIN := $(SWARM_DEV)/build/bin
@@ -23,7 +24,7 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e check format bench picture dist clean
+.PHONY: demo test fast e2e browser check format bench picture dist clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -47,6 +48,11 @@ fast: $(INSTALLED)
 e2e: $(INSTALLED) $(FETCHED)
 	@echo "running tests/e2e, which takes many minutes; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/e2e -n 3 --dist loadgroup
+
+# The page in this machine's Chromium, without a window. Needs chromium and git.
+browser: $(INSTALLED) $(DRIVER)
+	@echo "running tests/browser, which takes a minute or two; Ctrl-C shows what has failed so far"
+	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser -n 2
 
 # What needs no run: lint, layout, types, and which module may import which. The tools have an environment of their own,
 # beside what the types of our dependencies need.
@@ -92,6 +98,11 @@ $(NEEDED): pyproject.toml
 	@echo "installing what swarm and its tests need, which takes a minute where nothing is cached ..."
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check "hatchling>=1.25"
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[test]"
+	@touch "$@"
+
+$(DRIVER): $(NEEDED)
+	@echo "installing what drives a browser"
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[browser]"
 	@touch "$@"
 
 $(CHECKERS): pyproject.toml

@@ -51,13 +51,13 @@ def session_whole(
     """
     row = store.instances.with_evidence(instance_id)
     scope = row.scope if row else scope
-    name = people.name(row) if row else people.called(instance_id)
     happened = [
         one for one in timeline(store, scope, people, since, store.now()).happenings[::-1]
         if instance_id in (one.instance_id, one.other)
     ][:HAPPENINGS]  # fmt: skip
     if row is None and not happened:
         raise UnknownInstance("nothing is known of that session (what has happened is kept for about a day)")
+    name = people.name(row) if row else people.called(instance_id)  # what has happened says so of one that has gone
     waits = [line for line in lines(store, scope, people).waiting if line.instance_id == instance_id]
     held = store.locks.recent_of([instance_id], people.viewer, FILES, ())
     lock_count = store.locks.counts_of([instance_id], COUNTED)[instance_id]

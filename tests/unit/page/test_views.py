@@ -219,7 +219,7 @@ def test_who_holds_a_file_who_waits_and_what_has_happened(ground, page):
         read = words(shown)
         assert "claude-code aaaa1111 , exclusive: busy with it" in read
         assert "Who waits for it" in read and "would be refused" in read and "swarm lock blocked Write" in read
-        assert "denied" in read and "acquired" in read
+        assert "was refused src/f" in read and "locked src/f" in read
         assert any(one.startswith("/session?") and one.endswith(ann.id) for one in links(shown))
     with ground.store() as store:
         store.locks.release(ann, path)
@@ -280,7 +280,7 @@ def test_one_session_whole(ground, page):
         store.messages.send(ann, bob.id, "from ann")
     shown = words(page("/session", id=ann.id))
     assert shown.startswith("Claude-code aaaa1111")
-    for text in ("held", "mine", "What it waits for", "wanted", "For ann", "to ann", "from ann", "acquired"):
+    for text in ("held", "mine", "What it waits for", "wanted", "For ann", "to ann", "from ann", "locked held"):
         assert text in shown
     assert "nothing is known" in page("/session", 404, id="nobody")
 
@@ -291,7 +291,8 @@ def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground, page):
     with ground.store() as store:
         store.instances.remove(ann.id)
     shown = words(page("/session", id=ann.id, scope=ground.scope))
-    assert "it has gone" in shown and "acquired" in shown and "left" in shown
+    assert "it has gone" in shown and "locked f" in shown and "left" in shown
+    assert shown.startswith("Claude-code aaaa1111")
 
 
 # -------------------------------------------------------------------------------------------------- all of them

@@ -1,0 +1,81 @@
+"""A checkout in which something of everything is going on, for tests that look at all pages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from support.fixtures import Ground
+from support.sessions import write
+
+from swarm_hook_core.json_text import dumps
+from swarm_mcp.harness.events import Event, message, result, tool_end, tool_start
+from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.page.rendering import address
+from swarm_mcp.store.lock_request import request
+
+RUN = "4f1c2b7e-0000-4000-8000-000000000001"
+
+
+class Scene(NamedTuple):
+    """The addresses of one page of each kind: `paths` by what it is about."""
+
+    paths: dict[str, str]
+
+
+def played(
+    ground: Ground, note: str = "moving the tables", text: str = "Please look at the migration.", label: str = "",
+    file: str = "src/schema.sql", title: str = "Add an index",
+) -> Scene:  # fmt: skip
+    """Play it: three sessions, locks, a line, a refusal, an edit, tasks, messages and a worker; what they say is given."""
+    ann = ground.session("ann", f"claude-code session:5f0c2f6e {label}".strip())
+    bob = ground.session("bob", f"codex session:12ab34cd {label}".strip(), "codex")
+    cy = ground.session("cy", "claude-code session:77e01b3a")
+    path = f"{ground.scope}/{file}"
+    ground.lock(ann, path, note)
+    ground.lock(ann, f"{ground.scope}/docs/schema.md", "")
+    ground.lock(cy, f"{ground.scope}/src/app.py", "the new route")
+    assert write("codex", "bob", ground.scope, path).reason
+    assert write("claude-code", "cy", ground.scope, f"{ground.scope}/src/routes.py").reason == ""
+    (ground.repo / "src").mkdir(exist_ok=True)
+    (ground.repo / "src" / "routes.py").write_text("routes = []\n")
+    with ground.store() as store:
+        LockWait(bob, request(bob, [path]), 3600).advance(store)
+        spec = {"type": "implement", "title": title, "description": text, "files": [path], "assignee": bob.id}
+        task = store.tasks.request(ann, spec)["task"]
+        store.tasks.claim(bob, task.id, ignore_unread=True)
+        store.tasks.report_progress(bob, task.id, text)
+        store.messages.send(ann, bob.id, text)
+        store.messages.send(bob, ann.id, f"[task:{task.id}] {text}")
+        store.runs.begin(
+            {
+                "id": RUN, "scope": ground.scope, "instance_id": bob.id, "harness": "codex", "cwd": ground.scope,
+                "task_id": task.id, "model": "gpt-5-codex", "cost_usd": 0.0421, "state": "running",
+                "usage": {"input_tokens": 18204, "output_tokens": 911}, "record": _record(ground, note, text),
+            }
+        )  # fmt: skip
+    scope = ground.scope
+    return Scene(
+        {
+            "Now": "/", "this checkout": address("/", scope=scope),
+            "Timeline": "/timeline", "this timeline": address("/timeline", scope=scope), "Lines": "/lines",
+            "Tasks and messages": address("/work", scope=scope), "Workers": address("/workers", scope=scope),
+            "a task": address("/task", scope=scope, id=task.id), "a worker": address("/worker", id=RUN),
+            "a file": address("/file", scope=scope, path=path), "a session": address("/session", id=ann.id),
+            "another session": address("/session", id=bob.id), "a file that is not there": "/file",
+        }
+    )  # fmt: skip
+
+
+def _record(ground: Ground, note: str, text: str) -> str:
+    path = ground.folder / "record.jsonl"
+    events: list[Event] = [
+        message("user", text),
+        message("assistant", "I look at the tables first.", thinking=True),
+        tool_start("1", "shell", {"command": "psql -c '\\d orders'"}),
+        tool_end("1", "shell", note),
+        message("assistant", text),
+        result(text),
+    ]
+    lines = [dumps(event._replace(at=1_795_000_000.0 + at).to_dict()) for at, event in enumerate(events)]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)

@@ -1,0 +1,211 @@
+"""All can read it: at any width, in the dark, by keyboard, by ear, without JavaScript; and what sessions say is text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .scene import played
+
+WIDTHS = (360, 768, 1280, 1920)
+# Runs wherever a page takes one of its texts for more than text: as an element, an attribute, an address, a style.
+HOSTILE = (
+    '"><img src=x onerror="window.hit=1"><script>window.hit=2</script>'
+    "<a href=\"javascript:window.hit=3\">x</a>' onmouseover='window.hit=4' {{7*7}}<style>*{display:none}</style>"
+)
+PROTOCOLS = "found => found.map(one => new URL(one.getAttribute('href'), location).protocol)"
+# What a picture has links to, its text links to as well.
+REACHABLE = "a:not([tabindex='-1']), button, input:not([type=hidden]), [tabindex='0']"
+REVERSED = "\u202e\u2066\x1b[2J"
+
+
+def test_what_sessions_say_runs_nothing(ground, browse):
+    said = HOSTILE + REVERSED
+    scene = played(ground, said, said, said.replace(" ", "_"), HOSTILE.replace("/", "_")[:200], said)
+    tab = browse().open()
+    for name, path in scene.paths.items():
+        tab.go(path).is_live()
+        assert tab.page.evaluate("window.hit === undefined"), name
+        seen = tab.page.locator("body").inner_text()
+        assert "\u202e" not in seen and "\u2066" not in seen and "\x1b" not in seen, name
+        assert tab.page.locator("main img, main script, main style, main iframe, main [onmouseover]").count() == 0
+        for href in tab.page.locator("a").evaluate_all(PROTOCOLS):
+            assert href == "http:", name
+    assert "onerror" in tab.go(scene.paths["a task"]).page.get_by_role("main").inner_text()
+    assert tab.complaints == []
+
+
+def test_even_if_a_text_were_taken_for_more_the_browser_would_run_nothing(ground, browse):
+    tab = browse().open().is_live()
+    tab.page.evaluate(
+        """() => {
+            document.body.insertAdjacentHTML('beforeend', '<img src="x" onerror="window.hit = 1"><p style="color: red">x</p>');
+            const made = document.createElement('script');
+            made.textContent = 'window.hit = 2';
+            document.body.append(made);
+            document.body.insertAdjacentHTML('beforeend', '<img src="http://foreign.example/seen">');
+        }"""
+    )
+    tab.page.wait_for_function("[...document.images].every(one => one.complete)")
+    assert tab.page.evaluate("window.hit === undefined")
+    assert tab.complaints and all("Content Security Policy" in one or "404" in one for one in tab.complaints)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_has_contrast(ground, browse, scheme):
+    scene = played(ground)
+    tab = browse(color_scheme=scheme).open()
+    background = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (luminance(background) > 0.5) == (scheme == "light")
+    for name, path in scene.paths.items():
+        tab.go(path)
+        colours = tab.page.evaluate(
+            """() => [...document.querySelectorAll('body *')]
+                .filter(one => [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+                .filter(one => one.tagName !== 'title')
+                .map(one => [getComputedStyle(one)[one.namespaceURI.endsWith('svg') ? 'fill' : 'color'], one.outerHTML.slice(0, 80)])"""
+        )
+        for colour, where in colours:
+            if not where.startswith("<button"):  # which has the browser's own colours
+                assert contrast(colour, background) >= 4.5, (name, where)
+
+
+def luminance(colour: str) -> float:
+    """As WCAG reckons it."""
+    parts = [int(number) / 255 for number in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_at_no_width_there_is_more_than_fits(ground, browse):
+    long = "a-very-long-name-without-a-blank-" * 6
+    scene = played(ground, long, long, "", long[:180], long)
+    tab = browse(viewport={"width": WIDTHS[0], "height": 800}).open()
+    for name, path in scene.paths.items():
+        tab.go(path)
+        for width in WIDTHS:
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            wide = tab.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{name} is {wide} wide at {width}"
+
+
+def test_all_is_reached_by_keyboard_and_seen_where_one_is(ground, browse):
+    scene = played(ground)
+    tab = browse().open()
+    for name, path in scene.paths.items():
+        tab.go(path).is_live()
+        reached, outlines = tabbed_through(tab.page)
+        everything = tab.page.locator(REACHABLE).count()
+        assert len(reached) == everything, name
+        assert "none" not in outlines, name
+        assert reached[0] == "Skip to content"
+    tab.go("/").is_live()
+    tab.page.keyboard.press("Tab")
+    tab.page.keyboard.press("Enter")
+    assert tab.page.evaluate("document.activeElement.id") == "main"
+    tab.page.get_by_role("textbox", name="File").focus()
+    tab.page.keyboard.type("src/schema.sql")
+    tab.page.keyboard.press("Enter")
+    tab.shows("Who waits for it")
+
+
+def tabbed_through(page) -> tuple[list[str], set[str]]:
+    """What the tab key comes to, in turn, and the styles of the outlines around it."""
+    names, outlines = [], set()
+    page.evaluate("document.activeElement.blur(); window.reached = new Set()")
+    for _ in range(300):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            """() => {
+                const at = document.activeElement;
+                if (at === document.body || window.reached.has(at)) return null;
+                window.reached.add(at);
+                return [at.textContent.trim() || at.getAttribute('name'), getComputedStyle(at).outlineStyle];
+            }"""
+        )
+        if found is None:
+            return names, outlines
+        names.append(found[0])
+        outlines.add(found[1])
+    raise AssertionError("the tab key finds no end")
+
+
+def test_a_screen_reader_is_told_what_everything_is(ground, browse):
+    from playwright.sync_api import expect
+
+    scene = played(ground)
+    tab = browse().open().is_live()
+    expect(tab.page.locator("body")).to_match_aria_snapshot(
+        """
+        - link "Skip to content"
+        - banner:
+          - navigation "Views":
+            - list:
+              - listitem:
+                - link "Now"
+          - search "Files":
+            - textbox "File"
+            - button "Who holds it?"
+          - status: live
+        - main:
+          - heading "Now" [level=1]
+          - region:
+            - heading [level=2]
+            - region /Files of/:
+              - table "Files":
+                - rowgroup:
+                  - row:
+                    - columnheader "File"
+                    - columnheader "Held by"
+                    - columnheader "Waiting"
+                    - columnheader "Changed, not committed"
+                - rowgroup:
+                  - row:
+                    - rowheader /src.schema.sql/:
+                      - link "src/schema.sql"
+            - region /Sessions of/:
+              - table "Sessions"
+        """
+    )
+    for name, path in scene.paths.items():
+        tab.go(path)
+        told = tab.page.locator("body").aria_snapshot()
+        assert not re.search(r"- (link|button|textbox|table|navigation|search|img)(:|$)", told, re.M), (name, told)
+        levels = [int(one) for one in re.findall(r"\[level=(\d)\]", told)]
+        assert levels[0] == 1 and levels.count(1) == 1, name
+        assert all(after - before <= 1 for before, after in zip(levels, levels[1:])), (name, levels)
+        assert tab.page.evaluate("document.documentElement.lang") == "en" and tab.page.title().endswith("swarm")
+
+
+def test_without_javascript_all_is_there_to_be_read(ground, browse):
+    scene = played(ground)
+    tab = browse(java_script_enabled=False).open()
+    tab.shows("moving the tables")
+    for path in scene.paths.values():
+        tab.go(path)
+        assert tab.page.get_by_role("main").inner_text().strip()
+    tab.go("/")
+    tab.page.get_by_role("textbox", name="File").fill("src/schema.sql")
+    tab.page.get_by_role("button", name="Who holds it?").click()
+    tab.shows("Who waits for it")
+    assert tab.page.get_by_role("status").inner_text() == ""
+    assert tab.complaints == []
+
+
+def test_one_click_leads_to_each_thing(ground, browse):
+    played(ground)
+    tab = browse().open().is_live()
+    steps = (
+        ("src/schema.sql", "Who holds it"), ("claude-code 5f0c2f6e", "What it holds"),
+        ("Add an index", "What is to be done"), ("codex 4f1c2b7e", "What it did"), ("codex 12ab34cd", "What it waits for"),
+    )  # fmt: skip
+    for link, heading in steps:
+        tab.page.get_by_role("main").get_by_role("link", name=link).first.click()
+        tab.page.get_by_role("heading", name=heading).wait_for()
+    assert tab.complaints == []
