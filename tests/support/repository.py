@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def names() -> list[str]:
     """Every file of the repository as it would be were the work tree committed now. Outside a clone the test is skipped."""
-    argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    argv = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     if not (ROOT / ".git").exists():
         pytest.skip("this is no clone of the repository")
     listing = subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout

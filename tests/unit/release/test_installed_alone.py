@@ -18,6 +18,17 @@ pytestmark = pytest.mark.slow
 REAL_HOME = os.path.expanduser("~")  # before a test has a home of its own: what pip is told there goes for the index
 
 
+def without_the_repository() -> list[str]:
+    """What starts a program that sees an empty folder in place of the repository; empty where the system has none such."""
+    hide = ["unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"']
+    hide.append(str(repository.ROOT))
+    try:
+        seen = subprocess.run([*hide, "ls", "-A", str(repository.ROOT)], capture_output=True, text=True)
+    except FileNotFoundError:
+        return []
+    return hide if (seen.returncode, seen.stdout) == (0, "") else []
+
+
 def test_a_machine_without_a_network_gets_it_from_what_another_one_downloaded(tmp_path: Path):
     """By the very lines of docs/install.md, in an empty home, with the system's programs on PATH. From the index: all
     that we need."""
@@ -38,8 +49,10 @@ def test_a_machine_without_a_network_gets_it_from_what_another_one_downloaded(tm
     (programs / "pip").chmod(0o755)
     system = f"{programs}:{os.defpath}"
 
+    alone: list[str] = []
+
     def run(script: str, folder: Path, **environment: str) -> str:
-        done = subprocess.run(["/bin/sh", "-ec", script], cwd=folder, env={"PATH": system, **environment},
+        done = subprocess.run([*alone, "/bin/sh", "-ec", script], cwd=folder, env={"PATH": system, **environment},
                               capture_output=True, text=True)  # fmt: skip
         assert done.returncode == 0, done.stderr or done.stdout
         return done.stdout
@@ -47,6 +60,7 @@ def test_a_machine_without_a_network_gets_it_from_what_another_one_downloaded(tm
     pip_settings = {name: value for name, value in os.environ.items() if name.lower().startswith(("pip_", "http"))}
     run(download.replace("swarm-locks", str(wheel)), carried, HOME=REAL_HOME, **pip_settings)
     run(f"rm -r {source} {wheel}", tmp_path)
+    alone = without_the_repository()
     run(install, carried, HOME=str(home))
 
     scripts = home / ".swarm" / "bin"
