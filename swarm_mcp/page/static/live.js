@@ -5,10 +5,11 @@
   let shown = null, focused = null, scrolled = [], missed = false;
   const links = () => [...main.querySelectorAll("a")];
   const regions = () => [...main.querySelectorAll("[role=region]")];
+  const say = (text) => { if (status.textContent !== text) status.textContent = text; };  // a screen reader reads changes
   const told = (word) => {
-    if (word === "lost") status.textContent = "not connected: swarm-mcp page has ended";
+    if (word === "lost") say("not connected: swarm-mcp page has ended");
     if (word !== "changed") return;
-    status.textContent = "live";
+    say("live");
     missed = document.hidden;  // a page that nobody sees asks once it is seen
     if (!missed) htmx.trigger(main, "changed");
   };

@@ -11,10 +11,11 @@ REFUSALS, REFUSALS_SECONDS = 10, 3600
 
 
 def _make(look: Look) -> Page:
-    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS)
-    found = [_checkout(look, scope, len(scopes) > 1) for scope in scopes]
+    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS + 1)
+    found = [_checkout(look, scope, len(scopes) > 1) for scope in scopes[:MOST_CHECKOUTS]]
     found = [one for one in found if look.scope or one["now"].sessions or one["now"].files]
-    return Page("now.html", "Now", {"checkouts": found, "counted": COUNTED})
+    shown = {"checkouts": found, "counted": COUNTED, "is_cut": len(scopes) > MOST_CHECKOUTS, "most": MOST_CHECKOUTS}
+    return Page("now.html", "Now", shown)
 
 
 def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict:
@@ -24,6 +25,7 @@ def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict:
     return {
         "now": shown,
         "is_asked": edited is None and scope in look.edited,
+        "held": sum(len(one.holds) for one in shown.files),
         "conflicts": len([one for one in shown.files if one.conflict]),
         "refusals": refusals(look.store, scope, look.people, look.now - REFUSALS_SECONDS, REFUSALS),
     }

@@ -13,7 +13,7 @@ pytest.importorskip("jinja2", reason="pip install jinja2")
 from starlette.testclient import TestClient
 
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import Deadlock
+from swarm_mcp.errors import Deadlock, StoreUnavailable
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.overview.lines import Line, Lines, Obstacle
 from swarm_mcp.page.access import HEADERS, Keys
@@ -230,3 +230,33 @@ def test_strangers_have_no_names_and_no_notes(ground, keys, path):
         with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
             shown = client.get(f"/?token={keys.shown}") and client.get(path).text
     assert "ann" in shown and "secret" not in shown
+
+
+def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, monkeypatch):
+    places = []
+    for name in ("one", "two", "three"):
+        (ground.folder / name / ".git").mkdir(parents=True)
+        session = ground.session(name, directory=str(ground.folder / name))
+        ground.lock(session, f"{session.scope}/f", f"note-{name}")
+        places.append(session.scope)
+    words = text_of(client.get("/").text)
+    assert "Checkouts of this machine" in words and all(f"{place} 1 1 0 0" in words for place in places)
+    assert all(f"note-{name}" in words for name in ("one", "two", "three"))
+    alone = text_of(client.get("/", params={"scope": places[0]}).text)
+    assert "note-one" in alone and "note-two" not in alone and "Checkouts of this machine" not in alone
+    monkeypatch.setattr("swarm_mcp.page.views.now.MOST_CHECKOUTS", 2)
+    words = text_of(client.get("/lines").text) and text_of(client.get("/", params={"again": "1"}).text)
+    assert (
+        "There are more checkouts" in words
+        and len([name for name in ("one", "two", "three") if f"note-{name}" in words]) == 2
+    )
+
+
+def test_a_store_that_cannot_be_read_is_said(ground, keys):
+    def fails() -> Store:
+        raise StoreUnavailable("the store is kept by another <b>program</b>")
+
+    with TestClient(application(fails, keys), base_url=f"http://127.0.0.1:{PORT}") as client:
+        answer = client.get(f"/?token={keys.shown}")
+    assert answer.status_code == 503
+    assert "the store is kept by another &lt;b&gt;program" in answer.text
