@@ -19,9 +19,10 @@ NO_LISTING = {
     "install", "uninstall", "doctor", "demo", "lock", "unlock", "hold", "renew", "transfer", "request-lock", "steal",
     "register", "deregister", "send", "broadcast", "prompt-peer", "request-task", "claim", "update-task", "dispatch",
     "cancel", "pause", "resume", "run", "watch", "guard", "init", "loop", "serve", "hook", "work", "denied", "alive",
-    "agent-ended", "altered", "bundle", "fetched", "completion", "cleanup", "harness", "roles", "resolve-workspace-handle", "logs",
+    "agent-ended", "altered", "bundle", "fetched", "completion", "cleanup", "harness", "roles",
+    "resolve-workspace-handle", "logs",
     "locks",  # all of them, printed as they are read
-    "top",  # a full screen
+    "top", "page",  # a full screen, and a server
 }  # fmt: skip
 WORDS = {"task": ["task-open-None-0"], "why": ["src/f1.py"], "log": ["src/hot.py"], "restore": ["--list"]}
 # A verb that lists -> its words, and what names a row.
