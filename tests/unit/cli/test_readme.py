@@ -81,9 +81,8 @@ def test_the_recording_shows_what_the_demo_prints_today():
     program = str(Path(sys.executable).with_name("swarm-mcp"))
 
     def said(lines: list[str]) -> str:
-        return re.sub(
-            r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(?=ms)|session:\w{8}", "", re.sub(r"\s", "", "".join(lines))
-        )
+        others = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+(?=ms|sago)|session:\w{8}"
+        return re.sub(others, "", re.sub(r"\s", "", "".join(lines)))
 
     drawn = ElementTree.parse(ROOT / "docs" / "images" / "demo.svg").iter("{http://www.w3.org/2000/svg}text")
     shown = ["".join(text.itertext()) for text in drawn]
