@@ -37,17 +37,21 @@ MOST_NAMED = 200  # locks, and waiters, of one explanation
 _WRITES = RuntimeConfig("swarm", "MCP", "swarm", {TOOL}, paths_under_keys("file_path"))
 
 
-def explanation(store: Store, place: Session, word: str, session: Session | None, agent: str, viewer: str) -> dict:
+def explanation(
+    store: Store, place: Session, word: str, session: Session | None, agent: str, viewer: str, meets: bool = True
+) -> dict:
     """``{file, pattern, held, waiting, write}`` for what `word` means in `place`, as identity `viewer` may know it.
 
     `place` is an instance, or what stands for one (``directory``, ``root``, ``file_root``, ``scope``). `held`: the
     locks over it in the shape of a listing, each with its ``rule`` (``attempts.rule``) and ``yours``. `waiting`:
     who is in line, first come first. `write`: what would happen if `session` (None: one that holds nothing), or
     its subagent `agent`, wrote it now; None for a pattern. Of `held` and `waiting` the first 200; ``not_shown`` says
-    how many more there are. Raises SwarmError. Changes nothing.
+    how many more there are. Of a pattern, all locks have to be looked at for those that meet it: without `meets`
+    only those on that very pattern are found. Raises SwarmError. Changes nothing.
     """
     reach = with_names(reach_of(place, word), False)
-    found = store.locks.meeting(reach) if reach.pattern else store.locks.covering(reach)
+    of_pattern = store.locks.meeting if meets else store.locks.exactly
+    found = of_pattern(reach) if reach.pattern else store.locks.covering(reach)
     line = store.queue.waiting_for(reach)
     left = {"held": len(found) - MOST_NAMED, "waiting": len(line) - MOST_NAMED}
     left = {name: number for name, number in left.items() if number > 0}

@@ -99,9 +99,12 @@ def find_task(store: Store, viewer: Session, reference: str) -> Task:
     raise UsageError(f"{reference[:60]!r} is how several ids begin: {names}")
 
 
-def about(store: Store, task: Task, viewer: str) -> About:
-    """The runs of a task, and the messages about it that are still kept, as identity `viewer` may see them."""
-    newest = (row for _, row in islice(store.messages.walk(task.scope, viewer=viewer), MOST_READ))
+def about(store: Store, task: Task, viewer: str, read: int = MOST_READ) -> About:
+    """The runs of a task, and the messages about it that are still kept, as identity `viewer` may see them.
+
+    For those the newest `read` messages of its scope are looked through.
+    """
+    newest = (row for _, row in islice(store.messages.walk(task.scope, viewer=viewer), read))
     named = [message for message in newest if task.id in (message.content or "")]
     return About(store.runs.of_task(task.scope, task.id)[:RUNS], named)
 

@@ -80,7 +80,7 @@ class Runs:
         return found[0]
 
     def of_task(self, scope: str, task_id: str) -> list[Run]:
-        return self._rows("WHERE scope = ? AND task_id = ?", (scope, task_id))
+        return self._rows("WHERE +scope = ? AND task_id = ?", (scope, task_id))
 
     def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
         from swarm_mcp.paging import walk

@@ -30,7 +30,9 @@ OPEN, LOCKS, EVENTS = 50, 100_000, 100_000
 SECONDS, SLOWER, BUSY = 0.5, 1.15, 1.15
 MEMORY = 150  # MB
 RUNS, CHECKS = 7, 30
-VIEWS = ("/", "/timeline", "/timeline?span=86400", "/lines", "/work")
+VIEWS = (
+    "/", "/timeline", "/timeline?span=86400", "/lines", "/work", "/workers", "/file?path=src/shown.py", "/session?id=holder-1"
+)  # fmt: skip
 RUNTIME = "claude-code"
 
 

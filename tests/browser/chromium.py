@@ -47,11 +47,15 @@ def started(executable: str, home: Path) -> Iterator:
         # Whatever is not this machine is nowhere.
         f"--host-resolver-rules=MAP {FOREIGN_NAME} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
         "--disable-dev-shm-usage",  # containers have little of it
-        *(["--no-sandbox"] if os.geteuid() == 0 else []),  # which root cannot have
     ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=executable, args=arguments, env=environment, timeout=PATIENCE, downloads_path=str(home)
+            executable_path=executable,
+            args=arguments,
+            env=environment,
+            timeout=PATIENCE,
+            downloads_path=str(home),
+            chromium_sandbox=False,  # neither root nor a container can have one; it shows nothing but our page
         )
         try:
             yield browser

@@ -7,7 +7,7 @@ from swarm_mcp.overview.work import MESSAGES, TASKS, about, find_task, message_r
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
 
 TASKS_OF_MANY, MESSAGES_OF_MANY = 10, 10  # of each checkout, where there are several; of tasks, in each status
-ABOUT = 50  # messages about one task that are shown
+ABOUT, READ = 50, 200  # messages about one task that are shown; of its checkout, that are looked through for them
 
 
 def _make(look: Look) -> Page:
@@ -30,7 +30,7 @@ def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict:
 
 def _make_task(look: Look) -> Page:
     task = find_task(look.store, onlooker(look.people.viewer, look.scope), look.asked.get("id"))
-    found = about(look.store, task, look.people.viewer)
+    found = about(look.store, task, look.people.viewer, READ)
     related = (
         ("Waits for", task.depends_on or []), ("Part of", [task.parent_task_id]),
         ("Review of", [task.review_of_task_id]), ("Fixes", [task.fixes_task_id]),

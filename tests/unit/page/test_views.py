@@ -354,3 +354,13 @@ def test_each_view_answers_where_there_is_nothing(ground, page):
     for view in VIEWS:
         assert page.any(view.path).status_code in (200, 404)
         assert page.any(view.path, scope="/nowhere").status_code in (200, 404)
+
+
+def test_a_pattern_is_shown_with_the_locks_on_itself(ground, page):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    ground.swarm("lock", "src/*.py", "--as", ann.id, "--note", "all of them")
+    ground.lock(bob, f"{ground.scope}/docs/a.py", "only one")
+    assert "all of them" in page("/file", path="src/*.py", scope=ground.scope)
+    shown = page("/file", path="*/a.py", scope=ground.scope)
+    assert "only one" not in shown and "Nobody holds this very pattern" in shown
+    assert "swarm-mcp why '*/a.py'" in words(shown)
