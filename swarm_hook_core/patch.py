@@ -202,9 +202,11 @@ def codex_patch(command: str) -> "tuple[str | None, str] | None":
     body = command[at:]
     if delimiter.startswith("-"):
         delimiter, body = delimiter[1:], body.replace("\n\t", "\n")
-    _text, end, after = (body + "\n").partition("\n" + delimiter.strip().strip("\\'\"") + "\n")
+    text, end, after = (body + "\n").partition("\n" + delimiter.strip().strip("\\'\"") + "\n")
     if end and after.strip():
         return None
+    if end:
+        body = text + "\n"  # as a shell has it: what is read twice is read once
     moved, _, name = before.strip().rpartition("&&")
     if name.strip() not in _NAMES:
         return None

@@ -21,8 +21,8 @@ from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
-SECONDS = 0.011  # of the check's Budget
-SECONDS_TO_PARSE = 0.006  # of those, for a script as a whole: what was read of it in that time is gone through
+SECONDS = 0.008  # of the check's Budget
+SECONDS_TO_PARSE = 0.005  # of those, for a script as a whole: what was read of it in that time is gone through
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock

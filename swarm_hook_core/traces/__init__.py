@@ -381,7 +381,9 @@ def _tops_of(git_calls) -> list:
         return []
     from swarm_hook_core.shell.programs.git.command_line import tree_of
 
-    return [tree_of(git_call) or git_call.folder for git_call in git_calls]
+    # Of very many commands most are alike: by folder and by what says which repository.
+    alike = {(one.folder, *one.top, *map(str, one.environment.items())): one for one in git_calls}
+    return [tree_of(git_call) or git_call.folder for git_call in alike.values()]
 
 
 def _named(found) -> str:

@@ -14,7 +14,7 @@ import os
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.traces import keys_of
 
-MOST = 50  # places that one call notes
+MOST = 50  # folders, and git commands, of one call that are looked at
 _VERBS = ("checkout", "clean", "reset", "restore", "stash", "switch")  # of git: those that lose what is changed
 
 
@@ -23,14 +23,14 @@ def places_of(effects) -> dict:
     if effects is None or not (effects.trees or effects.git):
         return {}
     found: dict = {}
-    for tree in effects.trees:
+    for tree in effects.trees[:MOST]:
         if tree.how == REMOVE and tree.is_whole and os.path.exists(tree.root) and not os.path.islink(tree.root):
             found[os.path.realpath(tree.root)] = REMOVE
-    for git_call in effects.git:
+    for git_call in effects.git[:MOST]:
         clearing = GitClearing.of(git_call)
         if clearing is not None:
             found.update(dict.fromkeys(clearing.places, clearing.deed))
-    return dict(list(found.items())[:MOST])
+    return found
 
 
 def is_in(keys, place: str) -> bool:

@@ -10,7 +10,7 @@ import os
 import time
 
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import journal, keys_of, others_in, seen
+from swarm_hook_core.traces import journal, keys_of, others_in, seen, state_of
 
 MOST_CHANGED = 50  # files below one folder of which is asked whether commands that nobody read wrote them
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
@@ -73,13 +73,17 @@ class Meetings:
         for this one. Nobody waits for long: a person may be asked.
         """
         end = time.monotonic() + WAIT_SECONDS
+        place = self.trail.place_of(os.path.dirname(resolved))
+        stamps: object = None
         while trace is not None and trace.is_pending and time.monotonic() < end:
             if time.time_ns() - trace.at_ns > WAIT_SECONDS * 10**9 or (trace.is_checked and trace.at_ns > own_at_ns):
                 return trace
             time.sleep(PAUSE)
-            self._writes_on.pop(path, None)
-            self._others.pop(self.trail.place_of(os.path.dirname(resolved)), None)
-            trace = find(path, resolved)
+            last, stamps = stamps, self._stamps(place, resolved)
+            if stamps != last:
+                self._writes_on.pop(path, None)
+                self._others.pop(place, None)
+                trace = find(path, resolved)
         return trace
 
     def clearing(self, resolved: str, own_at_ns: int, waits: bool):
@@ -91,7 +95,7 @@ class Meetings:
         place = self.trail.place_of(os.path.dirname(resolved))
         if self._is_quiet(place):
             return None
-        keys = keys_of(resolved)
+        keys, stamps = keys_of(resolved), None
         while True:
             since_ns = time.time_ns() - int(WAIT_SECONDS * 10**9)
             for theirs in self._others_in(place):
@@ -104,7 +108,9 @@ class Meetings:
             if not waits or trace.at_ns > own_at_ns:
                 return trace, deed, cleared
             time.sleep(LONG_PAUSE)
-            self._others.pop(place, None)
+            last, stamps = stamps, self._stamps(place)
+            if stamps != last:
+                self._others.pop(place, None)
 
     def stands(self, path: str, resolved: str) -> bool:
         """Whether another living session has written that file lately, seen or not; git is not asked."""
@@ -227,6 +233,10 @@ class Meetings:
             chosen = set(self._git.changed_below(root))
             some.sort(key=lambda one: one[0] not in chosen)
         return some[:MOST_BELOW]
+
+    def _stamps(self, place: str, file: str = "") -> list:
+        """What is another once somebody else has noted something in `place`, or has changed `file`."""
+        return [state_of(path) for path in (*others_in(place, self.trail.own_name), *([file] if file else ()))]
 
     def _is_quiet(self, place: str) -> bool:
         """Whether nobody else has noted anything in `place` for so long that none of it is still to come."""

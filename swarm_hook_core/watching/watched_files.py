@@ -3,9 +3,7 @@
 import os
 
 from swarm_hook_core.paths import NO_CASE, key_of
-from swarm_hook_core.pattern_match import Cover, covered_below
 from swarm_hook_core.watching.snapshot import glance
-from swarm_hook_core.wildmatch import literal_prefix
 
 _REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `.git`; reading rewrites the rest
 ENTRIES_SEEN = 2000  # of a locked folder's tree, before it counts as too large to look through
@@ -100,6 +98,8 @@ def _pattern_files(locks):
 
     `folder`: the one that all files of the pattern are in, as the lock spells it. Nothing for what cannot be read.
     """
+    from swarm_hook_core.pattern_match import Cover, covered_below
+
     covers = [Cover(lock) for lock in locks]
     folders = [_folder_of(cover) for cover in covers]
     starts = [
@@ -129,6 +129,8 @@ class _Remembered:
 
 
 def _folder_of(cover) -> str:
+    from swarm_hook_core.wildmatch import literal_prefix
+
     pattern, file = cover.held.pattern, cover.held.file
     place = file.removesuffix(pattern.lstrip("/")) if isinstance(pattern, str) else file
     if place == file:

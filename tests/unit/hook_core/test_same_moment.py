@@ -245,9 +245,7 @@ def test_at_notice_it_is_told_and_nobody_waits(command, deep, pair, monkeypatch:
     waited = no_wait(monkeypatch)
     assert peer.denied(*shell(command)) == ""
     told = me.told(*edit_of(me))
-    assert (
-        "at this very moment identity:p codex" in told and "about to" in told and "make it again" in told and not waited
-    )
+    assert "at this very moment codex" in told and "about to" in told and "make it again" in told and not waited
     assert "is written at this very moment" in peer.told(*shell(command)), "and the other way round"
 
 
