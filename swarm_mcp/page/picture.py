@@ -138,8 +138,9 @@ def picture(shown: Timeline, holds: Iterable[tuple[str, str, Hold]], waiting: It
             spans = [_Span("waited", begin, min(shown.until, now), file, "") for file in line.files or ("",)]
             session(line.instance_id, line.name, line.scope).spans.extend(spans)
     drawn = {one: found for one, found in sessions.items() if found.weight}
-    chosen = set(sorted(drawn, key=lambda one: -drawn[one].weight)[:MOST_LANES])
-    return _drawn(shown, {one: drawn[one] for one in drawn if one in chosen}, len(drawn) - len(chosen))
+    chosen = sorted(drawn, key=lambda one: -drawn[one].weight)[:MOST_LANES]
+    chosen.sort(key=lambda one: (drawn[one].scope, drawn[one].name, one))  # the same from one moment to the next
+    return _drawn(shown, {one: drawn[one] for one in chosen}, len(drawn) - len(chosen))
 
 
 def _note(session: _Session, one: Happening, since: int) -> None:

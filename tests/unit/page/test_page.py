@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 
 import pytest
@@ -27,7 +28,8 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 
 def text_of(page: str) -> str:
     """The words of a page, without what is drawn."""
-    words = re.sub(r"</?(a|q|time|strong)\b[^>]*>", "", re.sub(r"(?s)<svg class=\"timeline.*?</svg>\n</div>", "", page))
+    drawing = r'(?s)<svg class="timeline.*?\n</svg>\n'
+    words = re.sub(r"</?(a|q|time|strong)\b[^>]*>", "", re.sub(drawing, "", page))
     words = re.sub(r"<[^>]*>", " ", words)
     return " ".join(html.unescape(words).split())
 
@@ -260,3 +262,31 @@ def test_a_store_that_cannot_be_read_is_said(ground, keys):
         answer = client.get(f"/?token={keys.shown}")
     assert answer.status_code == 503
     assert "the store is kept by another &lt;b&gt;program" in answer.text
+
+
+@pytest.mark.parametrize(
+    "kind, payload, words",
+    [
+        ("lock_released", {"released": 1}, "ann released f"),
+        ("lock_released", {"released": 1, "reason": "lapsed"}, "ann showed no life for too long: its lock on f lapsed"),
+        ("lock_released", {"released": 1, "reason": "reclaimed"}, "ann had gone: its lock on f was removed"),
+        ("lock_released", {"released": 1, "reason": "turn_ended"}, "ann ended its turn, and with it its lock on f"),
+        ("lock_released", {"released": 1, "reason": "transferred", "to": "bob"}, "ann handed f over to bob"),
+        ("lock_acquired", {"waited": 30}, "ann locked f after waiting 30 s"),
+        ("lock_acquired", {"was": "exclusive"}, "ann renewed its lock on f"),
+        ("lock_acquired", {"was": "exclusive", "mode": "shared"}, "ann now holds f shared"),
+        ("lock_requested", {"holder": "bob", "content": "please"}, "ann asked bob for f: please"),
+        ("lock_breached", {"holder": "bob"}, "ann changed f although bob held it"),
+        ("lock_deadlock", {}, "ann was refused f: it would have waited in a circle"),
+        ("restored", {}, "ann restored f"),
+    ],
+)
+def test_everything_that_happens_to_a_lock_has_a_sentence(ground, client, kind, payload, words):
+    people = {name: ground.session(name, f"claude-code session:{name}").id for name in ("ann", "bob")}
+    payload = {name: people.get(value, value) for name, value in payload.items()}
+    ground.sql(
+        "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, unixepoch())",
+        ground.scope, f"context.{kind}", people["ann"], f"{ground.scope}/f", json.dumps(payload),
+    )  # fmt: skip
+    shown = client.get("/timeline", params={"scope": ground.scope}).text
+    assert words in text_of(shown).replace("claude-code ", "")
