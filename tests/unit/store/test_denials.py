@@ -54,7 +54,8 @@ def test_a_release_tells_who_was_refused(ground: Ground, pair: tuple[dict, dict]
     assert mail_of(ground, waiter) == []
     release(ground, holder, "f")
     (text,) = mail_of(ground, waiter)
-    assert text.startswith(f"[auto] {ground.scope}/f is free: identity:p holder (instance {holder['id']}) released it.")
+    name = f"holder {holder['id'][:8]} (instance {holder['id']})"
+    assert text.startswith(f"[auto] {ground.scope}/f is free: {name} released it.")
     assert "Your write by lock_file was refused" in text
     assert ground.sql("SELECT * FROM swarm_denials") == []
     assert mail_of(ground, holder) == []
@@ -68,10 +69,10 @@ def test_a_release_tells_who_was_refused(ground: Ground, pair: tuple[dict, dict]
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("deregister", "identity:p holder (instance {id}) has left"),
-        ("reclaim", "identity:p holder (instance {id}) is gone"),
-        ("task", "the task that identity:p holder (instance {id}) held it for has ended"),
-        ("foreign release", "identity:p holder (instance {id}) no longer holds it"),
+        ("deregister", "{name} has left"),
+        ("reclaim", "{name} is gone"),
+        ("task", "the task that {name} held it for has ended"),
+        ("foreign release", "{name} no longer holds it"),
         ("foreign removal", "the session that held it no longer holds it"),
     ],
 )
@@ -94,7 +95,8 @@ def test_the_word_says_how_the_lock_ended(ground: Ground, pair: tuple[dict, dict
                 ground.sql("DELETE FROM instances WHERE id = ?", holder["id"])
             store.cleanup.clean()
     (text,) = mail_of(ground, waiter)
-    assert text.startswith(f"[auto] {ground.scope}/f is free: {words.format(id=holder['id'])}.")
+    name = f"holder {holder['id'][:8]} (instance {holder['id']})"
+    assert text.startswith(f"[auto] {ground.scope}/f is free: {words.format(name=name)}.")
     assert ground.sql("SELECT * FROM swarm_denials") == []
 
 
@@ -246,7 +248,7 @@ def test_a_lock_that_has_gone_before_the_note_is_told_at_once(ground: Ground):
     words = ("--runtime", "claude-code", "--session-id", "w", "--holder", holder["id"], "--tool", "Write")
     assert ground.swarm("denied", f"{ground.scope}/f", *words).out.startswith("free already: ")
     (text,) = mail_of(ground, waiter)
-    assert f"{ground.scope}/f is free: holder (instance {holder['id']}) no longer holds it." in text
+    assert f"{ground.scope}/f is free: holder {holder['id'][:8]} (instance {holder['id']}) no longer holds it." in text
     assert ground.sql("SELECT * FROM swarm_denials") == []
 
 

@@ -31,7 +31,7 @@ def test_only_that_file_in_whatever_scope(ground: Ground):
     (shown,) = ground.swarm("locks", "--file", "c", "--json").json
     (listed,) = ground.swarm("locks", "--scope", "/far", "--json").json
     assert shown == listed, "the same shape as in the listing"
-    assert ground.swarm("locks", "--file", "c").out == f"  far  {ground.scope}/c  — note\n"
+    assert ground.swarm("locks", "--file", "c").out == f"  far {far['id'][:8]}  c  — note\n"
     assert ground.swarm("locks", "--file", "free").out == "(no locks)\n"
 
 

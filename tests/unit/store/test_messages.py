@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -319,7 +320,7 @@ def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
 def test_send_and_broadcast(pair):
     ground, ann, bob = pair
     sent = ground.swarm("send", "hi", "there", "--to", bob["id"], "--as", ann["id"])
-    assert (sent.code, sent.out) == (0, f"sent {ann['id'][:8]} → {bob['id'][:8]}\n")
+    assert (sent.code, sent.out) == (0, f"sent ann {ann['id'][:8]} → bob {bob['id'][:8]}\n")
     shown = ground.swarm("send", "hi", "--to", "bob", "--as", "ann", "--json").json
     assert shown == {"ok": True, "sender": ann["id"], "recipient": bob["id"], "scope": ground.scope}
     assert ground.swarm("send", "note", "--to", "ann", "--as", "ann").code == 0, "to oneself is allowed"
@@ -369,7 +370,7 @@ def test_messages_lists_the_newest_and_marks_nothing(pair):
     assert ground.swarm("messages", "--limit", "0", "--json").json == []
     assert len(ground.swarm("messages", "--limit", "-1", "--json").json) == 3
     lines = ground.swarm("messages").out.splitlines()
-    assert lines[0].startswith(f"  #{first}  20") and lines[0].endswith(f"  {ann['id'][:8]} → {bob['id'][:8]}")
+    assert re.fullmatch(rf"  #{first}  (now|\d+ s ago)  ann {ann['id'][:8]} → bob {bob['id'][:8]}", lines[0])
     assert lines[1] == "    one"
     assert lines[2].startswith(f"* #{second}  ") and lines[3:5] == ["    two", "    lines"]
     assert ground.sql("SELECT count(*) AS n FROM messages WHERE read = 0") == [{"n": 2}]
