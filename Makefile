@@ -72,9 +72,12 @@ bench: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$${SWARM_E2E_CLIENTS:-$(wildcard $(FETCHED)/node_modules)}" \
 		"$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)
 
-# Records the demo anew: the picture in the README.
-picture: $(INSTALLED)
+# Records anew what the documents show of the terminal: the demo in the README, and a new user's first ten minutes, with
+# the real clients.
+picture: $(INSTALLED) $(FETCHED)
 	@"$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
+		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md
 
 # The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
 # when. What depends on those is fixed: all files have the date that hatchling gives them where it is told none.

@@ -1,0 +1,219 @@
+"""A new user's first ten minutes, played at a terminal of 80 columns in a home of its own; the screens of the docs.
+
+usage: PYTHONPATH=tests python tests/documents/first_ten_minutes.py docs/first-ten-minutes.md     (`make picture`)
+
+The real clients are those of ``SWARM_E2E_CLIENTS``, a ``node_modules``. Without them the scenes that install into
+clients have less to say, and the page keeps what it has of these.
+
+Each block of the page that stands under ``<!-- screen: NAME -->`` is what the commands of that scene print. A person
+types into one shell; two agents take part as their clients' hooks make them: sessions that start, and a write that is
+asked about. `tests/unit/cli/test_first_ten_minutes.py` plays it without clients and `tests/e2e/test_first_ten_minutes.py` with them;
+both hold the page to it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from support.screen import Played
+from support.sessions import start, write
+
+COLUMNS, ROWS = 80, 24
+HOME = "/home/you"  # what the page calls the home that is played in, which has a name of the same length
+CLAUDE = "5f0c2f6e-33a1-4c52-9d5e-1f6f0e3b7a10"
+CODEX = "b7d1e0a4-7c2e-4d0b-8a53-6a2f4c9d1e77"
+WITH_CLIENTS = ("install", "doctor", "uninstall")  # scenes that look otherwise where there are none
+OFFLINE = {  # what the real clients are told so that they ask nobody
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    "ANTHROPIC_API_KEY": "dummy-key-for-loopback",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+}
+DONE = "\x02"  # written by the shell behind each command, and shown by no terminal
+BLOCK = re.compile(r"(<!-- screen: ([\w-]+) -->\n```[a-z]*\n)(.*?)(```)", re.DOTALL)
+
+
+class Scene(NamedTuple):
+    """One screen: what was typed, the lines that stood there afterwards, and what the terminal was sent for them."""
+
+    name: str
+    typed: str
+    lines: list[str]
+    raw: str
+    broken: list[str]
+
+
+class Shell:
+    """The person's shell, at a terminal of 80 columns. Each command begins on a screen of its own."""
+
+    def __init__(self, folder: Path):
+        self._played = Played(["sh"], COLUMNS, ROWS, cwd=folder, env={"PS1": "", "PS2": "", "ENV": ""})
+
+    def __enter__(self) -> Shell:
+        self.screen("ready", ":")  # whatever the shell says first
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._played.__exit__(*exception)
+
+    def screen(self, name: str, command: str, code: int | None = 0) -> Scene:
+        """What `command` prints, once it has ended with `code` (None: whatever that is)."""
+        played = self._played
+        played.screen, played.raw = type(played.screen)(COLUMNS), ""
+        played.types(f"{command}\nprintf '{DONE}%s{DONE}' $?\n".replace(DONE, "\\002"))
+        played.until(lambda _screen: played.raw.count(DONE) == 2)
+        raw, ended, _ = played.raw.split(DONE)
+        assert code in (None, int(ended)), f"{command} ended with {ended}:\n{raw}"
+        lines = raw and type(played.screen)(COLUMNS)
+        if lines:
+            lines.feed(raw)
+        return Scene(name, command, lines.text.splitlines() if lines else [], raw, lines.broken if lines else [])
+
+
+@contextmanager
+def private_home(clients: str) -> Iterator[Path]:
+    """A home whose name is as long as `HOME`, with a checkout; what is started has no other.
+
+    `clients` is a ``node_modules`` with agent clients, empty for none.
+    """
+    while True:
+        home = Path(f"/tmp/{secrets.token_hex(2)}")
+        try:
+            home.mkdir(mode=0o700)
+            break
+        except FileExistsError:
+            continue
+    before = dict(os.environ)
+    try:
+        for name in list(os.environ):
+            if name.startswith(("SWARM_", "CLAUDE", "CODEX", "XDG_", "HERDR_", "TMUX")):
+                del os.environ[name]
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):
+            os.environ.pop(name, None)
+        git_folder = os.path.dirname(shutil.which("git") or "")
+        path = [os.path.dirname(sys.executable), *([f"{clients}/.bin"] if clients else []), git_folder, os.defpath]
+        os.environ.update(OFFLINE, HOME=str(home), PATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="1")
+        shop = home / "shop"
+        shop.mkdir()
+        (shop / "schema.sql").write_text("create table orders (id integer);\n")
+        git = ["git", "-c", "user.name=You", "-c", "user.email=you@example.com", "-C", str(shop)]
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begun"]):
+            subprocess.run([*git, *words], check=True, capture_output=True)
+        yield home
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def swarm(*words: str) -> str:
+    """What a command prints that an agent runs in its own shell."""
+    done = subprocess.run(["swarm-mcp", *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def play(clients: str = "") -> list[Scene]:
+    """All scenes in their order, with the clients of this ``node_modules``."""
+    before = os.getcwd()
+    with private_home(clients) as home:
+        shop = home / "shop"
+        os.chdir(shop)
+        try:
+            with Shell(shop) as you:
+                return [scene._replace(lines=_renamed(scene.lines, home)) for scene in _scenes(you, shop, clients)]
+        finally:
+            os.chdir(before)
+
+
+def _renamed(lines: list[str], home: Path) -> list[str]:
+    return [line.replace(str(home), HOME) for line in lines]
+
+
+def _scenes(you: Shell, shop: Path, clients: str) -> Iterator[Scene]:
+    yield you.screen("alone", "swarm-mcp")
+    code = 0 if clients else None  # that nothing is there to install into is an error
+    yield you.screen("install", "swarm-mcp install", code)
+    yield _shortened(you.screen("doctor", "swarm-mcp doctor", code))
+    yield you.screen("empty", "swarm-mcp status")
+    yield you.screen("lock", 'swarm-mcp lock schema.sql --note "renumbering migrations"')
+    start("claude-code", CLAUDE, shop)
+    start("codex", CODEX, shop)
+    assert write("claude-code", CLAUDE, shop, shop / "importer.py").reason == ""
+    (shop / "importer.py").write_text("rows = []\n")
+    yield _denied(shop)
+    in_line = ["swarm-mcp", "lock", "schema.sql", "--wait", "600", "--note", "adding an index", "--as", CODEX[:8]]
+    with subprocess.Popen(in_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+        try:
+            while '"waiting"' not in swarm("locks", "--json"):
+                assert waiting.poll() is None, waiting.communicate()
+            yield you.screen("status", "swarm-mcp status")
+            yield you.screen("why", "swarm-mcp why schema.sql")
+            yield you.screen("stop", "swarm-mcp unlock --all")
+            assert waiting.wait(60) == 0, waiting.communicate()
+        finally:
+            waiting.kill()
+    yield you.screen("handed", "swarm-mcp locks")
+    yield you.screen("log", "swarm-mcp log --since 3h")
+    yield you.screen("denials", "swarm-mcp log schema.sql")
+    yield you.screen("uninstall", "swarm-mcp uninstall")
+
+
+def _shortened(scene: Scene) -> Scene:
+    """`doctor` without what it says of this machine: its first line, the proof in each client, and the last line."""
+    entries = re.split(r"\n(?=  \[|\n)", "\n".join(scene.lines))
+    proofs = [entry for entry in entries if "enforcement:" in entry]
+    return scene._replace(lines="\n".join([entries[0], "  ...", *proofs, *entries[-1:]]).split("\n"))
+
+
+def _denied(shop: Path) -> Scene:
+    """What the model reads that wanted to write what you have locked."""
+    reason = write("codex", CODEX, shop, "schema.sql").reason
+    assert reason
+    lines = textwrap.wrap(reason, COLUMNS, break_on_hyphens=False, break_long_words=False)
+    return Scene("denied", "", lines, reason, [])
+
+
+def shown(scene: Scene) -> str:
+    """A scene as the page has it."""
+    return "\n".join([*([f"$ {scene.typed}"] if scene.typed else []), *scene.lines]).rstrip()
+
+
+def said(text: str) -> Counter[str]:
+    """The words of a screen without what another run has otherwise: ages, spans, ids, numbers of versions, order."""
+    text = re.sub(r"\bnow\b|\b\d+ (s|min) ago\b", "ago", " ".join(text.split()))
+    text = re.sub(r", after waiting \d+ s|\(\d+s\)|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{8}\b", "", text)
+    return Counter(re.sub(r"\d+(\.\d+)+\w*|\d+ (ms|s|min)\b", "", text).split())
+
+
+def screens_of(page: str) -> dict[str, str]:
+    """The screens that a page has, by the names of their scenes."""
+    return {found[2]: found[3].rstrip("\n") for found in BLOCK.finditer(page)}
+
+
+def main(target: str) -> None:
+    page, clients = Path(target).resolve(), os.environ.get("SWARM_E2E_CLIENTS", "")
+    text = page.read_text(encoding="utf-8")
+    screens = {scene.name: shown(scene) for scene in play(clients) if clients or scene.name not in WITH_CLIENTS}
+
+    def with_screen(found: re.Match[str]) -> str:
+        return f"{found[1]}{screens[found[2]]}\n{found[4]}" if found[2] in screens else found[0]
+
+    page.write_text(BLOCK.sub(with_screen, text), encoding="utf-8")
+    print(f"{target}: {len(screens)} screens{'' if clients else '; those with clients are as they were'}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,93 @@
+"""A new user's first ten minutes at 80 columns: every screen is whole, answers its question, and is the docs' own."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.screen import SEQUENCE
+from support.sessions import ROOT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.path.realpath("/tmp") != "/tmp", reason="the home has a name of a certain length, below /tmp"
+    ),
+]
+
+PAGE = "docs/first-ten-minutes.md"
+SETTING = re.compile(r"\x1b\[([0-9;]*)m")
+
+
+@pytest.fixture(scope="module")
+def recorder() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "tests" / "documents" / "first_ten_minutes.py"))
+
+
+@pytest.fixture(scope="module")
+def scenes(recorder) -> dict[str, Any]:
+    return {scene.name: scene for scene in recorder["play"]()}
+
+
+def text_of(scene) -> str:
+    return " ".join(" ".join(scene.lines).split())
+
+
+def test_every_screen_is_whole(scenes):
+    for scene in scenes.values():
+        assert scene.lines and max(map(len, scene.lines)) <= 80, scene
+        assert not scene.broken, scene
+        assert not [found[0] for found in SEQUENCE.finditer(scene.raw) if found[2] and found[2] not in "mKAJ"], scene
+        assert SETTING.findall(scene.raw)[-1:] in ([], ["0"]), "the next command begins without a colour"
+        assert not re.search(r"origin:|session:|platform:|\d{10}|Traceback", scene.raw), "labels are for programs"
+
+
+def test_each_question_has_its_answer(scenes):
+    answers = {
+        "alone": ["Begin with: swarm-mcp install", "swarm-mcp help"],
+        "install": ["no agent client was found on PATH"],
+        "empty": ["Nobody is here, and nothing is locked. What to do next", "swarm-mcp lock FILE"],
+        "lock": ["locked schema.sql"],
+        "denied": ["held by a terminal", '(note: "renumbering migrations"', "wait in line for it"],
+        "status": ["you (this terminal)", "claude-code 5f0c2f6e", "codex b7d1e0a4", "WAITS", "renumbering migrations"],
+        "why": ["held by you (this terminal)", "1. in line: codex b7d1e0a4", "a write by you (this terminal) would go ahead"],
+        "stop": ["unlocked schema.sql"],
+        "handed": ["schema.sql codex b7d1e0a4", "adding an index"],
+        "log": [
+            "3 sessions joined, 2 locks taken, 1 refusal, 1 file changed",
+            "denied schema.sql to codex b7d1e0a4, held by you (this terminal): renumbering migrations",
+            "changed importer.py by claude-code 5f0c2f6e, not committed",
+        ],
+        "denials": ["to codex b7d1e0a4, by apply_patch of schema.sql; held by you (this terminal)"],
+        "uninstall": ["left, for you to keep or to remove"],
+    }  # fmt: skip
+    assert answers.keys() == scenes.keys() - {"doctor"}
+    missing = {
+        name: words for name, scene in scenes.items() for words in answers.get(name, []) if words not in text_of(scene)
+    }
+    assert missing == {}
+
+
+def test_the_page_shows_these_screens(recorder, scenes):
+    page = recorder["screens_of"]((ROOT / PAGE).read_text(encoding="utf-8"))
+    assert page.keys() == scenes.keys()
+    said, with_clients = recorder["said"], recorder["WITH_CLIENTS"]
+    for name, scene in scenes.items():
+        if name not in with_clients:
+            assert said(page[name]) == said(recorder["shown"](scene)), "run: make picture"
+
+
+def test_the_page_is_written_into_its_blocks_alone(recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- screen: lock -->\n```text\nold\n```\nb\n<!-- screen: doctor -->\n```text\nkept\n```\n")
+    scene = recorder["Scene"]("lock", "swarm-mcp lock f", ["locked f"], "", [])
+    monkeypatch.delenv("SWARM_E2E_CLIENTS", raising=False)
+    recorder["main"].__globals__["play"] = lambda _clients: [scene]
+    recorder["main"](str(page))
+    blocks = "a\n<!-- screen: lock -->\n```text\n$ swarm-mcp lock f\nlocked f\n```\nb\n<!-- screen: doctor -->\n```text\nkept\n```\n"
+    assert page.read_text() == blocks
+    assert recorder["screens_of"](blocks) == {"lock": "$ swarm-mcp lock f\nlocked f", "doctor": "kept"}
