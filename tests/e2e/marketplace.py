@@ -11,7 +11,7 @@ from .appserver import trust_hooks
 from .githttp import GitServer
 from .ground import Ground
 
-Kind = Literal["install", "local", "git", "clone", "mcp_tool", "git-mcp_tool", "none"]
+Kind = Literal["install", "local", "git", "clone", "mcp_tool", "git-mcp_tool", "repository", "none"]
 PLUGIN = "swarm@swarm"
 
 
@@ -33,7 +33,9 @@ class Marketplace:
         if self.kind in ("install", "mcp_tool"):
             self._do("swarm-mcp", "install", "--client", client, *self._transport())
         else:
-            make = {"clone": self._cloned, "local": self._local}.get(self.kind, self._served)
+            make = {"clone": self._cloned, "local": self._local, "repository": self._published}.get(
+                self.kind, self._served
+            )
             self._source = self._source or make()
             executable, verb = {"claude-code": ("claude", "install"), "codex": ("codex", "add")}[client]
             self._do(executable, "plugin", "marketplace", "add", self._source)
@@ -54,11 +56,19 @@ class Marketplace:
 
     def _served(self) -> str:
         """What `swarm-mcp bundle` writes, committed and served as a person would publish it."""
-        bundle, served = self.ground.root / "bundle", self.ground.root / "served"
+        bundle = self.ground.root / "bundle"
         self._do("swarm-mcp", "bundle", str(bundle), *self._transport())
         self._commit(bundle)
+        return self._served_from(bundle)
+
+    def _published(self) -> str:
+        """This repository as it would be were the working tree committed now, served by git."""
+        return self._served_from(Path(self._cloned()))
+
+    def _served_from(self, folder: Path) -> str:
+        served = self.ground.root / "served"
         served.mkdir()
-        self.ground.git(served, "clone", "-q", "--bare", str(bundle), "swarm.git")
+        self.ground.git(served, "clone", "-q", "--bare", str(folder), "swarm.git")
         self._git = GitServer(served)
         return self._git.url("swarm.git")
 
