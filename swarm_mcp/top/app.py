@@ -1,8 +1,9 @@
-"""The full screen: four panes, the keys, and what the keys do."""
+"""The full screen: four panes, and what the keys do there."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 
 from textual import events
@@ -12,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from swarm_hook_core.untrusted_text import named, one_line
-from swarm_mcp.top import commands
+from swarm_mcp.top import commands, keys
 from swarm_mcp.top.following import Follower
 from swarm_mcp.top.pages import Keys, Printed, Question
 from swarm_mcp.top.pane import Pane
@@ -22,20 +23,6 @@ from swarm_mcp.top.room import shared
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-KEYS = " q quit  / filter  Enter open  w why  l log  u unlock  Tab next  z zoom  ? keys"
-ASKED = "words that a row must have; Enter keeps, Esc shows all"
-ALL_KEYS = """\
-Tab, 1 to 4   the next pane, or that one
-Up, Down      the row; also j and k, PgUp and PgDn, Home and End
-Enter         more of it: why a file can or cannot be written, a worker's
-              transcript, a task, what a session holds
-w             why of the row's file        l   the log of its locks
-u             unlock: one's own lock, asked first
-/             show only rows with these words; Esc shows all again
-a             all scopes of this machine, or only this one
-z             this pane alone, or all again
-q, Ctrl-C     quit"""
 
 
 class Shown(Message):
@@ -51,29 +38,27 @@ class Top(App[None]):
 
     CSS_PATH = "top.tcss"
     ENABLE_COMMAND_PALETTE = False
+    # All keys are the app's, none a pane's, and so they are taken in the order in which they are typed, however fast.
     BINDINGS = [
-        Binding("q", "quit"),
         Binding("ctrl+c", "quit", priority=True),
-        Binding("slash", "filter"),
-        Binding("escape", "all_rows"),
-        Binding("w", "why"),
-        Binding("l", "log"),
-        Binding("u", "unlock"),
-        Binding("z", "zoom"),
-        Binding("a", "everywhere"),
-        Binding("question_mark", "keys"),
-        *(Binding(str(at + 1), f"pane({at})") for at in range(4)),
+        Binding("ctrl+z", "suspend_process", priority=True),
+        *(Binding(key, action, priority=True) for key, action in keys.KEYS.items()),
     ]
 
-    def __init__(self, tables: tuple[Table, ...], read: Callable[[Wish], Picture], acting: list[str], wish: Wish):
+    def __init__(
+        self, tables: tuple[Table, ...], read: Callable[[Wish], Picture], acting: list[str], here: list[str], wish: Wish
+    ):
         super().__init__(ansi_color=True)
         self.animation_level = "none"
         self.wish = wish
         self.failure: Exception | None = None
         self._tables = tables
-        self._acting = acting  # words that have a command act as the session that `top` acts as
+        # Words that have a command act as the session that `top` acts as, and in the place where it does.
+        self._acting, self._here = acting, here
         self._zoomed = False
+        self._typed = "words"  # what is typed, or was last: one of ``keys.TYPED``
         self._where = ""
+        self._scope = ""
         self._follower = Follower(read, lambda told: self.post_message(Shown(told)))
 
     def compose(self) -> ComposeResult:
@@ -82,21 +67,23 @@ class Top(App[None]):
         yield Static("", id="trouble", markup=False)
         for table in self._tables:
             yield Pane(table, table.name.lower())
-        yield Input(
-            id="words", placeholder="words that a row must have; Enter keeps, Esc shows all", select_on_focus=False
-        )
-        yield Static(KEYS, classes="keys", markup=False)
+        yield Input(id="words", select_on_focus=False)
+        yield Static(keys.LINE, classes="keys", markup=False)
 
-    def on_mount(self) -> None:
-        """Begin to follow the store, and to listen to signals."""
+    def on_load(self) -> None:
+        """Listen to signals before the terminal is changed."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             try:
                 loop.add_signal_handler(number, self.exit)
             except (NotImplementedError, RuntimeError, ValueError):
                 pass  # not the main thread, or not this system's way
+
+    def on_mount(self) -> None:
+        """Begin to follow the store."""
+        self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))
         self._last_pane = self.panes[0]
-        self._last_pane.focus()
+        self._focus(self._last_pane)
         self._share()
         self._follower.wish(self.wish)
         self._follower.start()
@@ -104,6 +91,17 @@ class Top(App[None]):
     def on_unmount(self) -> None:
         """Let go of the store."""
         self._follower.stop()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keep a fault of ours for the command line to report, once the terminal is as it was.
+
+        Textual's own report shows local variables: what sessions say would reach the terminal as it is.
+        """
+        self.failure = self.failure or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        self.panic()
 
     @property
     def panes(self) -> list[Pane]:
@@ -113,7 +111,9 @@ class Top(App[None]):
     @property
     def pane(self) -> Pane:
         """The pane that keys go to, or went to before words were typed."""
-        self._last_pane = next((pane for pane in self.panes if pane.has_focus), self._last_pane)
+        # What has the focus knows so only later.
+        focused = self.screen_stack[0].focused
+        self._last_pane = focused if isinstance(focused, Pane) else self._last_pane
         return self._last_pane
 
     # ---------------------------------------------------------------------- what is shown
@@ -129,7 +129,7 @@ class Top(App[None]):
             self._trouble(f"the store cannot be read, trying again: {told.reason}")
             return
         self._trouble("")
-        self._where = told.where
+        self._where, self._scope = told.where, told.scope
         self._say_where()
         for pane, table in zip(self.panes, told.tables):
             pane.show(table)
@@ -138,11 +138,6 @@ class Top(App[None]):
     def on_resize(self, _event: events.Resize) -> None:
         """Share the lines anew."""
         self.call_after_refresh(self._share)
-
-    def on_descendant_focus(self) -> None:
-        """A pane that is alone on the screen is the one with the focus."""
-        if self._last_pane is not self.pane and self._zoomed:
-            self._share()
 
     def _say_where(self) -> None:
         words = f'rows with "{one_line(self.wish.words)}" of ' if self.wish.words else ""
@@ -155,23 +150,49 @@ class Top(App[None]):
         self._share()
 
     def _share(self) -> None:
-        """Give each pane its lines."""
+        """Give each pane its lines, and an empty one between them where there is room."""
         screen = self.screen_stack[0]
         taken = 2 + sum(1 for name in ("#trouble", "#words") if screen.query_one(name).display)
         panes, lines = self.panes, max(4, self.size.height - taken)
         alone = self.pane if self._zoomed else None
-        given = shared([pane.lines_wanted for pane in panes], lines)
-        for pane, share in zip(panes, given):
+        needs = [pane.lines_wanted for pane in panes]
+        if sum(needs) + len(needs) <= lines:
+            needs = [need + 1 for need in needs]
+        for pane, share in zip(panes, shared(needs, lines)):
             pane.display = alone in (None, pane)
             pane.styles.height = lines if alone else share
 
     # ---------------------------------------------------------------------------- keys
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave keys to the page that covers the panes, and to the line in which words are typed."""
+        if action in ("quit", "suspend_process"):
+            return True
+        return len(self.screen_stack) == 1 and (action == "all_rows" or not self._is_typing)
+
+    def action_leave(self) -> None:
+        """Quit."""
+        self.exit()
+
     def action_pane(self, at: int) -> None:
         """Give the keys to a pane."""
         pane = self.panes[at]
         pane.display = True
-        pane.focus()
+        self._focus(pane)
+        if self._zoomed:
+            self._share()
+
+    def action_next_pane(self, by: int) -> None:
+        """Give the keys to the next pane."""
+        self.action_pane((self.panes.index(self.pane) + by) % len(self.panes))
+
+    def action_move(self, by: int) -> None:
+        """Choose the row that is `by` rows further down."""
+        self.pane.move(by)
+
+    def action_leaf(self, by: int) -> None:
+        """Choose the row that is `by` screens further down."""
+        self.pane.leaf(by)
 
     def action_zoom(self) -> None:
         """Show the chosen pane alone, or all again."""
@@ -179,28 +200,48 @@ class Top(App[None]):
         self._share()
 
     def action_everywhere(self) -> None:
-        """Show all scopes, or only this one again."""
+        """Show all checkouts, or only this one again."""
         self._wish(self.wish._replace(everywhere=not self.wish.everywhere))
 
-    def action_filter(self) -> None:
-        """Ask for the words that a row must have."""
+    def action_keys(self) -> None:
+        """Show what the keys do."""
+        self.push_screen(Keys(keys.PAGE))
+
+    def _focus(self, widget: Pane | Input) -> None:
+        self.screen_stack[0].set_focus(widget)
+
+    # ------------------------------------------------------------------- what is typed
+
+    def action_ask(self, what: str) -> None:
+        """Ask for the words that a row must have, or for a file's path."""
+        self._last_pane = self.pane
+        self._typed = what
+        self._words.placeholder = keys.TYPED[what]
+        self._words.value = self.wish.words if what == "words" else ""
         self._words.display = True
-        self._words.focus()
+        self._focus(self._words)
         self._share()
 
     def action_all_rows(self) -> None:
-        """Show all rows again."""
-        self._words.value = ""
+        """Show all rows again; where a path was typed, only leave it."""
+        if not self._is_typing or self._typed == "words":
+            self._wish(self.wish._replace(words=""))
         self._leave_words()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show the rows with what has been typed so far."""
-        if event.value != self.wish.words:
+        if self._typed == "words" and self._is_typing and event.value != self.wish.words:
             self._wish(self.wish._replace(words=event.value))
 
-    def on_input_submitted(self) -> None:
-        """Keep the words, and go back to the rows."""
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep the words, or tell of the file, and go back to the rows."""
         self._leave_words()
+        if self._typed == "file" and event.value.strip():
+            self._ask_about("why", os.path.expanduser(event.value.strip()), self._here)
+
+    @property
+    def _is_typing(self) -> bool:
+        return self.screen_stack[0].focused is self._words
 
     @property
     def _words(self) -> Input:
@@ -209,44 +250,60 @@ class Top(App[None]):
     def _leave_words(self) -> None:
         if self._words.display:
             self._words.display = False
-            self._last_pane.focus()
+            self._focus(self._last_pane)
             self._share()
 
     def _wish(self, wish: Wish) -> None:
-        self.wish = wish
-        self._say_where()
-        self._follower.wish(wish)
+        if wish != self.wish:
+            self.wish = wish
+            self._say_where()
+            self._follower.wish(wish)
 
-    def action_keys(self) -> None:
-        """Show what the keys do."""
-        self.push_screen(Keys(ALL_KEYS))
+    # ----------------------------------------------------------------- more about a row
+
+    def action_open(self) -> None:
+        """Show more of the chosen row: a worker's transcript, a task, a file, what a session holds."""
+        row = self.pane.row
+        if row is None:
+            return
+        if row.run:
+            words = ["logs", "--follow", *self._place(row), "--", row.run]
+            self.push_screen(Printed(f"logs {row.run} --follow", words, from_the_end=True))
+        elif row.task:
+            self.push_screen(Printed(f"task {row.task}", ["task", *self._acting, *self._place(row), "--", row.task]))
+        elif row.file:
+            self.action_why()
+        elif row.session:
+            self._wish(self.wish._replace(words=row.session))
 
     def action_why(self) -> None:
-        """Show why the row's file can or cannot be written."""
+        """Show who holds the row's file, and why it can or cannot be written."""
         self._of_file("why")
 
     def action_log(self) -> None:
         """Show what has happened to the locks on the row's file."""
         self._of_file("log")
 
+    def action_today(self) -> None:
+        """Show what has happened in this checkout."""
+        words = ["log", *self._acting, *self._here, "--limit", "1000"]
+        self.push_screen(Printed("log --limit 1000", words, from_the_end=True))
+
     def _of_file(self, verb: str) -> None:
         row = self.pane.row
         if row is None or not row.file:
-            self._say("choose a row with a file first")
+            self._say("choose a row with a file first, or type its path with f")
         else:
-            self.push_screen(Printed([verb, *self._acting, "--", row.file]))
+            self._ask_about(verb, row.file, self._place(row))
 
-    def on_pane_opened(self, message: Pane.Opened) -> None:
-        """Show more of a row: a worker's transcript, a task, a file, what a session holds."""
-        row = message.row
-        if row.run:
-            self.push_screen(Printed(["logs", row.run, "--follow"], from_the_end=True))
-        elif row.task:
-            self.push_screen(Printed(["task", row.task]))
-        elif row.file:
-            self.action_why()
-        elif row.session:
-            self._words.value = row.session
+    def _ask_about(self, verb: str, path: str, place: list[str]) -> None:
+        self.push_screen(Printed(f"{verb} {_near(path)}", [verb, *self._acting, *place, "--", path]))
+
+    def _place(self, row: Row) -> list[str]:
+        """The words that have a command work where the row is from."""
+        return ["--scope", row.scope] if row.scope not in ("", self._scope) else self._here
+
+    # --------------------------------------------------------------- what changes something
 
     def action_unlock(self) -> None:
         """Give back one's own lock, once that has been confirmed."""
@@ -256,15 +313,27 @@ class Top(App[None]):
                 "not your lock: u gives back only your own" if row and row.file else "choose a lock of yours first"
             )
             return
-        self.push_screen(Question(f"Unlock {named(row.file)}?"), lambda yes: self._unlock(row) if yes else None)
-
-    def _unlock(self, row: Row) -> None:
         held = row.held
-        assert held is not None
         words = ["unlock", "--as", held.holder]
         words += ["--agent", held.agent] if held.agent else []
-        words += ["--fence", str(held.fence)] if held.fence is not None else []
-        self.run_worker(self._told([*words, "--", row.file]))
+        self._confirm(f"Unlock {named(row.cells[0])}?", [*words, *self._place(row), "--", row.file])
+
+    def action_stop(self) -> None:
+        """End the row's worker, or call its task off, once that has been confirmed."""
+        row = self.pane.row
+        if row is None or not (row.run or row.task):
+            self._say("choose a worker or a task first")
+            return
+        what = "Call off this task, and end its worker?" if row.task else "End this worker?"
+        words = ["cancel", *self._acting, *self._place(row), "--", row.task or row.run]
+        self._confirm(f"{what}\n{row.cells[0]}", words)
+
+    def _confirm(self, question: str, words: list[str]) -> None:
+        """Run a command if the answer is yes."""
+        self.push_screen(Question(question), lambda yes: self._run(words) if yes else None)
+
+    def _run(self, words: list[str]) -> None:
+        self.run_worker(self._told(words))
 
     async def _told(self, words: list[str]) -> None:
         """Run a command, and say what it said last."""
@@ -273,3 +342,9 @@ class Top(App[None]):
 
     def _say(self, words: str, bad: bool = False) -> None:
         self.notify(one_line(words), severity="error" if bad else "information", timeout=5, markup=False)
+
+
+def _near(path: str) -> str:
+    """What a file is called from here."""
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near

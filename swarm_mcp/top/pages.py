@@ -14,7 +14,7 @@ from swarm_hook_core.untrusted_text import cut
 from swarm_mcp.top import commands
 
 MOST_LINES = 5000  # of a page: the newest are kept
-LEAVE: list[Binding | tuple[str, str] | tuple[str, str, str]] = [Binding("escape,q,enter", "dismiss")]
+LEAVE: list[Binding | tuple[str, str] | tuple[str, str, str]] = [Binding("escape,q,enter", "dismiss", priority=True)]
 
 
 class Log(RichLog):
@@ -32,15 +32,15 @@ class Printed(Screen[None]):
 
     BINDINGS = LEAVE
 
-    def __init__(self, words: list[str], from_the_end: bool = False):
+    def __init__(self, title: str, words: list[str], from_the_end: bool = False):
         super().__init__()
-        self.words = words
+        self._shown, self.words = title, words  # what to type for it, in short; what is run
         self._process: asyncio.subprocess.Process | None = None
         self._follows = from_the_end
 
     def compose(self) -> ComposeResult:
         """Lay out the page."""
-        yield Static(cut("swarm-mcp " + " ".join(self.words), 300), id="command", markup=False)
+        yield Static(cut(f"swarm-mcp {self._shown}", 300), id="command", markup=False)
         yield Log(max_lines=MOST_LINES, wrap=True, markup=False, highlight=False, auto_scroll=self._follows)
         yield Static("Esc back   Up Down PgUp PgDn scroll", classes="keys", markup=False)
 
@@ -66,7 +66,10 @@ class Printed(Screen[None]):
 class Question(ModalScreen[bool]):
     """Something is asked first; whatever is not a clear yes is a no."""
 
-    BINDINGS = [Binding("y", "dismiss(True)"), Binding("n,escape,enter,q", "dismiss(False)")]
+    BINDINGS = [
+        Binding("y", "dismiss(True)", priority=True),
+        Binding("n,escape,enter,q", "dismiss(False)", priority=True),
+    ]
 
     def __init__(self, words: str):
         super().__init__()
@@ -80,7 +83,7 @@ class Question(ModalScreen[bool]):
 class Keys(ModalScreen[None]):
     """The keys that there are."""
 
-    BINDINGS = [*LEAVE, Binding("question_mark", "dismiss")]
+    BINDINGS = [*LEAVE, Binding("question_mark", "dismiss", priority=True)]
 
     def __init__(self, words: str):
         super().__init__()

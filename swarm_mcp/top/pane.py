@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from rich.segment import Segment
 from textual import events
-from textual.binding import Binding
 from textual.geometry import Size
-from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -21,23 +19,6 @@ from swarm_mcp.top.styles import style_of
 
 class Pane(ScrollView, can_focus=True):
     """One table: its title and headings stay, its rows scroll below."""
-
-    BINDINGS = [
-        Binding("up,k", "move(-1)"),
-        Binding("down,j", "move(1)"),
-        Binding("pageup", "leaf(-1)"),
-        Binding("pagedown", "leaf(1)"),
-        Binding("home", "move(-1000000)"),
-        Binding("end", "move(1000000)"),
-        Binding("enter", "open"),
-    ]
-
-    class Opened(Message):
-        """Somebody wants to know more of a row."""
-
-        def __init__(self, row: Row):
-            super().__init__()
-            self.row = row
 
     def __init__(self, table: Table, name: str):
         super().__init__(id=name)
@@ -104,18 +85,13 @@ class Pane(ScrollView, can_focus=True):
         if event.y > 0 and self.table.rows:
             self._go(event.y - 1 + int(self.scroll_offset.y))
 
-    def action_move(self, by: int) -> None:
+    def move(self, by: int) -> None:
         """Choose the row that is `by` rows further down."""
         self._go(self._at + by)
 
-    def action_leaf(self, by: int) -> None:
+    def leaf(self, by: int) -> None:
         """Choose the row that is `by` screens further down."""
         self._go(self._at + by * max(1, self.size.height - 2))
-
-    def action_open(self) -> None:
-        """Ask for more of the chosen row."""
-        if self.row:
-            self.post_message(self.Opened(self.row))
 
     # ------------------------------------------------------------------------ innards
 

@@ -25,13 +25,12 @@ class Held(NamedTuple):
 
     holder: str
     agent: str = ""
-    fence: int | None = None
 
 
 class Row(NamedTuple):
     """A row: `key` tells it from others from one picture to the next; the rest is what can be asked about it.
 
-    One that `is_below` another belongs to that, and does not count.
+    `scope` is the folder of its checkout. One that `is_below` another belongs to that, and does not count.
     """
 
     key: str
@@ -42,32 +41,39 @@ class Row(NamedTuple):
     run: str = ""
     task: str = ""
     session: str = ""
+    scope: str = ""
     is_below: bool = False
 
 
 class Table(NamedTuple):
-    """Rows under a name, the first of so many (`number`), or of more with `or_more`; `empty` is said of none."""
+    """Rows under a name, the first of so many (`number`); `empty` is said of none.
+
+    `searched`: how many were looked through for words, where there are more than that; `number` is of these.
+    """
 
     name: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
     number: int = 0
     empty: str = "none"
-    or_more: bool = False
+    searched: int = 0
 
     @property
     def title(self) -> str:
         """The table's name, how many rows it has, and how many of them are not shown."""
         more = self.number - len([row for row in self.rows if not row.is_below])
-        sign = "+" if self.or_more else ""
-        return f"{self.name} {self.number:,}{sign}" + (f", {more:,}{sign} not shown" if more > 0 else "")
+        words = f"{self.name} {self.number:,}"
+        if self.searched:
+            words += f" of the newest {self.searched:,}"
+        return words + (f", {more:,} not shown" if more > 0 else "")
 
 
 class Picture(NamedTuple):
-    """All tables of a moment, under a line that says what is looked at."""
+    """All tables of a moment, under a line that says what is looked at; `scope` is where `top` was started."""
 
     where: str
     tables: tuple[Table, ...]
+    scope: str = ""
 
 
 class Wish(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from itertools import islice
+from typing import NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.acting_session import find_acting_session, onlooker_identity, surrounding_session
@@ -12,7 +14,8 @@ from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import Task
 from swarm_mcp.folders import here
 from swarm_mcp.overview.checkouts import checkouts
-from swarm_mcp.overview.now import COUNTED, Now, now
+from swarm_mcp.overview.edits import Edit, edits, journals
+from swarm_mcp.overview.now import Now, now
 from swarm_mcp.overview.people import People
 from swarm_mcp.overview.timeline import Happening, refusals
 from swarm_mcp.store import Store
@@ -26,6 +29,7 @@ DAY_SECONDS = 86400
 # The order in which tasks are shown; those that have ended are counted elsewhere.
 AT_WORK = (states.IN_PROGRESS, states.CLAIMED, states.BLOCKED, states.APPROVAL_REQUIRED, states.OPEN)
 ENDED_RUNS = 10
+EDIT_SECONDS = 20.0  # after which changes are asked for anew where nobody has changed more: a commit ends them
 
 
 class Reader:
@@ -35,6 +39,7 @@ class Reader:
         self._scope, self._args = scope, args
         self._places = tables.Places(here())
         self._store: Store | None = None
+        self._known: dict[str, _Edits] = {}
 
     def read(self, wish: Wish) -> Picture:
         """Read what is wished for. Raises SwarmError where the store cannot be read."""
@@ -46,35 +51,51 @@ class Reader:
         own_id, at = me.id if me else "", store.now()
         people = People(store, token(me.label or "", "identity") if me else onlooker_identity(store), own_id)
         found = [one.scope for one in checkouts(store, SCOPES)] if wish.everywhere else [self._scope]
-        parts = [_Part(store, scope, people, bool(wish.words)) for scope in found]
+        parts = [_Part(store, scope, people, self._edits(store, scope, people), bool(wish.words)) for scope in found]
         listed = (
-            [row for part in parts for row in tables.sessions(part.now, part.tasks, self._places, own_id)],
+            [row for part in parts for row in tables.sessions(part.now, part.tasks, part.edited, self._places, own_id)],
             [row for part in parts for row in tables.locks(part.now, self._places, own_id)],
             [row for part in parts for row in tables.refusals(part.refused, at, self._places)],
             [row for part in parts for row in tables.work(part.tasks, part.runs, people.called, at)],
         )
         counts = (
             sum(part.now.session_count for part in parts),
-            sum(part.now.lock_count for part in parts),
+            sum(part.lock_count for part in parts),
             len(listed[2]),
             len(listed[3]) + sum(part.task_count - len(part.tasks) for part in parts),
         )
         shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
-        if not wish.words and any(one.held >= COUNTED for part in parts for one in part.now.sessions):
-            shown = (shown[0], shown[1]._replace(or_more=True), *shown[2:])
-        where = f"all scopes of this machine ({len(found)})" if wish.everywhere else self._scope
-        return Picture(where, shown)
+        where = f"all checkouts of this machine ({len(found)})" if wish.everywhere else self._scope
+        return Picture(where, shown, self._scope)
+
+    def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
+        """What has been changed and not committed in a scope: asked anew once a journal has grown, or now and then."""
+        grown, now = journals(scope), time.monotonic()
+        known = self._known.get(scope)
+        if known is None or known.journals != grown or (grown and now - known.at > EDIT_SECONDS):
+            known = self._known[scope] = _Edits(grown, now, edits(store, scope, people) if grown else [])
+        return known.edits
 
     def _me(self, store: Store) -> Session | None:
         return find_acting_session(store, self._args) if self._args.value("--as") else surrounding_session(store)
 
 
+class _Edits(NamedTuple):
+    """What has been changed and not committed, as the journals said when they had these sizes."""
+
+    journals: dict[str, tuple[int, int]]
+    at: float
+    edits: list[Edit]
+
+
 class _Part:
     """What is read of one scope."""
 
-    def __init__(self, store: Store, scope: str, people: People, searches: bool):
+    def __init__(self, store: Store, scope: str, people: People, edited: list[Edit], searches: bool):
         viewer = onlooker(people.viewer, scope)
+        self.edited = edited
         self.now: Now = now(store, scope, people, limit=SEARCHED if searches else ROWS)
+        self.lock_count: int = store.locks.counts(scope)["live"]
         self.refused: list[Happening] = refusals(store, scope, people, store.now() - DAY_SECONDS, ROWS)
         self.tasks: list[Task] = []
         for status in AT_WORK:
@@ -96,7 +117,9 @@ def _table(table: Table, rows: list[Row], count: int, words: str) -> Table:
     """`table` with the first of `rows`, those with all `words` where there are any. It has `count` in all."""
     wanted = words.casefold().split()
     if wanted:
-        rows, table = [row for row in rows if _has(row, wanted)], table._replace(empty="nothing with these words")
+        looked_at = len([row for row in rows if not row.is_below])
+        rows = [row for row in rows if _has(row, wanted)]
+        table = table._replace(empty="nothing with these words", searched=looked_at if looked_at < count else 0)
         count = len([row for row in rows if not row.is_below])
     return table._replace(rows=tuple(rows[:ROWS]), number=count)
 

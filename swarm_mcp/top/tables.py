@@ -8,6 +8,7 @@ from swarm_hook_core.untrusted_text import cut, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.task import Task
+from swarm_mcp.overview.edits import Edit
 from swarm_mcp.overview.lines import Line
 from swarm_mcp.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
 from swarm_mcp.overview.timeline import Happening
@@ -65,27 +66,35 @@ class Places:
         return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
 
 
-def sessions(now: Now, tasks: list[Task], places: Places, own_id: str) -> list[Row]:
-    """One row for each session: this one first, then those that wait, then those at work."""
+def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, own_id: str) -> list[Row]:
+    """One row for each session: this one first, then those that wait, then those at work.
+
+    What one does is its task, else what it has `edited` last and not committed.
+    """
     first_held: dict[str, str] = {}
     for file in now.files:
         for hold in file.holds:
             first_held.setdefault(hold.instance_id, file.path)
     waits = {line.instance_id: line for line in reversed(now.lines.waiting)}
-    at_work = {task.assignee: task for task in reversed(tasks) if task.assignee}
+    at_work = {task.assignee: task.title for task in reversed(tasks) if task.assignee}
+    changed: dict[str, list[Edit]] = {}
+    for edit in edited:  # the newest first
+        changed.setdefault(edit.instance_id, []).append(edit)
 
     def order(one: SessionNow) -> tuple:
         return one.id != own_id, not one.waiting, one.state != "working", one.silent_for
 
     rows = []
     for one in sorted(now.sessions, key=order):
-        task, line = at_work.get(one.id), waits.get(one.id)
-        doing = task.title if task else "" if one.is_guarded or one.id == own_id else "no hooks of ours guard it"
+        line, doing = waits.get(one.id), at_work.get(one.id) or _changed(changed.get(one.id, []), places)
+        if not doing and not one.is_guarded and one.id != own_id:
+            doing = "no hooks of ours guard it"
         cells = (
             one.name, "waits" if one.waiting else one.state, duration(one.silent_for),
             _some(first_held.get(one.id, ""), one.held, places), _wanted(line, places), doing,
         )  # fmt: skip
-        rows.append(Row(one.id, _safe(cells), "own" if one.id == own_id else "", session=one.name))
+        style = "own" if one.id == own_id else ""
+        rows.append(Row(one.id, _safe(cells), style, session=one.name, scope=one.scope))
     return rows
 
 
@@ -93,7 +102,7 @@ def locks(now: Now, places: Places, own_id: str) -> list[Row]:
     """One row for each lock, and below it one for each place in the line for its file."""
     rows = []
     for file in now.files:
-        rows += [_held(file, hold, now.at, places, own_id) for hold in file.holds]
+        rows += [_held(now.scope, file, hold, now.at, places, own_id) for hold in file.holds]
         rows += [_waits(file, line, place, own_id, places) for place, line in enumerate(file.waits, 1)]
     return rows
 
@@ -108,7 +117,7 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
         words = [str(one.details.get("tool") or "a write"), quoted(one.note) if one.note.strip() else ""]
         words.append(f"and {repeated} more" if repeated else "")
         cells = places.shown(file), one.name, duration(at - one.at), one.other_name, "; ".join(filter(None, words))
-        rows.append(Row(str(one.id), _safe(cells), file=file))
+        rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
     return rows
 
 
@@ -121,7 +130,7 @@ def work(tasks: list[Task], runs: list[Run], called, at: int) -> list[Row]:
         who = called(run.instance_id) if run else called(task.assignee) if task.assignee else ""
         progress = task.blocked_reason or task.progress_summary or ""
         cells = task.title, task.status, who, _cost(run), duration(at - task.updated_at), progress
-        rows.append(Row(task.id, _safe(cells), task=task.id, run=run.id if run else ""))
+        rows.append(Row(task.id, _safe(cells), task=task.id, run=run.id if run else "", scope=task.scope))
     listed = {task.id for task in tasks}
     for run in runs:
         if run.task_id in listed and newest[run.task_id] is run:
@@ -129,11 +138,11 @@ def work(tasks: list[Task], runs: list[Run], called, at: int) -> list[Row]:
         took = (run.ended_at or at) - run.started_at
         name = " ".join(filter(None, (run.harness, run.model)))
         cells = f"worker {name}", _state(run), called(run.instance_id), _cost(run), duration(took), _outcome(run)
-        rows.append(Row(run.id, _safe(cells), "faint" if run.state == ENDED else "", run=run.id))
+        rows.append(Row(run.id, _safe(cells), "faint" if run.state == ENDED else "", run=run.id, scope=run.scope))
     return rows
 
 
-def _held(file: FileNow, hold: Hold, at: int, places: Places, own_id: str) -> Row:
+def _held(scope: str, file: FileNow, hold: Hold, at: int, places: Places, own_id: str) -> Row:
     said = [hold.mode if hold.mode != "exclusive" else ""]
     said.append(f"agent {hold.agent}" if hold.agent else "")
     said.append(f"lapses in {duration(hold.lapses_in)}" if hold.lapses_in is not None else "")
@@ -141,7 +150,7 @@ def _held(file: FileNow, hold: Hold, at: int, places: Places, own_id: str) -> Ro
     cells = places.shown(file.path), hold.name, duration(at - hold.since), "; ".join(filter(None, said))
     own = hold.instance_id == own_id
     held = Held(hold.instance_id, hold.agent) if own else None
-    return Row(hold.lock_id, _safe(cells), "own" if own else "", file=file.path, held=held)
+    return Row(hold.lock_id, _safe(cells), "own" if own else "", file=file.path, held=held, scope=scope)
 
 
 def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -> Row:
@@ -153,7 +162,13 @@ def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -
     name = "" if file.holds else f" for {places.shown(file.path)}"
     cells = f"  {place}. in line{name}", line.name, duration(line.waited), "; ".join(filter(None, said))
     style = "own" if line.instance_id == own_id else ""
-    return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path, is_below=True)
+    return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path, scope=line.scope, is_below=True)
+
+
+def _changed(edited: list[Edit], places: Places) -> str:
+    if not edited:
+        return ""
+    return f"changed {places.shown(edited[0].path)}" + (f" +{len(edited) - 1}" if len(edited) > 1 else "")
 
 
 def _some(first: str, count: int, places: Places) -> str:

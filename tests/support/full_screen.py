@@ -34,9 +34,11 @@ class FullScreen:
         self._row = self._column = 0
 
     def resize(self, columns: int, rows: int) -> None:
-        """The window has another size now. What was on it goes."""
-        self.columns, self.rows = columns, rows
+        """The window has another size now. What fits into it stays."""
+        kept, self.columns, self.rows = self._cells, columns, rows
         self._cells = self._empty()
+        for row, cells in zip(self._cells, kept):
+            row[: len(cells)] = cells[:columns]
 
     def feed(self, text: str) -> None:
         """Show more."""

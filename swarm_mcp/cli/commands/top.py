@@ -11,7 +11,7 @@ from swarm_mcp.folders import current_scope
 
 
 @verb(
-    Usage(Option("--all", "all scopes of this machine, not only this one (the key a changes that)"), AS, SCOPE),
+    Usage(Option("--all", "all checkouts of this machine, not only this one (the key a changes that)"), AS, SCOPE),
     group=TOGETHER,
 )
 def top(args: Arguments) -> int:
@@ -22,9 +22,10 @@ def top(args: Arguments) -> int:
     what they cost. Of each at most 100 rows, and how many there are. It only looks, and never keeps anybody waiting.
 
     Keys: Tab or 1 to 4 chooses a table, arrows a row; Enter shows more of it (why a file can or cannot be written, a
-    worker's transcript as it grows, a task, all rows with a session's name); w why and l log of its file; u gives back
-    a lock of your own, after a question; / shows only rows with some words; a all scopes; z one table alone; ? all
-    keys; q or Ctrl-C ends it, as SIGTERM does, with exit code 0.
+    worker's transcript as it grows, a task, all rows with a session's name); w why and l log of its file, f why of a
+    file whose path is typed; t what has happened here; u gives back a lock of your own and x ends a worker or calls a
+    task off, both after a question; / shows only rows with some words, of at most 2,000 locks; a all checkouts; z one
+    table alone; ? all keys; q or Ctrl-C ends it, as SIGTERM does, with exit code 0; Ctrl-Z leaves it for a while.
 
     It needs the package Textual, which comes with the extra `top`, and a terminal that can place its cursor. Exit 1
     where one of them is missing: `swarm-mcp status` and `swarm-mcp watch` show the same anywhere. No colours with
@@ -40,7 +41,8 @@ def top(args: Arguments) -> int:
     try:
         import textual  # noqa: F401
     except ImportError:
-        raise SwarmError(f"it needs Textual, which is not installed: pip install '{DISTRIBUTION}[top]'") from None
+        advice = f"pip install '{DISTRIBUTION}[top]'; swarm-mcp status shows the same as lines"
+        raise SwarmError(f"it needs Textual, which is not installed: {advice}") from None
     if not has_colours():
         os.environ["NO_COLOR"] = "1"
     from swarm_mcp.top.app import Top
@@ -50,7 +52,8 @@ def top(args: Arguments) -> int:
 
     reader = Reader(current_scope(args.value("--scope")), args)
     acting = ["--as", args.value("--as")] if args.value("--as") else []
-    app = Top(ALL, reader.read, acting, Wish(everywhere=args.given("--all")))
+    here = ["--scope", args.value("--scope")] if args.value("--scope") else []
+    app = Top(ALL, reader.read, acting, here, Wish(everywhere=args.given("--all")))
     app.run()
     if app.failure:
         raise app.failure

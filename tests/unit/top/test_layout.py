@@ -40,7 +40,7 @@ def test_a_title_says_how_many_are_not_shown():
     rows = (Row("1", ("a",)), Row("2", ("  1. in line",), is_below=True))
     assert Table("Locks", (Column("file", 9),), rows, 1).title == "Locks 1"
     assert Table("Locks", (Column("file", 9),), rows, 100_000).title == "Locks 100,000, 99,999 not shown"
-    assert Table("Locks", (Column("file", 9),), rows, 10, or_more=True).title == "Locks 10+, 9+ not shown"
+    assert Table("Locks", (Column("file", 9),), rows, 1, searched=2000).title == "Locks 1 of the newest 2,000"
 
 
 @pytest.mark.parametrize("lines", [4, 10, 22, 60])

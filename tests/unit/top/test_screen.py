@@ -36,7 +36,7 @@ def made(ground: Ground, *words: str) -> Top:
     """The screen as the command makes it with these words."""
     args = parse("top", verb_named("top").usages, list(words))
     acting = ["--as", args.value("--as")] if args.value("--as") else []
-    return Top(ALL, Reader(ground.scope, args).read, acting, Wish(everywhere=args.given("--all")))
+    return Top(ALL, Reader(ground.scope, args).read, acting, [], Wish(everywhere=args.given("--all")))
 
 
 def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:
@@ -117,8 +117,8 @@ def test_those_who_wait_stand_below_the_lock_in_their_order(ground: Ground):
     from swarm_mcp.store.lock_request import request
 
     with ground.store() as store:
-        for one in (two, three):
-            store.queue.join(Session(one), request(Session(one), ["a.py"]), 60.0)
+        for waiting in (two, three):
+            store.queue.join(Session(waiting), request(Session(waiting), ["a.py"]), 60.0)
 
         async def play(pilot: Pilot) -> None:
             await until(pilot, shows(pilot, "1. in line", "2. in line"))
@@ -213,7 +213,7 @@ def test_all_scopes_or_this_one(ground: Ground):
     ground.lock(session(ground, "77aa88bb", directory=str(elsewhere)), "there.py")
 
     async def play(pilot: Pilot) -> None:
-        await until(pilot, shows(pilot, "here.py", "there.py", "all scopes of this machine (2)"))
+        await until(pilot, shows(pilot, "here.py", "there.py", "all checkouts of this machine (2)"))
         await pilot.press("a")
         await until(pilot, lambda: "there.py" not in seen(pilot.app) and "here.py" in seen(pilot.app))
 
@@ -257,14 +257,14 @@ def test_trouble_with_the_store_is_said_and_goes(ground: Ground, monkeypatch: py
         broken.clear()
         await until(pilot, lambda: "cannot be read" not in seen(pilot.app))
 
-    played(Top(ALL, read, [], Wish()), play)
+    played(Top(ALL, read, [], [], Wish()), play)
 
 
 def test_a_fault_of_ours_ends_the_screen_first(ground: Ground):
     def read(wish: Wish) -> Picture:
         raise ValueError("a bug")
 
-    app = Top(ALL, read, [], Wish())
+    app = Top(ALL, read, [], [], Wish())
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, lambda: app.failure)
