@@ -60,6 +60,7 @@ def status(args: Arguments) -> int:
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
         storms = [_seen(one, viewer) for one in store.storms.known(scope, STORMS)]
+        names = {storm[name]: reader.called(storm[name]) for storm in storms for name in ("instance_id", "holder_id")}
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
     open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
     if args.json:
@@ -97,7 +98,7 @@ def status(args: Arguments) -> int:
     if held > len(locks):
         say(f"  and {_count(held - len(locks), 'more lock')}: swarm-mcp locks")
     for storm in storms:
-        who, holder = (reader.called(storm[name]) for name in ("instance_id", "holder_id"))
+        who, holder = names[storm["instance_id"]], names[storm["holder_id"]]
         file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
         say(f"  refused {storm['times']} times  {file}  to {who}, held by {holder}, last {last}")
     if faults:
