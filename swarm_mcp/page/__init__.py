@@ -6,7 +6,8 @@ looking    the one thread that reads the store, and what it has rendered since t
 live       telling open pages that something has changed
 changes    what nobody commits: files that sessions have edited
 rendering  templates, and the words in them
-views      one module for each kind of page
+view       what a page is asked for, and what it is made of
+views      one module for each kind of page; what templates share is in ``templates/parts.html`` and ``tables.html``
 picture    the timeline as a drawing
 serving    the process: its socket, its browser, its end
 """

@@ -69,6 +69,7 @@ async def _serve(app, listening: socket.socket) -> None:
         server.should_exit = True
         app.live.close()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, end)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):  # not by the loop, which cannot on Windows
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))
     await server.serve(sockets=[listening])

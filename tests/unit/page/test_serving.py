@@ -161,3 +161,20 @@ def test_without_a_needed_package_it_says_what_to_install(ground, monkeypatch):
     done = ground.swarm("page", "--no-open")
     assert (done.code, done.out) == (1, "")
     assert "the page needs jinja2" in done.err and "-m pip install jinja2" in done.err
+
+
+def test_a_store_that_is_made_or_replaced_later_is_followed(ground, serve):
+    page = serve().open()
+    stream = page.get("/events")
+    next_change(stream)
+    assert not os.path.exists(ground.database) and "No session is here" in page.text()
+    ground.lock(ground.session("ann"), f"{ground.scope}/f", "in-the-first-store")
+    while "in-the-first-store" not in page.text():
+        next_change(stream)
+    for name in os.listdir(os.path.dirname(ground.database)):
+        if name.startswith(os.path.basename(ground.database)):
+            os.unlink(os.path.join(os.path.dirname(ground.database), name))
+    ground.lock(ground.session("bob"), f"{ground.scope}/f", "in-the-second-store")
+    while "in-the-second-store" not in (shown := page.text()):
+        next_change(stream)
+    assert "in-the-first-store" not in shown
