@@ -37,15 +37,22 @@ _GO_ON = (b">", b";", b"|", b"&", b"\\n", b"$", b"`", b"--output")
 
 
 class Reading:
-    """Reading commands of others for one call, in the time of its `budget`; None: a Budget begins with the first."""
+    """Reading commands of others for one call, in the time of its `budget`; None: a Budget begins with the first.
+
+    Each is read once, whatever its files are asked about.
+    """
 
     def __init__(self, budget, real):
         self._budget = budget
         self._until = None  # there is some time for it, whatever the call itself took
+        self._read: dict = {}  # (command, its folder) -> its Effects
         self.real = real
 
     def effects_of(self, entry):
         """The Effects of the command of an Entry; None where there is no time left."""
+        found = self._read.get((entry.text, entry.key))
+        if found is not None:
+            return found
         from swarm_hook_core.shell import effects_of, walk  # noqa: F401 - loading it is not held against the command
 
         if self._budget is None:
@@ -56,7 +63,8 @@ class Reading:
             self._until = self._budget.part()
         elif time.thread_time() > max(self._until, self._budget.end):
             return None
-        return effects_of(entry.text, entry.key, budget=self._budget)
+        self._read[entry.text, entry.key] = found = effects_of(entry.text, entry.key, budget=self._budget)
+        return found
 
     def written_by(self, entry) -> tuple:
         """``([(folder, path as spelled)], [Tree])`` of the files that this command certainly wrote."""

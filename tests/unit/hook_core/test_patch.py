@@ -13,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixtures import time_limit
+from support.sessions import hook_core, new_session, peer_locks, start
 
+from swarm_hook_core import patch
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_changes, patch_paths, patches_in
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.targets import write_targets
@@ -411,6 +414,40 @@ def test_a_patch_that_is_only_talked_about_is_none(command: str, ground: Path) -
 def test_what_cannot_be_read_of_a_patch_is_a_guess(command: str, names: set[str], ground: Path) -> None:
     assert applied(command, ground) == names
     assert "a patch that cannot be read yet" in [guess.why for guess in effects_of(command, str(ground), {}).guesses]
+
+
+def test_a_text_is_read_once_and_another_is_not_answered_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, texts = patch._read, []
+    monkeypatch.setattr(patch, "_last", (None, []))
+    monkeypatch.setattr(patch, "_read", lambda text: (texts.append(text), read(text))[1])
+    one, other = (f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n" for name in ("one", "other"))
+    for text, path in ((one, "one"), (other, "other"), (one, "one")):
+        assert patch_paths(text) == patch_paths(text + "") == [path]
+        assert [named for named, _how in patch_changes(text)] == [path]
+    assert texts == [one, other, one]
+    # Nor is one that cannot be read, or is empty, answered from the one before it, or it from them.
+    for _ in range(2):
+        with pytest.raises(PatchUnreadable):
+            patch_paths("no patch at all")
+        assert patch_paths("*** Begin Patch\n*** End Patch\n") == []
+        assert patch_paths(one) == ["one"]
+        with pytest.raises(PatchUnreadable):
+            patch_paths("")
+
+
+def test_a_check_reads_the_text_of_its_patch_once(monkeypatch: pytest.MonkeyPatch, repo: Path) -> None:
+    me, texts, read = new_session(), [], patch._read
+    start("codex", me, repo)
+    peer_locks(repo, repo / "f.md")
+    monkeypatch.setattr(patch, "_read", lambda text: (texts.append(text), read(text))[1])
+    core = hook_core("codex")
+    for name, denied in (("g.md", False), ("f.md", True), ("h.md", False)):
+        text = f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"
+        call = ToolCall("apply_patch", {"command": text}, me, str(repo))
+        verdict = core.check(call)
+        assert (verdict is not None and verdict.denial is not None) is denied, name
+        assert texts == [text]
+        texts.clear()
 
 
 def test_an_unreadable_patch_of_codex_s_own_is_an_error(ground: Path) -> None:

@@ -10,11 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from swarm_hook_core import paths
-from swarm_hook_core.paths import NO_CASE, contains, git_root, ignores_case, key_of, keys_for, spellings, translated
+from swarm_hook_core import paths, traces
+from swarm_hook_core.paths import (
+    NO_CASE,
+    contains,
+    git_root,
+    ignores_case,
+    key_of,
+    keys_for,
+    real_paths,
+    spellings,
+    translated,
+)
 
 NFC, NFD = "caf\u00e9.md", "cafe\u0301.md"
 
@@ -391,3 +401,80 @@ def test_one_look_at_the_disk_tells_that_a_path_is_another_file(tree: Path, monk
     within = paths.finder(keys_for(str(tree / "real/f"), "/"))
     monkeypatch.setattr(paths, "key_of", lambda path: pytest.fail(path))
     assert within(f"{tree}/real/deep/f") is None and within("/not/there/f") is None
+
+
+# -- many paths of one check: each path and each folder is looked at once ----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def maze(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Folders, links that lead down, up, sideways, into nothing and in circles, and work trees in one another."""
+    top = tmp_path_factory.mktemp("maze").resolve()
+    (top / "a" / "b" / "c").mkdir(parents=True)
+    (top / "a" / "file").write_text("")
+    (top / "a" / "b" / ".git").write_text("gitdir: elsewhere")
+    (top / ".git").mkdir()
+    for place in (top, top / "a", top / "a" / "b"):
+        for name, leads_to in (
+            ("down", "a/b"),
+            ("up", ".."),
+            ("aside", str(top / "a" / "b")),
+            ("gone", "not/there"),
+            ("self", "self"),
+            ("ring", "gnir"),
+            ("gnir", "ring/x"),
+            ("chain", "down/up/aside"),
+        ):
+            (place / name).symlink_to(leads_to)
+    return str(top)
+
+
+STEPS = st.sampled_from(["a", "b", "c", "file", "down", "up", "aside", "gone", "self", "ring", "chain", "new", ".git"])
+ODD_STEPS = STEPS | st.sampled_from(["..", ".", ""])
+CIRCLES = {"self", "ring", "gnir"}
+# Of `//` behind links in a circle Python itself makes a path at the root of the disk.
+WALKS = st.lists(ODD_STEPS, min_size=1, max_size=7).filter(lambda walk: "" not in walk or CIRCLES.isdisjoint(walk))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(WALKS, min_size=1, max_size=12), st.integers(0, 60))
+@example([["ring", "x"], ["ring"], ["gnir", "x"]], 0)
+@example([["a", "self", "..", "b"], ["a", "self"], ["a", "self", "new"]], 0)
+def test_paths_that_are_resolved_together_are_as_each_by_itself(maze: str, walks: list[list[str]], depth: int) -> None:
+    real = real_paths()
+    written = ["/".join([maze, *walk]) for walk in walks]
+    written += ["/".join([maze, *walk, *["new"] * depth, "f"]) for walk in walks]
+    for path in [*written, *reversed(written)]:
+        assert real(path) == os.path.realpath(path)
+
+
+def test_paths_that_are_resolved_together_cost_a_look_for_each_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path.resolve() / "one" / "two"
+    folder.mkdir(parents=True)
+    looks: list[str] = []
+    lstat = os.lstat
+    monkeypatch.setattr(
+        os, "lstat", lambda path, *more, **how: (looks.append(os.fspath(path)), lstat(path, *more, **how))[1]
+    )
+    real = real_paths()
+    for _ in range(3):
+        for number in range(50):
+            assert real(f"{folder}/{number}") == f"{folder}/{number}"
+    assert len(looks) == 50 + len(folder.parts) - 1
+    assert looks.count(str(folder)) == 1
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(STEPS, max_size=7), st.integers(0, 40))
+def test_the_top_of_a_deep_path_is_found_from_above_as_it_is_from_below(maze: str, walk: list[str], depth: int) -> None:
+    """Whatever the limit is from which a path counts as deep."""
+    folder = "/".join([maze, *walk, *["new"] * depth])
+    found = []
+    for deep in (0, 10_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(traces, "DEEP", deep)
+            top, git = traces._top(folder)
+            found.append((os.path.realpath(top), git and (git.st_dev, git.st_ino)))
+    assert found[0] == found[1]

@@ -10,7 +10,7 @@ import pytest
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout, git
 
-from swarm_hook_core import budget, traces
+from swarm_hook_core import budget, shell, traces
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import journal, others, unread
 from swarm_mcp.store import Store
@@ -173,12 +173,13 @@ def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path) 
 
 def test_commands_of_others_are_read_in_the_time_that_the_check_has_left() -> None:
     reading = unread.Reading(budget.Budget(seconds=1e-9), os.path.realpath)
-    command = journal.Entry(b"1 ran - Bash\0/work\0echo two > other.md")
+    command, another = (journal.Entry(b"1 ran - Bash\0/work\0echo two > other.md" + more) for more in (b"", b" "))
     assert reading.written_by(command)[0] == [("/work", "other.md")]
     end = time.thread_time() + budget.LEAST_SECONDS
     while time.thread_time() < end:
         pass
-    assert reading.written_by(command)[0] == [], "there is no time left"
+    assert reading.written_by(another)[0] == [], "there is no time left"
+    assert reading.written_by(command)[0] == [("/work", "other.md")], "what has been read is known"
     assert unread.Reading(budget.Budget(), os.path.realpath).written_by(command)[0] != []
 
 
@@ -196,6 +197,28 @@ def test_a_write_that_was_let_pass_just_now_counts_before_it_is_made(work: Path)
     assert peer.told("Edit", {"file_path": str(work / "notes.md"), "old_string": "a", "new_string": "b"}) == ""
     assert me.runs(OVERWRITES["copy"]).startswith("denied: ")
     assert me.runs(OVERWRITES["copy"]) == "", "it has been told"
+
+
+def test_a_command_that_nobody_had_read_is_read_once_for_all_files_of_a_call(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer, read, effects_of = Player("codex", work), [], shell.effects_of
+    commands = [
+        "sed -i s/beta/PEER/ notes.md other.md",
+        "printf x >> sub/deep.md; cp other.md notes.md",
+        "rm -f *.orig",
+    ]
+    for command in commands:
+        assert peer.runs(command) == ""
+    monkeypatch.setattr(
+        shell, "effects_of", lambda text, *more, **how: (read.append(text), effects_of(text, *more, **how))[1]
+    )
+    hunks = "".join(f"*** Add File: {name}\n+x\n" for name in ("notes.md", "other.md", "sub/deep.md", "new.md"))
+    for _ in range(2):
+        me = Player("codex", work)
+        assert "notes.md" in me.denied("apply_patch", {"command": f"*** Begin Patch\n{hunks}*** End Patch\n"})
+        assert sorted(read) == sorted(commands), "once, and in another call once more"
+        read.clear()
 
 
 def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
