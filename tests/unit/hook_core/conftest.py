@@ -1,11 +1,16 @@
-"""What the tests of hooks share: a repository in which their sessions work."""
+"""What the tests of hooks share: repositories in which their sessions work, and that nothing went wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.sessions import ready_store
+from support.checkouts import ALONE, AMPLE
+from support.sessions import mistakes, ready_store
+from support.traced import checkout
+
+from swarm_hook_core.traces import committed, sweeps
 
 
 @pytest.fixture
@@ -16,3 +21,26 @@ def repo(tmp_path: Path) -> Path:
     (folder / ".git").mkdir(parents=True)
     (folder / "sub").mkdir()
     return folder
+
+
+@pytest.fixture
+def no_faults() -> Iterator[None]:
+    """When the test is over, the hooks have recorded no faults, but for what a busy machine had no time for."""
+    yield
+    assert mistakes() == []
+
+
+@pytest.fixture
+def git_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check waits for git's answers, however busy the machine is, and git reads no settings of this machine."""
+    monkeypatch.setattr(sweeps, "SECONDS", AMPLE)
+    monkeypatch.setattr(committed, "SECONDS", AMPLE)
+    for name, value in ALONE.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def work(tmp_path: Path, git_has_time: None, no_faults: None) -> Path:
+    """A repository with three committed files and an empty store, in which sessions are played without a fault."""
+    ready_store()
+    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")

@@ -8,26 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import mistakes, ready_store
-from support.traced import Player, checkout, git
+from support.traced import Player, git
 
 from swarm_hook_core.traces import Trail, meetings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 OVERWRITE = ("Bash", {"command": "printf 'mine\\n' > notes.md"})
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    ready_store()
-    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md")
-
-
-@pytest.fixture(autouse=True)
-def _no_faults():
-    yield
-    assert mistakes() == []
 
 
 def patch_of(player: Player) -> tuple[str, Any]:

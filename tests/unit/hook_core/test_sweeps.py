@@ -10,15 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 from support import traced
-from support.checkouts import ALONE, AMPLE, Checkout, copied
-from support.sessions import mistakes, ready_store
+from support.checkouts import Checkout, copied
 from support.traced import note
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.traces import Trail, committed, journal_name, meetings, place_of, sweeps
+from swarm_hook_core.traces import Trail, journal_name, meetings, place_of, sweeps
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_mcp.store import Store
 
@@ -87,9 +86,7 @@ class Beside:
 
 
 @pytest.fixture
-def state(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "SECONDS", AMPLE)
-    monkeypatch.setattr(committed, "SECONDS", AMPLE)
+def state(tmp_path, git_has_time, monkeypatch):
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
 
 
@@ -508,16 +505,6 @@ def test_a_stash_is_noted_and_known_too_where_nobody_had_read_the_command(trees)
 
 
 # -- through the whole check ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def work(tmp_path, state, monkeypatch):
-    """A repository, in which sessions are played."""
-    for name, value in ALONE.items():
-        monkeypatch.setenv(name, value)
-    ready_store()
-    yield traced.checkout(tmp_path.resolve() / "work", "notes.md", "other.md")
-    assert mistakes() == []
 
 
 @pytest.mark.parametrize(("mine", "theirs"), [("claude-code", "codex"), ("codex", "claude-code")])

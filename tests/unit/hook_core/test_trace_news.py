@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.sessions import RUNTIMES, captured, join, mistakes, new_session, ready_store, run, start
+from support.sessions import RUNTIMES, captured, join, new_session, run, start
 from support.traced import Player, checkout, git
 
 from swarm_hook_core import session_events, traces
@@ -15,19 +15,7 @@ from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.traces import journal
 from swarm_mcp.store import Store
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    ready_store()
-    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
-
-
-@pytest.fixture(autouse=True)
-def _no_faults():
-    yield
-    assert mistakes() == []
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
 def news(player: Player, folder: Path | None = None) -> list[str]:

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from support.sessions import mistakes, ready_store
-from support.traced import Player, checkout, git
+from support.sessions import ready_store
+from support.traced import Player, git
 
 from swarm_hook_core import budget, shell, traces
 from swarm_hook_core.hooks import ToolCall
@@ -18,17 +18,7 @@ from swarm_mcp.store import Store
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    ready_store()
-    return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
-
-
-@pytest.fixture(autouse=True)
-def _no_faults():
-    yield
-    assert mistakes() == []
-
+pytestmark = pytest.mark.usefixtures("no_faults")
 
 OVERWRITES = {
     "here-document": "cat > notes.md <<'EOF'\nalpha\nbeta\ndelta\nEOF",

@@ -7,18 +7,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.sessions import mistakes, ready_store
+from support.sessions import ready_store
 from support.traced import Player, checkout, git
 
 from swarm_hook_core import traces
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import elsewhere, journal
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path: Path, git_has_time: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The repository of the session; the other one is ``other`` beside it, and ``inner/lib`` lies inside of it."""
     ready_store()
     monkeypatch.setenv("HOME", str(tmp_path.resolve()))
@@ -26,12 +26,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     work = checkout(tmp_path.resolve() / "work", "mine.md", "sub/x.md")
     checkout(work / "inner" / "lib", "notes.md")
     return work
-
-
-@pytest.fixture(autouse=True)
-def _no_faults():
-    yield
-    assert mistakes() == []
 
 
 LOST = {
