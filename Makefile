@@ -72,12 +72,13 @@ bench: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$${SWARM_E2E_CLIENTS:-$(wildcard $(FETCHED)/node_modules)}" \
 		"$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)
 
-# Records anew what the documents show of the terminal: the demo in the README, and a new user's first ten minutes, with
-# the real clients.
-picture: $(INSTALLED) $(FETCHED)
+# Records anew what the documents show: the demo in the README, a new user's first ten minutes, with the real clients,
+# and the page in Chromium.
+picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 	@"$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
 		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md
+	@SWARM_PICTURES="$(CURDIR)/docs/images" PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser/pictures.py
 
 # The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
 # when. What depends on those is fixed: all files have the date that hatchling gives them where it is told none.

@@ -13,6 +13,7 @@ from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.page.rendering import address
 from swarm_mcp.store.lock_request import request
 
+SESSIONS = {"ann": "claude-code", "bob": "codex", "cy": "claude-code"}  # and their runtimes
 RUN = "4f1c2b7e-0000-4000-8000-000000000001"
 
 
