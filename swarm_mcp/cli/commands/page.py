@@ -6,7 +6,7 @@ import sys
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.acting_session import onlooker_identity, surrounding_session
-from swarm_mcp.cli.arguments import JSON, START, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import JSON, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, say
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
@@ -20,7 +20,7 @@ NEEDED = ("jinja2", "markupsafe", "starlette", "uvicorn")
         Option("--no-open", "only print the address"),
         JSON,
     ),
-    group=START,
+    group=TOGETHER,
 )
 def page(args: Arguments) -> int:
     """page: show in a browser who holds, waits for and has changed what
