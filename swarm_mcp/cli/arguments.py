@@ -137,12 +137,14 @@ MODES, EFFORTS = ("read-only", "edit", "yolo"), ("low", "medium", "high", "max")
 JSON = Option("--json", "print JSON")
 AS = Option(
     "--as WHO",
-    "the session that this command acts as: an id, its beginning, or part of a label (default: this one)",
+    "act as this session: the number in its name, the beginning of its id, or part of its label (default: this one)",
     source=INSTANCES,
 )
-SCOPE = Option("--scope DIR", "the scope to work in (default: the git root here)", source=FOLDERS)
+SCOPE = Option(
+    "--scope DIR", "the scope: the folder whose sessions see each other (default: the git root here)", source=FOLDERS
+)
 ACTING = (AS, SCOPE, JSON)  # of verbs that act as a session, or show what it may see
-ABSOLUTE = Option("--absolute", "whole paths, and dates (UTC) instead of how long ago something was")
+ABSOLUTE = Option("--absolute", "whole paths, and dates (UTC) instead of ages")
 PLACE = (  # of verbs that register
     Option("--directory DIR", "where the session works", hidden=True, source=FOLDERS),
     Option("--label TEXT", 'words that name it, such as "identity:work role:reviewer"'),
@@ -153,7 +155,7 @@ PLACE = (  # of verbs that register
 RUNTIME = Option("--runtime NAME", "the session's client", required=True)
 SESSION_ID = Option("--session-id ID", "the session's id there", required=True)
 PATIENCE = Option("--patience SECONDS", "how long to wait for a busy store (15)", hidden=True)
-FENCE = Option("--fence N", "only the grant with this number; exit 1 where it is no longer held")
+FENCE = Option("--fence N", "only the lock with this fence; exit 1 where it is no longer held")
 AGENT = Option("--agent ID", "only what this subagent of the session holds")
 
 

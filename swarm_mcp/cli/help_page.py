@@ -12,6 +12,7 @@ from swarm_mcp.cli.verbs import ALIASES, VERBS, declared, verb_named
 
 WIDEST = 100  # prose in longer lines is hard to read
 NARROWEST = 24  # cells of a text beside a name; in less room it stands below the name
+LONGEST_VERB = 14  # that the others' column makes room for
 LONGEST_NAME = 26  # of a word or flag in the list of them
 
 
@@ -23,13 +24,15 @@ def overview(room: int, every: bool = False) -> str:
         group, summary = declared(verb)
         if group in groups:
             groups[group][verb] = summary
-    column = max(len(verb) for verbs in groups.values() for verb in verbs) + 4
+    names = [verb for verbs in groups.values() for verb in verbs if len(verb) <= LONGEST_VERB]
+    column = max(map(len, names)) + 4
     lines = [*_wrapped("swarm-mcp: locks between agent sessions that share a checkout", room), ""]
     lines += [*_wrapped("usage: swarm-mcp COMMAND [WORDS] [--flags]", room), ""]
     for group, verbs in groups.items():
         lines += [paint(group, "heading"), *_table(verbs, column, room), ""]
-    more = "" if every else " `swarm-mcp help --all` also has what hooks and programs call."
-    lines += _wrapped(f"`swarm-mcp COMMAND --help` explains a command, with an example.{more}", room)
+    lines += _wrapped("`swarm-mcp COMMAND --help` explains a command, with an example.", room)
+    if not every:
+        lines += _wrapped("`swarm-mcp help --all` also lists what hooks and programs call.", room)
     return "\n".join(lines)
 
 
@@ -103,7 +106,7 @@ def _list(parts: list[Word | Option], room: int) -> str:
             about.setdefault(f"{part.also}, {part.form}" if part.also == "-f" else part.form, part.about)
         elif not part.choices:
             about.setdefault(part.name, part.about)
-    rows = {name: text for name, text in about.items() if text}
+    rows = {name: text for name, text in about.items() if text and text != f"the {name.lower()}"}
     column = min(max(map(len, rows), default=0), LONGEST_NAME) + 4
     return "\n".join(_table(rows, column, room))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 AFTER = Option(
-    "--after CURSOR", "go on behind the rows of an earlier answer, which has said CURSOR (empty: begin)", source=()
+    "--after CURSOR", "go on where an earlier answer stopped, which named this CURSOR (empty: begin)", source=()
 )
 PAGES = (Option("--limit N", "at most N rows, -1 for all (default: as many as take 100 KB)"), AFTER)
 

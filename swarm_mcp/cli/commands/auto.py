@@ -20,25 +20,25 @@ MEANS = {
     Usage(
         choice(*LEVELS, about="level", optional=True),
         Option("--user", "for all checkouts of this user, not only the one here"),
-        Option("--unset", "take out what was set"),
+        Option("--unset", "remove the setting"),
         JSON,
     ),
     group=LOCKS,
 )
 def auto(args: Arguments) -> int:
-    """auto: how far sessions are kept from each other's uncommitted work
+    """auto: how well sessions are kept off each other's uncommitted work
 
-    Without LEVEL: the level in force here, and who says so. With one it is set for this checkout (the git root of
-    this folder), with --user for all that have none of their own. SWARM_AUTO overrides both, SWARM_CC_AUTO,
-    SWARM_CODEX_AUTO and the like for one client.
+    Without a level, says which is in force here, and who has set it. With one, sets it for this checkout (the git root
+    of this folder), or with --user for all checkouts that have none of their own. SWARM_AUTO overrides both;
+    SWARM_CC_AUTO, SWARM_CODEX_AUTO and the like do so for one client.
 
-    off: nothing but locks that somebody has taken. notice: who edits what another live session has changed and not
-    committed is told. keep (default): what would throw such a change away, by overwriting, removing or a git verb
-    that sweeps, is denied. turn: the first write of a file locks it until the turn ends. Each does what the one
-    before it does.
+    Each level does what the one before it does, and more. off: only locks that somebody has taken count. notice: who
+    edits what another live session has changed and not committed is told. keep (default): what would throw such a
+    change away is denied, whether it overwrites a file, removes it, or is a git command that sweeps many. turn: the
+    first write to a file locks it until the turn ends.
 
-    It is kept in config.json of the configuration folder; nothing is written into the checkout. A config.json that
-    cannot be read is left as it is: exit 1.
+    The level is kept in config.json of the configuration folder; nothing is written into the checkout. A config.json
+    that cannot be read is left as it is: exit 1.
 
     example: swarm-mcp auto notice --user
     """

@@ -247,7 +247,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 def completion(args: Arguments) -> int:
     """completion: a script that teaches a shell to complete swarm-mcp
 
-    Verbs, their flags, sessions and tasks of this scope, else files. Load it from the shell's own file:
+    It completes commands, their flags, sessions and tasks of this scope, else files. Load it from the shell's own file:
       bash   source <(swarm-mcp completion bash)            in ~/.bashrc
       zsh    source <(swarm-mcp completion zsh)             in ~/.zshrc, after compinit
       fish   swarm-mcp completion fish > ~/.config/fish/completions/swarm-mcp.fish

@@ -41,18 +41,19 @@ OPTIONS = (
     Option("--type TYPE", "implement (default), fix, test, review, research or other", source=TYPES),
     Option(
         "--role ROLE",
-        "who is wanted: a live session with role:ROLE in its label, else a generalist (default: implementer)",
+        "who shall do it: a live session with role:ROLE in its label, else a generalist (default: implementer)",
         source=ROLES,
     ),
     Option("--file PATH", "a file that the work is about", repeatable=True),
-    Option("--priority N", "higher is claimed first; 0 where not given"),
+    Option("--priority N", "a higher one is claimed first (default: 0)"),
     Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
     Option("--parent-task ID", "the task that this one is a part of", source=TASKS),
     Option(
-        "--idempotency-key KEY", "dispatches with one key are one task; without it those of one type, title and role"
+        "--idempotency-key KEY",
+        "dispatches with the same key are one task (default: those with the same type, title and role)",
     ),
     Option("--approval-required", "nobody can claim it before it is approved"),
-    Option("--no-spawn", "start nobody: where no worker lives, the task waits to be claimed"),
+    Option("--no-spawn", "start no worker: where none lives, the task waits to be claimed"),
     Option("--force-spawn", "start a worker even if one lives"),
     Option(
         "--spawner NAME",
@@ -61,35 +62,36 @@ OPTIONS = (
     ),
     Option(
         "--harness NAME",
-        "what to start: claude, codex, ... (default: SWARM_DISPATCH_HARNESS, SWARM_WORKER_HARNESS, HARNESS_PROVIDER,"
-        " what this session is); swarm-mcp harness list. Who names one, or says with which command, model, mode,"
-        " effort or limits to start it, has a worker started also where one lives that does not have the task yet",
+        "what to start: claude, codex, ..., as in `swarm-mcp harness list` (default:"
+        " SWARM_DISPATCH_HARNESS, SWARM_WORKER_HARNESS, HARNESS_PROVIDER, what this session is)",
     ),
     Option("--directory DIR", "where to start it (default: this session's folder)", source=FOLDERS),
     Option("--label TEXT", "more words for the worker's label"),
-    Option("--name TEXT", "what its pane or window is called"),
-    Option("--wait S", "seconds to wait until it has come up (process, tmux, herdr: 30, swarm-ui: 5)"),
+    Option("--name TEXT", "the name of its pane or window"),
+    Option("--wait S", "wait up to S seconds until it has come up (default: 30; swarm-ui: 5)"),
     Option(
         "--completion-wait S",
-        "wait up to S seconds for the task to end, and print how it did (--wait-for-completion S is the same)",
+        "wait up to S seconds for the task to end, and print how it ended (--wait-for-completion is the same)",
         also="--wait-for-completion",
     ),
     Option("--no-nudge", "leave the worker's terminal alone"),
     Option("--force", "wake the worker even while it is busy in its terminal"),
     Option("--model NAME", "the model of a worker that process or tmux starts, as its harness names it"),
-    Option("--effort LEVEL", "how much such a worker is to think: low, medium, high or max", source=EFFORTS),
+    Option("--effort LEVEL", "how much it is to think: low, medium, high or max", source=EFFORTS),
     Option(
         "--mode MODE",
-        "what it may do: read-only, edit (default), or yolo: without the harness's own checks (dangerous; a person at a"
-        " terminal may, others with SWARM_ALLOW_YOLO=1). Locks hold in all three",
+        "what it may do: read-only, edit (default), or yolo, which skips the harness's own checks"
+        " (dangerous; only for a person at a terminal, or with SWARM_ALLOW_YOLO=1). Locks hold in all"
+        " three",
         source=MODES,
     ),
     Option("--timeout S", "end it after S seconds (default: 0, never)"),
-    Option("--max-cost USD", "end it when it has cost that much; refused where the harness cannot tell in time"),
+    Option("--max-cost USD", "end it once it has cost that much; refused where the harness cannot tell in time"),
     Option(
-        "--command LINE", "the command that the harness process runs; of others, what to start instead of their own"
+        "--command LINE",
+        "what the harness `process` runs; for other harnesses, what to start instead of their own command",
     ),
-    Option("--fresh", "leave the session of the task's earlier run alone; else it is gone on with"),
+    Option("--fresh", "begin a new conversation, instead of continuing that of the task's earlier run"),
     *ACTING,
 )
 
@@ -99,7 +101,7 @@ OPTIONS = (
     Usage(
         Option(
             "--resume TASK",
-            "go on with a task that is there and has no worker any more (id, or its beginning)",
+            "have a worker started for a task that has none any more (its id, or the beginning)",
             required=True,
             source=TASKS,
         ),
@@ -110,12 +112,14 @@ OPTIONS = (
 def dispatch(args: Arguments) -> int:
     """dispatch: hand work to a live worker, or have one started for it
 
-    At most SWARM_MAX_WORKERS of them (default: 4, 0: any number) run at once on this machine; the others wait for a
-    slot.
+    A live session with the role gets the work. Where there is none, a worker is started. Naming a harness, or saying
+    with which command, model, mode, effort or limits to start it, starts a worker even where one lives, unless that one
+    has the task already. At most SWARM_MAX_WORKERS (default: 4; 0: any number) run at once on this machine; the others
+    wait.
 
-    For gateways: a session with mode:gateway in its label, a person at a terminal, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1
-    where the dispatch is refused; 0 where the task is there, also if no worker could be started for it (status
-    spawn_failed), and however the task has ended: --json says it.
+    Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, or anybody with
+    SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch is refused. Exit 0 where the task is there, even if no worker
+    could be started for it (status spawn_failed), and however it has ended; --json says which.
 
     example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
     """
@@ -248,8 +252,9 @@ def _next_step(answer: dict) -> str:
 def cancel(args: Arguments) -> int:
     """cancel: call a task off, and end the worker that is at it
 
-    The worker's whole process group is told to end, and killed if it does not within its grace (15 s). What depends on
-    the task is cancelled with it. For who asked for the task or does it; where who asked has gone, for any gateway.
+    The worker's whole process group is told to end, and is killed if it has not within its grace (15 s). Tasks that
+    depend on this one are cancelled with it. The session that asked for the task and the one that does it may cancel
+    it; where the one that asked is gone, any gateway may.
 
     example: swarm-mcp cancel 6ff1c928
     """
@@ -299,8 +304,8 @@ def _subject(answer: dict) -> str:
 def pause(args: Arguments) -> int:
     """pause: have a worker stop for now, and keep its task
 
-    The worker's child is ended; its session, locks and task are kept until swarm-mcp resume or swarm-mcp cancel. For
-    workers that swarm-mcp itself supervises (spawners process and tmux).
+    The worker's agent is ended; its session, its locks and its task are kept until `swarm-mcp resume` or `swarm-mcp
+    cancel`. This works for workers that swarm-mcp itself looks after (spawners process and tmux).
 
     example: swarm-mcp pause 6ff1c928
     """
@@ -314,8 +319,8 @@ def pause(args: Arguments) -> int:
 def resume(args: Arguments) -> int:
     """resume: have a paused worker go on
 
-    It goes on with its session where the harness can, else anew, told how far it was. Where no worker is at the task
-    any more, swarm-mcp dispatch --resume TASK starts one.
+    It continues its conversation where the harness can do that; else it starts anew and is told how far it was. Where
+    no worker has the task any more, `swarm-mcp dispatch --resume TASK` starts one.
 
     example: swarm-mcp resume 6ff1c928
     """
@@ -346,8 +351,8 @@ LARGEST = 64 << 20
 def work(args: Arguments) -> int:
     """work: supervise one worker (dispatch starts this)
 
-    Lives as long as the worker: its instance, its locks and its task are held by this process. Exit 0 whatever came of
-    the task, which says so itself; 1 where the worker could have no place in the swarm.
+    Lives as long as the worker: this process holds its session, its locks and its task. Exit 0 whatever became of the
+    task, which says so itself; 1 where the worker could get no place in the swarm.
 
     example: swarm-mcp work < assignment.json
     """

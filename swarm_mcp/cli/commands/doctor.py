@@ -32,10 +32,10 @@ OURSELVES = "swarm-mcp"
 def doctor(args: Arguments) -> int:
     """doctor: is everything in order, and are locks really enforced?
 
-    Looks at this installation and its store, then at every agent client found: plugin there, enabled,
-    trusted and current, and a canary lock denied by the very hook command the client would run. Each
-    finding that needs mending names the command that does it. Exit 1 when a check fails. It needs
-    Python alone: broken libraries are what it is for.
+    Looks at this installation and its store, then at each agent client it finds: is the plugin there, enabled, trusted
+    and current, and does the very hook that the client would run deny a write to a locked file? Whatever needs mending
+    is named with the command that mends it. Exit 1 when a check fails. It runs on Python alone, so that it can also
+    find broken libraries.
 
     example: swarm-mcp doctor
     """
@@ -115,8 +115,8 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
 def demo(args: Arguments) -> int:
     """demo: watch one session's lock deny another's write
 
-    Plays two sessions through the plugin's real hook processes, with a store of their own. Nothing of
-    yours is read or changed. Exit 1 when anything went other than it must.
+    Plays two sessions through the plugin's real hooks, with a store of their own. Nothing of yours is read or changed.
+    Exit 1 when anything goes otherwise than it must.
 
     example: swarm-mcp demo
     """
@@ -166,10 +166,10 @@ COUNTERS = {  # as in JSON -> as in text
     group=SETUP,
 )
 def cleanup(args: Arguments) -> int:
-    """cleanup: remove what has fallen due
+    """cleanup: remove what nobody needs any more
 
-    Sessions whose client is gone, messages older than an hour, finished tasks and events older than a day,
-    values whose publisher is gone. Without --scope (or SWARM_MCP_SCOPE): in all scopes.
+    That is: sessions whose client is gone, messages older than an hour, finished tasks and events older than a day, and
+    values of sessions that are gone. Without --scope (or SWARM_MCP_SCOPE) in all scopes.
 
     example: swarm-mcp cleanup --dry-run
     """

@@ -62,9 +62,9 @@ def bundle(args: Arguments) -> int:
 def fetched(args: Arguments) -> int:
     """fetched: have plugins without a command run this copy (uv starts this)
 
-    A plugin that was installed from a repository alone has uv fetch the release with its own number, where there is no
-    swarm-mcp; this is what uv then runs. It leaves a launcher of this copy in the state folder, for the plugin's hooks
-    and its MCP server. SWARM_UVX=off keeps all of that from happening.
+    Where there is no swarm-mcp, a plugin that was installed from a repository alone has uv fetch the release with its
+    own number, and uv then runs this. It leaves a launcher of this copy in the state folder, for the plugin's hooks and
+    its MCP server. With SWARM_UVX=off none of that happens.
 
     example: swarm-mcp fetched
     """
@@ -82,7 +82,7 @@ SKILLS = ("swarm-mcp", "swarm")
 @verb(
     Usage(
         Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
-        Option("--force", "write over skills that are there, and over a server entry of another kind"),
+        Option("--force", "overwrite skills that are there, and a server entry of another kind"),
         Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
         JSON,
     ),
@@ -91,9 +91,9 @@ SKILLS = ("swarm-mcp", "swarm")
 def init(args: Arguments) -> int:
     """init: set one project up for clients that have no plugin of ours
 
-    Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills
-    into DIR/.claude/skills. Such sessions coordinate, but no hook stops their writes: that takes the plugin
-    (swarm-mcp install), and with the plugin this is not needed.
+    Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills into
+    DIR/.claude/skills. Such sessions can lock and talk to each other, but no hook stops their writes. The plugin does
+    that (`swarm-mcp install`), and where it is installed this is not needed.
 
     example: swarm-mcp init --dir ~/src/shop
     """

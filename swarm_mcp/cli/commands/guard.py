@@ -17,7 +17,7 @@ NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
 
 
-AUTO = Option("--auto", "look also at what other sessions have changed without a lock (see `swarm-mcp auto`)")
+AUTO = Option("--auto", "also look at what other sessions have changed without a lock (see `swarm-mcp auto`)")
 
 
 @verb(
@@ -41,14 +41,15 @@ AUTO = Option("--auto", "look also at what other sessions have changed without a
 def guard(args: Arguments) -> int:
     """guard: git hooks that refuse to commit or push what others hold
 
-    For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
-    there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A
-    session's own locks never stop its commits; a lock on .git stops every commit and push. Past it once:
-    SWARM_GUARD=off git commit ..., or git commit -n. A session whose lock has lapsed may not commit the file either
-    once another has had it, until it has locked it again: what it knows of it is old.
+    For whoever writes without hooks of ours: people, editors, other tools. `install` adds to the hooks that are there
+    (husky, lefthook, core.hooksPath, your own) and replaces none; `uninstall` leaves everything as it was. Your own
+    locks never stop your commits; a lock on .git stops every commit and push. To get past it once: SWARM_GUARD=off git
+    commit ..., or git commit -n. A session whose lock has lapsed, and that somebody else has had since, must lock the
+    file again before it may commit it: what it knows of the file is old.
 
-    With --auto a commit is also held against what other live sessions have changed and not committed, staged here: at
-    level `turn` it is refused, at `notice` and `keep` it goes ahead with a word. `install` without it takes that out.
+    With --auto a commit is also held against what other live sessions have changed and not committed, where that is
+    staged here: at level `turn` it is refused, at `notice` and `keep` it goes ahead with a warning. `install` without
+    --auto takes that out again.
 
     `check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
 

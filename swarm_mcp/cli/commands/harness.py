@@ -25,10 +25,12 @@ NAME = Word("NAME", "the harness", optional=True, source=())
 def harness(args: Arguments) -> int:
     """harness: which agent command lines can be run here
 
-    list says which are installed and what each can do; doctor looks whether one, or every one that is installed,
-    could run in DIR (default: here), changes nothing, and exits 1 where one could not; models lists what can be
-    asked for with --model, as far as that is known without asking anybody. SWARM_HARNESS_<NAME> has the words that
-    start a harness where its own name does not; <NAME>_DEFAULT_MODEL its model.
+    `list` says which are installed and what each can do. `doctor` looks whether one of them, or each that is installed,
+    could run in DIR; it changes nothing, and exits 1 where one could not. `models` lists what --model can name, as far
+    as that is known without asking anybody.
+
+    SWARM_HARNESS_<NAME> has the words that start a harness, where its own name does not; <NAME>_DEFAULT_MODEL has its
+    model.
 
     example: swarm-mcp harness doctor claude
     """

@@ -26,12 +26,12 @@ COMMAND = Word("COMMAND", "the command", repeated=True, behind=True)
 HOLDING = (
     Option("--wait SECONDS", "how long to wait in line for them (default: 0)"),
     Option(
-        "--ttl SECONDS", "a lease, which is renewed: the locks lapse when this process has been stopped for so long"
+        "--ttl SECONDS", "a lease, which is renewed: the locks lapse once this process has been stopped for so long"
     ),
-    Option("--grace SECONDS", "between TERM and KILL for a command whose locks are lost (default: 5)"),
+    Option("--grace SECONDS", "time between TERM and KILL for a command whose locks are lost (default: 5)"),
     Option("--shared", "keep the files still for reading, as in `swarm-mcp lock`"),
     Option("--note TEXT", "why; shown to whoever is denied"),
-    Option("--expect SECONDS", "when you expect to be done, for others to plan with"),
+    Option("--expect SECONDS", "when you expect to be done, so that others can plan"),
     *ACTING,
 )
 
@@ -42,7 +42,7 @@ HOLDING = (
         COMMAND,
         Option("--pattern", "each FILE is a pattern, as in `swarm-mcp lock`"),
         Option("--path", "each FILE is a path, whatever it looks like"),
-        Option("--exclusive", "refuse also where this session holds one of the files already"),
+        Option("--exclusive", "refuse also if this session holds one of the files already"),
         Option("--logical", "in every work tree and clone of the repository, as in `swarm-mcp lock`"),
         Option("--task ID", "the task this is for", source=TASKS),
         *HOLDING,
@@ -57,16 +57,15 @@ HOLDING = (
 def hold(args: Arguments) -> int:
     """hold: run a command while holding locks
 
-    Takes the locks, all or none, runs the command, passes signals on to it, and releases them when it ends. The holder
-    is this very process: other commands and agents of the same session are kept out as well, and the locks are free
-    when it ends, however it ends. What it runs may write what it holds. Should one of the locks be lost meanwhile
-    (lapsed, taken with force, handed on), the command is ended, with all that is in its process group: what it has
-    started in a session of its own (setsid) goes on, without the locks. Outside of any session a session of its own is
-    made.
+    Takes the locks, all of them or none, runs the command, passes signals on to it, and releases the locks when it
+    ends, however it ends. They belong to this process alone: even other commands and agents of the same session are
+    kept out. The command itself may write what is held. If one of the locks is lost meanwhile (it lapsed, or was taken
+    by force or handed on), the command is ended with its whole process group; what it has started in a session of its
+    own (setsid) goes on, without the locks. Outside any session it makes one of its own.
 
-    Exit: the command's own code, 128 and the number of the signal that ended it; 75 the locks could not be had in
-    time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is none of
-    that name; 1 anything else.
+    Exit: the command's own code, or 128 and the number of the signal that ended it; 75 the locks could not be had in
+    time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is no such
+    command; 1 anything else.
 
     example: swarm-mcp hold migrations --wait 300 --note "renumbering" -- make migrate
     """

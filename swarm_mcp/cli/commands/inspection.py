@@ -43,11 +43,11 @@ OF_TASK = ("id", "type", "title", "status", "assignee", "requester")
 def inspect(args: Arguments) -> int:
     """inspect: everything in this scope at once
 
-    Sessions, the newest 20 messages, tasks (those that have not ended first), locks and keys. Nothing is marked as
-    read. What is another identity's is not shown, but for the files that its sessions hold.
+    Sessions, the newest 20 messages, tasks (first those that have not ended), locks and keys. Nothing is marked as
+    read. Of other identities only the files that they hold are shown.
 
-    Where there are more than one answer has room for, it says how many of each kind (with --json: "not_shown"), and
-    swarm-mcp instances, tasks, locks, kv list and messages have them all, in pages.
+    Where there is more than one answer has room for, it says how much of each kind (with --json: "not_shown");
+    `swarm-mcp instances`, `tasks`, `locks`, `kv list` and `messages` have all of it, in pages.
 
     example: swarm-mcp inspect --json
     """

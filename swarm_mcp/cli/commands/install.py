@@ -30,8 +30,7 @@ from swarm_mcp.store import Store
 
 CLIENT = Option(
     "--client NAMES",
-    f"one client or several with commas between: {', '.join(NAMES)}; --host is another name for it"
-    " (default: all that are found)",
+    f"one client, or several with commas between: {', '.join(NAMES)} (default: all that are found; --host is the same)",
     also="--host",
     source=(*NAMES, "all"),
 )
@@ -44,14 +43,13 @@ ANSWERS = "first answers of the clients' MCP servers"
         CLIENT,
         Option(
             "--transport HOW",
-            f"how the check before a write is asked in these clients: by a command of its own ({COMMAND}), or by a tool"
-            f" of the session's MCP server ({MCP_TOOL}: some 10 ms less a write, 5 s more where that server hangs),"
-            f" with the command standing in where that is not running. What was chosen stays so until another is named;"
-            f" to begin with, {COMMAND}",
+            f"how these clients ask before a write: by a command of its own ({COMMAND}, the default), or by a tool of"
+            f" the session's MCP server ({MCP_TOOL}: some 10 ms less for each write, but 5 s more where that server hangs;"
+            " the command stands in while it is not running). A later `install` keeps what was chosen",
             source=(COMMAND, MCP_TOOL),
         ),
         Option("--dry-run", "say what would be done"),
-        Option("--no-skills", "understood, and changes nothing: the skills are part of the plugin", also="--no-skill"),
+        Option("--no-skills", "changes nothing: the skills are part of the plugin", also="--no-skill"),
         JSON,
     ),
     group=START,
@@ -59,11 +57,9 @@ ANSWERS = "first answers of the clients' MCP servers"
 def install(args: Arguments) -> int:
     """install: put the plugin into the agent clients found here
 
-    Writes a self-contained marketplace folder into your data folder, with this interpreter and this
-    swarm-mcp named by their real paths, and hands it to each client's own plugin command. Safe to run
-    again, and the way to upgrade: clients that had another release are named then, with the first lines of what
-    has changed since. In Codex it also trusts the plugin's hooks, which would otherwise be
-    skipped without a word.
+    Writes the plugin into a folder of its own in your data folder, with the paths of this interpreter and this
+    swarm-mcp in it, and has each client install it from there. Run it again at any time, and to upgrade. In Codex it
+    also trusts the plugin's hooks; without that Codex would skip them without a word.
 
     example: swarm-mcp install --client codex
     """
@@ -162,12 +158,12 @@ def _dry_run(args, clients, folder, transports) -> int:
     group=SETUP,
 )
 def uninstall(args: Arguments) -> int:
-    """uninstall: take the plugin out of the clients, and swarm's own files
+    """uninstall: take the plugin out of the clients, and remove swarm's own files
 
-    With all clients served, the marketplace folder goes too, and what swarm keeps for itself in the state folder.
+    Once no client has the plugin any more, its folder goes too, and what swarm keeps for itself in the state folder.
     What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,
-    records of workers, config.json; and the git hooks of repositories, which go with `swarm-mcp guard uninstall` in
-    each. While workers run nothing of the state folder is removed.
+    records of workers, config.json, and the git hooks of repositories, which `swarm-mcp guard uninstall` removes in
+    each. While workers run, the state folder is left alone.
 
     example: swarm-mcp uninstall
     """

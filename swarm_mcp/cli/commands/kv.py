@@ -18,7 +18,7 @@ KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may
 @verb(
     Usage(
         choice("list", optional=True),
-        Option("--prefix TEXT", "only keys that begin so"),
+        Option("--prefix TEXT", "only keys that begin with TEXT"),
         *PAGES,
         ABSOLUTE,
         *ACTING,
@@ -33,13 +33,12 @@ KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may
 def kv(args: Arguments) -> int:
     """kv: values that sessions share
 
-    A key belongs to the identity that first sets it; others neither see nor change it. --prefix is exact:
-    letter case counts, `_` and `%` are themselves. `append` adds one JSON value to the list under KEY, digit
-    for digit; what was there and is no list becomes its first item.
+    A key belongs to the identity that first sets it; other identities neither see nor change it. --prefix is taken as
+    it is: letter case counts, and `_` and `%` are themselves. `append` adds one JSON value to the list under KEY; a
+    value there that is no list becomes the first item of one.
 
-    `get` of a key that is not there, or that another identity owns, prints nothing and exits 1; with --json it
-    prints null and exits 0. A write to another identity's key changes nothing and exits 1, with --json as
-    {"error"}.
+    `get` of a key that is not there, or that belongs to another identity, prints nothing and exits 1; with --json it
+    prints null and exits 0. A write to another identity's key changes nothing and exits 1, with --json as {"error"}.
 
     example: swarm-mcp kv set plan/latest "split the importer first"
     """

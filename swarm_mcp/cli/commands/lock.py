@@ -27,16 +27,16 @@ MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
 
 LOCKING = (
     Option("--note TEXT", "why; shown to whoever is denied"),
-    Option("--shared", "keep the files still for reading: others may share them, nobody else may write them"),
-    Option("--wait SECONDS", "where somebody has them, wait in line: first come, first served"),
-    Option("--ttl SECONDS", "a lease: the locks lapse when this session shows no sign of life for so long"),
-    Option("--expect SECONDS", "when you expect to be done, for others to plan with; nothing happens then"),
-    Option("--exclusive", "refuse also where this session holds one of the files already"),
+    Option("--shared", "keep the files still for reading: others may share the lock, nobody else may write"),
+    Option("--wait SECONDS", "wait in line for so long where somebody has them: first come, first served"),
+    Option("--ttl SECONDS", "a lease: the locks lapse once this session has shown no sign of life for so long"),
+    Option("--expect SECONDS", "when you expect to be done, so that others can plan; nothing happens then"),
+    Option("--exclusive", "refuse also if this session holds one of the files already"),
     Option("--task ID", "the task this is for", source=TASKS),
-    Option("--agent ID", "for one of this session's subagents alone: keeps its siblings out as well"),
+    Option("--agent ID", "lock for one of this session's subagents, against the others too"),
     Option(
         "--detach",
-        "with --ttl: hold without any session; nothing renews it but `renew --as` the id that is printed",
+        "with --ttl: hold without any session; only `renew --as` with the id that is printed renews it",
     ),
     *ACTING,
 )
@@ -47,14 +47,15 @@ LOCKING = (
         Word("FILE", "the file to lock", repeated=True),
         Option(
             "--pattern",
-            "each FILE is a pattern as git has them, relative to the scope; without --pattern and --path, what has * or"
-            " ? in it and is no file is one",
+            "each FILE is a pattern, as in .gitignore, relative to the scope (without --pattern and --path:"
+            " each FILE with * or ? in it that is no file)",
         ),
         Option("--path", "each FILE is a path, whatever it looks like"),
         Option(
             "--logical",
-            "in every work tree and clone of the repository that takes part: those where a session holds such a lock,"
-            " and those with `git config swarm.logical true`, where every lock on a path is one",
+            "in every work tree and clone of the repository that takes part: those where a session holds"
+            " such a lock, and those with `git config swarm.logical true`, where every lock on a path is such"
+            " a lock",
         ),
         *LOCKING,
     ),
@@ -67,17 +68,18 @@ LOCKING = (
 def lock(args: Arguments) -> int:
     """lock: keep other sessions from writing files, or to the repository
 
-    Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
-    locks hold for every writer on this machine until they are released, lapse, or the session ends; a person's, at a
-    terminal, are those of the shell and end with it. Locking again what one holds renews it; with or without --shared
-    it changes the mode, with no moment between in which somebody else could get it. With --git the lock is on `.git` at
-    the top of the work tree (`swarm-mcp lock .git` there is the same lock): until then no other session may commit,
-    stash, switch, merge or fetch there.
+    Several FILEs are locked together or not at all. A folder stands for everything in it, now and later. A lock keeps
+    out every other session on this machine until it is released, it lapses, or its session ends; at a terminal, your
+    session is the shell and ends with it. Locking again what you hold renews it. It also switches to --shared or back,
+    with no moment between in which somebody else could take it.
 
-    Exit 1 when another session holds one of them (with --wait: still holds it then), or when waiting would never end
-    because each in a circle of sessions waits for the next. With --json a refusal is {"error", "active", "queue"} or
-    {"error", "circle"} on standard output, an answer {"ok", "id", "fence"}, of the first lock, and "locks" where there
-    are several or more was asked for than a file. The fence is a number that grows with each grant.
+    With --git the lock is on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same lock): no
+    other session may commit, stash, switch, merge or fetch there until you release it.
+
+    Exit 1 when another session holds one of them (with --wait: still holds it when the time is over), or when waiting
+    would never end because each session of a circle waits for the next. With --json a refusal is {"error", "active",
+    "queue"} or {"error", "circle"}. An answer is {"ok", "id", "fence"} of the first lock, and "locks" where there are
+    several or you asked for more than a file. The fence is a number that grows with each grant.
 
     example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumbering migrations"
     """
@@ -125,12 +127,12 @@ def _is_to_come(lock: Lock) -> bool:
 def unlock(args: Arguments) -> int:
     """unlock: release locks of this session
 
-    Only one's own locks go, and whoever is first in line for them gets them at once. A file that somebody else holds,
-    or nobody, is left as it is and said to be so: exit 1, though the other FILEs are unlocked. With --json that is
+    Releases only your own locks. Whoever is first in line for them gets them at once. A file that somebody else holds,
+    or nobody, is left as it is and named, with exit 1; the other FILEs are unlocked all the same. With --json that is
     {"error", "unlocked", "left"}; each of "left" has "file", "error" and, where somebody holds it, "active".
 
-    With --all nothing needs to be named: all locks of this session go, but not those of its subagents and of commands
-    that hold their own; --agent ID means those of that one instead. With --json: {"ok", "files"}.
+    With --all nothing needs to be named: all locks of this session are released, but not those of its subagents, nor of
+    commands that hold their own. With --agent ID it is those of that subagent instead. With --json: {"ok", "files"}.
 
     example: swarm-mcp unlock src/schema.sql
     """
@@ -211,10 +213,10 @@ def _words(active: dict, instance: Session, file: str, agent: str) -> str:
     group=LOCKS,
 )
 def renew(args: Arguments) -> int:
-    """renew: go on holding a lock, or notice that one does not
+    """renew: go on holding a lock, or learn that you no longer do
 
-    Anything a session does renews its locks; this is for scripts that have to know before they go on. Unlike `lock`,
-    it never takes what is not held any more: exit 1.
+    Whatever a session does renews its locks. This is for scripts that must be sure before they go on: unlike `lock`, it
+    never takes a lock that is no longer held, and exits 1.
 
     example: swarm-mcp renew src/schema.sql --fence 41 --ttl 600
     """

@@ -19,20 +19,20 @@ from swarm_mcp.store import Store
 
 
 @verb(
-    Usage(Word("PATH", "the path"), Option("--agent ID", "by which subagent the write would be"), ABSOLUTE, *ACTING),
+    Usage(Word("PATH", "the path"), Option("--agent ID", "the subagent that would write"), ABSOLUTE, *ACTING),
     group=START,
 )
 def why(args: Arguments) -> int:
     """why: who holds a path, who waits, and whether you may write it now
 
-    Each lock over the path is listed with the rule through which it holds: on the file itself, on a folder over it, by
-    a pattern, or on the same file of another work tree; since when, until when, in which mode, by which session (or
-    agent of it), with which fence. Then those who wait, first come first. At last, what would happen to a write by this
-    session, by WHO, or by its subagent ID, if it came now: the hooks' own code is asked. PATH need not exist, and need
-    not be locked; for a pattern, the locks are those that meet it.
+    First come the locks over the path, each with the rule by which it holds: on the file itself, on a folder above it,
+    by a pattern, or on the same file of another work tree; and since when, until when, in which mode, with which fence,
+    and whose it is. Then those who wait, first come first. Last, what would happen if this session (or WHO, or its
+    subagent ID) wrote it now: the hooks' own code decides. PATH need not exist, nor be locked. For a pattern, the locks
+    that meet it are listed.
 
     With --json: {"file", "pattern", "held", "waiting", "write"}; "write" is null for a pattern, else {"instance_id",
-    "label", "agent", "allowed", "guarded", "reason"} and, where refused, "holder_id", "lock_file", "fence".
+    "label", "agent", "allowed", "guarded", "reason"} and, where it is denied, "holder_id", "lock_file", "fence".
 
     example: swarm-mcp why src/schema.sql --as 41d2
     """

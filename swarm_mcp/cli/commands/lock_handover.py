@@ -19,11 +19,12 @@ from swarm_mcp.views import name_of
         Word("FILE", "the file"),
         Option(
             "--to WHO",
-            "the new holder: an instance id, the unique beginning of one, or a unique part of a label",
+            "the new holder: the number in its name, the beginning of its id, or part of its label, if only"
+            " one session has that",
             required=True,
             source=INSTANCES,
         ),
-        Option("--note TEXT", "why; told to the new holder, and the lock's note from then on"),
+        Option("--note TEXT", "why; the new holder is told, and it becomes the lock's note"),
         FENCE,
         AGENT,
         *ACTING,
@@ -33,9 +34,9 @@ from swarm_mcp.views import name_of
 def transfer(args: Arguments) -> int:
     """transfer: hand a lock to another session
 
-    At no moment is the file anybody else's: it goes past those who wait for it, who keep their places and are told.
-    The lock keeps its mode and lease and gets a new fence; the new holder is told with its next hook. Exit 1 where the
-    lock is not held (any more), or where something else the session holds would keep the new holder out.
+    At no moment is the file anybody else's. Those who wait for it keep their places, and are told. The lock keeps its
+    mode and its lease and gets a new fence; the new holder hears of it with its next hook. Exit 1 where the lock is not
+    held any more, or where something else that this session holds would keep the new holder out.
 
     example: swarm-mcp transfer src/schema.sql --to role:reviewer --note "your turn, migrations are in"
     """
@@ -63,11 +64,11 @@ def transfer(args: Arguments) -> int:
     group=LOCKS,
 )
 def request_lock(args: Arguments) -> int:
-    """request-lock: ask whoever holds a file for it
+    """request-lock: ask the holder of a file to release it
 
-    The holder gets a message that says who asks and why, which its next hook shows to its model; asking again before
-    it has been read says nothing more. You are told when the file is free. Exit 1 where nobody holds it, or only
-    sessions of another identity do.
+    The holder gets a message that says who asks and why; its next hook shows it to the model. Asking again before it
+    has been read adds nothing. You are told when the file is free. Exit 1 where nobody holds it, or only sessions of
+    another identity do.
 
     example: swarm-mcp request-lock src/schema.sql --reason "one index is missing, two minutes"
     """
@@ -89,8 +90,8 @@ def request_lock(args: Arguments) -> int:
 @verb(
     Usage(
         Word("FILE", "the file"),
-        Option("--force", "also from a live holder: for a person at a terminal, who says why with --reason"),
-        Option("--reason TEXT", "why; told to the holder, kept in the history, and the note of the new lock"),
+        Option("--force", "also from a live holder; only for a person at a terminal, who says why with --reason"),
+        Option("--reason TEXT", "why; the holder is told, and it becomes the note of the new lock"),
         Option("--ttl SECONDS", "a lease for the new lock"),
         *ACTING,
     ),
@@ -99,9 +100,9 @@ def request_lock(args: Arguments) -> int:
 def steal(args: Arguments) -> int:
     """steal: take a lock from a holder that is gone, or by force
 
-    Without --force only what is proved dead or has lapsed is taken, in turn with those who wait. With it every lock on
-    the file goes, on folders over it and patterns that cover it too, whole; what is locked below a folder is not taken
-    with it. The holder is told with its next hook. Exit 1 where somebody else keeps the file.
+    Without --force it takes only what has lapsed, or whose holder is proved dead; those who wait come first. With
+    --force every lock on the file goes, whole: also one on a folder above it, and a pattern that covers it. Locks on
+    files below a folder stay. The holder is told with its next hook. Exit 1 where somebody else keeps the file.
 
     example: swarm-mcp steal src/schema.sql --force --reason "session hangs in a dialog, release is today"
     """

@@ -34,15 +34,15 @@ AT_ONCE = 500  # rows of a table
 def locks(args: Arguments) -> int:
     """locks: what is locked in this scope, by whom and why
 
-    A lock holds machine-wide, whatever the scope; this lists the ones taken from here. With --file it lists the
-    locks on those files alone, wherever they were taken; a relative FILE is looked up from this folder and from
-    the session's own. Holders of another identity are listed without name and note. What is not the ordinary lock
-    (exclusive, until it is released, of a whole session) says so: mode, pattern, agent, time left of a lease or
-    expected, how many wait. With --json those are further keys: mode, agent, pattern, repository, fence, ttl,
-    lapses_in, expected_end, waiting. `swarm-mcp why FILE` tells all there is to know of one file.
+    A lock holds on the whole machine; listed are those that were taken in this scope. With --file it is the locks on
+    those files alone, wherever they were taken; a relative FILE counts from this folder and from the session's own. The
+    holder's name and note are left out where it works under another identity. Anything but an ordinary lock (exclusive,
+    until it is released, held by a whole session) says what it is: its mode, pattern, agent, the time left or expected,
+    how many wait. `swarm-mcp why FILE` tells all there is to know of one file.
 
-    All are listed, in the order in which they were first taken, and printed as they are read: what takes only the first
-    of them can stop there. A list that could not be read to its end is left open, and the command fails.
+    They are listed in the order in which they were first taken, and printed as they are read, so a reader may stop
+    early. A list that breaks off stays open, and the command fails. With --json there are further keys where they
+    apply: mode, agent, pattern, repository, fence, ttl, lapses_in, expected_end, waiting.
 
     example: swarm-mcp locks --file src/schema.sql --json
     """

@@ -23,15 +23,16 @@ _INNER = ("tool", "provider")  # what the built-in plugins' own executables star
 def loop(args: Arguments) -> int:
     """loop: run the embedded agent loop, as a plugin of the bash harness
 
-    Works on a prompt (WORDS, or standard input) with a model and tools until it is done; prints the answer. Needs only
-    a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of one's own. Plugins are
-    found in ~/.harness (HARNESS_HOME) and in every .harness from there to the present folder. `loop help` lists
-    providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
+    Works on a prompt (WORDS, or standard input) with a model and tools until it is done, and prints the answer. All it
+    needs is a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own.
+    Plugins are found in ~/.harness (HARNESS_HOME) and in every .harness from there down to this folder. `loop help`
+    lists providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
 
     Its writes are checked against the locks of other sessions, like those of every client here.
 
     Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
-    asked, or failed; 5 as many turns as it may take (HARNESS_MAX_TURNS); 130 interrupted; 143 ended by a signal.
+    asked, or failed; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS); 130 interrupted; 143 ended by a
+    signal.
 
     example: swarm-mcp loop "add a test for the empty list in parse.py"
     """

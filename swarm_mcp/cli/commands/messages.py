@@ -23,7 +23,7 @@ from swarm_mcp.workspace.panes import prompt
     Usage(
         Option("--to WHO", "only to this session", source=INSTANCES),
         Option("--from WHO", "only from this session", source=INSTANCES),
-        Option("--limit N", "the newest N (default 50; 0 for none, -1 for all)"),
+        Option("--limit N", "the newest N (default: 50; 0: none, -1: all)"),
         AFTER,
         Option("--id N", "the message with this id alone, whole", source=()),
         ABSOLUTE,
@@ -34,9 +34,9 @@ from swarm_mcp.workspace.panes import prompt
 def messages(args: Arguments) -> int:
     """messages: what sessions of this scope have written to each other
 
-    Only looks: nothing is marked as read. A * stands before what has not been read. Mail of sessions that work
-    under another identity is not shown. Where there are more, the answer says how many, and with which CURSOR --after
-    shows the ones before; a text too long for an answer is cut, and --id shows it whole.
+    Only looks: nothing is marked as read. A * stands before what is unread. Messages of sessions that work under
+    another identity are not shown. Where there are more, the answer says how many, and which CURSOR takes --after to
+    the ones before. A text that is too long for an answer is cut; --id shows it whole.
 
     example: swarm-mcp messages --to reviewer --limit 10
     """
@@ -80,7 +80,8 @@ def messages(args: Arguments) -> int:
         Word("WORDS", "the message", repeated=True),
         Option(
             "--to WHO",
-            "the recipient: an instance id, the unique beginning of one, or a unique part of a label",
+            "the recipient: the number in its name, the beginning of its id, or part of its label, if only"
+            " one session has that",
             required=True,
             source=INSTANCES,
         ),
@@ -91,8 +92,8 @@ def messages(args: Arguments) -> int:
 def send(args: Arguments) -> int:
     """send: write to another session
 
-    The words are joined by blanks. The message waits in the other's inbox until it polls; to wake it as well,
-    use prompt-peer. A session of another identity cannot be written to, unless SWARM_MCP_ALLOW_CROSS_IDENTITY=1.
+    The message waits in the other session's inbox until it looks there; `swarm-mcp prompt-peer` wakes it as well. You
+    cannot write to a session of another identity, unless SWARM_MCP_ALLOW_CROSS_IDENTITY=1.
 
     example: swarm-mcp send --to role:reviewer "the importer is ready to be read"
     """
@@ -117,8 +118,7 @@ def send(args: Arguments) -> int:
 def broadcast(args: Arguments) -> int:
     """broadcast: write to every other session of this scope
 
-    The words are joined by blanks. Every other session that is registered now gets the message, bar those of
-    another identity.
+    Every other session that is registered now gets the message, except those of another identity.
 
     example: swarm-mcp broadcast "main is frozen until the release is out"
     """
@@ -137,7 +137,7 @@ def broadcast(args: Arguments) -> int:
 
 WAKING = (
     Option("--task ID", "mark the message with the task it is about", source=TASKS),
-    Option("--no-nudge", "only leave the message"),
+    Option("--no-nudge", "leave the message, and type nothing"),
     Option("--force", "wake it also while it works, or waits for an answer in its terminal"),
     *ACTING,
 )
@@ -165,8 +165,9 @@ TEXT = Word("TEXT", "the message", repeated=True)
 def prompt_peer(args: Arguments) -> int:
     """prompt-peer: write to another session and wake it
 
-    The message goes to the other's inbox. Where it has published a terminal pane and is not busy there, a line
-    is typed into the pane that tells it to poll. Exit 0 once the message is stored, woken or not.
+    The message goes to the other session's inbox. Where that session has published its terminal pane and is not busy
+    there, a line is typed into the pane that tells it to look. Exit 0 once the message is stored, whether it was woken
+    or not.
 
     example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the importer" --task 1f0c9a52
     """

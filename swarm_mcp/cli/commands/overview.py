@@ -35,13 +35,14 @@ LOCKS, SESSIONS, STORMS = 20, 100, 20  # shown by `status`
 def status(args: Arguments) -> int:
     """status: who is here, what is locked, and who is guarded, at a glance
 
-    Up to 100 sessions one by one, and up to 20 locks: those of the session around this command, then those that
-    somebody waits for, then the newest (`swarm-mcp instances` and `swarm-mcp locks` list all; with --json
-    `instance_count` and `lock_count` say how many there are). Tasks by status, messages (unread ones, and those of the
-    last day) and shared values as numbers. Who has been refused the same file ten times or more within minutes, with
-    --json as `storms`: [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}].
+    Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those that somebody waits for,
+    then the newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are
+    counted. Last comes who was denied the same file ten times or more within minutes.
 
     A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
+
+    With --json, `instance_count` and `lock_count` say how many there are in all, and the repeated denials are `storms`:
+    [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}].
 
     example: swarm-mcp status
     """
@@ -179,8 +180,8 @@ def instances(args: Arguments) -> int:
 def whoami(args: Arguments) -> int:
     """whoami: the session this command would act as
 
-    WHO is an instance id, the beginning of one, or part of a label. Without it: SWARM_MCP_INSTANCE_ID,
-    else the session whose shell this is, else the only session of the scope.
+    That is WHO, where it is given; else SWARM_MCP_INSTANCE_ID; else the session whose shell this is; else the only
+    session of the scope.
 
     example: swarm-mcp whoami --json
     """

@@ -36,14 +36,14 @@ from swarm_mcp.store.lock_request import Attempt
         Option("--directory DIR", "from where", source=FOLDERS),
         Option("--agent ID", "by which subagent"),
         Option("--fence N", "the number of the lock in the way"),
-        Option("--times N", "how many refusals of that path there were within minutes, this one included"),
+        Option("--times N", "how many denials of that path there were within minutes, this one included"),
         PATIENCE,
         JSON,
     ),
     group=INTERNAL,
 )
 def denied(args: Arguments) -> int:
-    """denied: note that a session was refused a file (hooks call this)
+    """denied: note that a session was denied a file (hooks call this)
 
     FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
     is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.

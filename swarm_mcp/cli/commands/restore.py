@@ -23,10 +23,10 @@ from swarm_mcp.views import seconds_since
             "--list",
             "the earlier contents that are kept: when, how large, who changed them; without FILE of all files here",
         ),
-        Option("--id N", "this one of them; without it the one before the last change"),
+        Option("--id N", "which of them (default: the one before the last change)"),
         Option("--to PATH", "write it there instead, and leave FILE as it is"),
         Option("--dry-run", "say what would be done"),
-        Option("--force", "also remove a file that was not there before, or replace one too large to be kept itself"),
+        Option("--force", "also remove a file that was not there before, or replace one that is too large to be kept"),
         ABSOLUTE,
         *ACTING,
     ),
@@ -34,10 +34,10 @@ from swarm_mcp.views import seconds_since
     group=LOCKS,
 )
 def restore(args: Arguments) -> int:
-    """restore: bring back a locked file that somebody's call changed
+    """restore: bring back a file that somebody else's call has changed
 
     What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
-    kept for 7 days, up to 1 MiB each and 64 MiB together, of files locked while somebody else ran a command.
+    kept for 7 days, up to 1 MiB each and 64 MiB together, of files that were locked while somebody else ran a command.
 
     example: swarm-mcp restore src/schema.sql --list
     """

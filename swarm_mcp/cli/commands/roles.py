@@ -33,7 +33,7 @@ ROLES = {
     group=WORKERS,
 )
 def roles(args: Arguments) -> int:
-    """roles: the roles a session can take, and which one holds here
+    """roles: the roles a session can take, and which one it has here
 
     example: swarm-mcp roles
     """

@@ -40,7 +40,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
             "claude, codex, pi, hs, loop or process (default: HARNESS_PROVIDER, else claude)",
             source=(),
         ),
-        Option("--watch", "show what happens meanwhile, on a terminal with a line that counts"),
+        Option("--watch", "show what happens meanwhile; at a terminal with a line that counts"),
         Option("--model M", "which model, as the harness names it", source=()),
         Option(
             "--mode MODE",
@@ -50,18 +50,19 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
         ),
         Option("--effort LEVEL", "how much to think: low, medium, high or max", source=EFFORTS),
         Option("--timeout S", "end it after S seconds (default: no limit)"),
-        Option("--grace S", "from TERM to KILL (15)"),
-        Option("--max-cost USD", "end it when it has cost that much"),
-        Option("--max-turns N", "end it when the model has answered so often"),
+        Option("--grace S", "time between TERM and KILL (default: 15)"),
+        Option("--max-cost USD", "end it once it has cost that much"),
+        Option("--max-turns N", "end it once the model has answered N times"),
         Option("--directory DIR", "where it works (default: here)", source=FOLDERS),
         Option(
-            "--command WORDS", "what to start: the whole command of the harness process, else instead of its own name"
+            "--command WORDS",
+            "what the harness `process` runs; for other harnesses, what to start instead of their own command",
         ),
-        Option("--resume SESSION", "go on with a session: its id, or a run's (swarm-mcp runs)", source=()),
+        Option("--resume SESSION", "continue a session: its id, or the id of a run (swarm-mcp runs)", source=()),
         Option("--schema FILE", "a JSON schema that the answer is to follow"),
-        Option("--system-prompt TEXT", "more instructions, behind the harness's own"),
-        Option("--skill DIR", "a folder with a SKILL.md that the agent is to find", repeatable=True, source=FOLDERS),
-        Option("--env KEY=VALUE", "for the agent alone", repeatable=True),
+        Option("--system-prompt TEXT", "more instructions, after the harness's own"),
+        Option("--skill DIR", "a folder with a SKILL.md for the agent", repeatable=True, source=FOLDERS),
+        Option("--env KEY=VALUE", "a variable for the agent alone", repeatable=True),
         Option("--role ROLE", "what it is among the other sessions (default: run)", source=ROLES),
         Option("--label TEXT", "more words for its label"),
         SCOPE,
@@ -72,12 +73,15 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 def run(args: Arguments) -> int:
     """run: have an agent do one thing, here and now, and print its answer
 
-    The agent is registered as a session of its own, and locks hold for it as for everyone. --json prints all that is
-    known of the run; what is watched then goes to standard error. Ctrl-C ends the agent with all it has started.
-    What the harness cannot do is refused where it protects (mode, limits, schema), before anything starts; else a
-    line on standard error says that it is left out. swarm-mcp harness list shows what each can do. Exit 0 where it
-    went well, 1 where it failed (one line says how), 124 after --timeout, 125 where the harness cannot do what is
-    asked, 130 interrupted.
+    The agent is registered as a session of its own, and locks hold for it as for everybody. While it works, standard
+    error says so; at a terminal with a count. --json prints all that is known of the run, and then --watch shows on
+    standard error what happens. Ctrl-C ends the agent with everything it has started.
+
+    What the harness cannot do is refused before anything starts where it would protect you (mode, limits, schema); else
+    a line on standard error says that it is left out. `swarm-mcp harness list` shows what each can do.
+
+    Exit 0 where it went well, 1 where it failed (one line says how), 124 after --timeout, 125 where the harness cannot
+    do what is asked, 130 interrupted.
 
     example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
     """

@@ -34,8 +34,8 @@ DEFAULT_LIMIT = 20
 def runs(args: Arguments) -> int:
     """runs: agents that were run in this scope, the newest first
 
-    Those that `swarm-mcp run` and `swarm-mcp dispatch` started: what became of each, what it cost where that is
-    known, and which task it was for. They are kept for a month.
+    Shows what `swarm-mcp run` and `swarm-mcp dispatch` have started: how each ended, what it cost where that is known,
+    and which task it was for. Runs are kept for a month.
 
     example: swarm-mcp runs --state running
     """
@@ -82,8 +82,7 @@ POLL_SECONDS = 0.5
     Usage(
         Word(
             "TASK|RUN",
-            "the task or the run: a task, of which the newest run is shown, or a run (swarm-mcp runs lists them); the"
-            " beginning of an id will do",
+            "a task, of which the newest run is shown, or a run (swarm-mcp runs lists them): an id, or its beginning",
             source=TASKS,
         ),
         Option("--follow", "go on until the run has ended", also="-f"),
@@ -93,11 +92,11 @@ POLL_SECONDS = 0.5
     group=WORKERS,
 )
 def logs(args: Arguments) -> int:
-    """logs: what an agent that was run did, from its record
+    """logs: what an agent did that was run here
 
-    Prints the transcript as `run --watch` does, and last where the record is. --json prints the run and its
-    transcript; with --follow one entry of the transcript on each line. SWARM_DEBUG=1 shows also what has no
-    meaning to us.
+    Prints its transcript, as `swarm-mcp run --watch` does, and last where the record is. --json prints the run and its
+    transcript, with --follow one entry of the transcript on each line. SWARM_DEBUG=1 also shows entries that mean
+    nothing to swarm.
 
     example: swarm-mcp logs 4f1c2b7e -f
     """

@@ -11,7 +11,7 @@ from swarm_mcp.runtimes import NAMES
     Usage(
         Option(
             "--transport HOW",
-            "mcp_tool: also answer the hooks of a plugin that was installed with that transport (default: command)",
+            "mcp_tool: also answer the hooks of a plugin that was installed so (default: command)",
             source=("command", "mcp_tool"),
         )
     ),
@@ -20,8 +20,8 @@ from swarm_mcp.runtimes import NAMES
 def serve(args: Arguments) -> int:
     """serve: run the MCP server on standard input and output
 
-    Clients start this from the installed plugin. It ends when its input closes, on SIGTERM or SIGINT, and
-    when the client that started it is gone.
+    Clients start this from the installed plugin. It ends when its input closes, on SIGTERM or SIGINT, and when the
+    client that started it is gone.
 
     example: swarm-mcp serve
     """

@@ -148,9 +148,9 @@ def _pane(args) -> dict[str, str]:
 def deregister(args: Arguments) -> int:
     """deregister: end a session; its locks and claims go with it
 
-    Published identity, locks, unread mail and claimed tasks are released in the same step. Another session than
-    one's own goes only with --force, because it would lose its locks in the middle of its work; one that has
-    gone already needs none. Exit 1 where that is refused, with --json as {"error"}.
+    Its published identity, its locks, its unread messages and the tasks it had claimed are released in one step.
+    Another session than your own goes only with --force, because it would lose its locks in the middle of its work; one
+    that is gone already needs no force. Exit 1 where it is refused, with --json as {"error"}.
 
     example: swarm-mcp deregister --as role:reviewer --force
     """
@@ -209,8 +209,8 @@ def _may_go(store: Store, args, row: Session) -> bool:
 def bootstrap(args: Arguments) -> int:
     """bootstrap: where this session stands: peers, unread messages, tasks
 
-    The messages in the answer, in JSON and in text, count as read once it is written, and only then. Where
-    SWARM_MCP_INSTANCE_ID names an instance that is not registered yet, it is registered.
+    The messages that are shown, as text or as JSON, count as read once they are written out, and only then. Where
+    SWARM_MCP_INSTANCE_ID names a session that is not registered yet, it is registered.
 
     example: swarm-mcp bootstrap --as role:reviewer
     """

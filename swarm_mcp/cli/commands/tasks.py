@@ -75,11 +75,13 @@ def tasks(args: Arguments) -> int:
         Option("--description TEXT", "all that the worker needs to know"),
         Option("--file PATH", "a file that the work is about", repeatable=True),
         Option(
-            "--assignee WHO", "the session that shall do it: id, start of an id, or part of its label", source=INSTANCES
+            "--assignee WHO",
+            "the session that shall do it: the number in its name, the beginning of its id, or part of its label",
+            source=INSTANCES,
         ),
         Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
         Option("--parent-task ID", "the task that this one is a part of", source=TASKS),
-        Option("--priority N", "higher is claimed first; 0 where not given"),
+        Option("--priority N", "a higher one is claimed first (default: 0)"),
         Option("--idempotency-key NAME", "a second request with this name returns the first one's task"),
         Option("--approval-required", "nobody can claim it before it is approved"),
         Option("--no-nudge", "do not wake the assignee"),
@@ -148,9 +150,8 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
 def claim(args: Arguments) -> int:
     """claim: begin a task
 
-    The task must be open, or assigned to this session; it is in_progress then. Of several sessions that
-    claim it one succeeds. Exit 1 where it cannot be claimed; with --json the refusal is {"error", ...} on
-    standard output.
+    The task must be open, or assigned to this session; it is then in_progress. If several sessions claim it, one gets
+    it. Exit 1 where it cannot be claimed, with --json as {"error", ...}.
 
     example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
     """
@@ -175,11 +176,11 @@ def claim(args: Arguments) -> int:
         ),
         Option(
             "--status STATUS",
-            "how it ended: done and failed are for the session that has the task, cancelled also for who asked",
+            "how it ended: done or failed, by the session that has the task; or cancelled, also by the one that asked",
             required=True,
             choices=TERMINAL,
         ),
-        Option("--note TEXT", "the outcome; the requester is sent it with the message that the task has ended"),
+        Option("--note TEXT", "the outcome; it goes to the session that asked"),
         *ACTING,
     ),
     group=TOGETHER,
@@ -187,8 +188,8 @@ def claim(args: Arguments) -> int:
 def update_task(args: Arguments) -> int:
     """update-task: end a task
 
-    Locks taken for the task are released; tasks that waited for it may begin, or are cancelled with it. Exit 1
-    where that is not allowed; with --json the refusal is {"error"} on standard output.
+    Locks that were taken for the task are released. Tasks that waited for it may begin, or are cancelled with it. Exit
+    1 where that is not allowed, with --json as {"error"}.
 
     example: swarm-mcp update-task 6ff1c928-7a25-430a-b3ff-3033125a34f5 --status done --note "merged as 4f1a"
     """

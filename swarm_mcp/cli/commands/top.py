@@ -15,10 +15,10 @@ from swarm_mcp.folders import current_scope
     group=TOGETHER,
 )
 def top(args: Arguments) -> int:
-    """top: who is here, who holds and waits for what, on a full screen that follows
+    """top: a full screen of who holds and waits for what, as it happens
 
     Four tables, brought up to date when something happens: sessions with what they hold, wait for and are doing; locks,
-    and below each the line of those who wait for it; the last writes that were refused, and why; tasks and workers with
+    and below each the line of those who wait for it; the last writes that were denied, and why; tasks and workers with
     what they cost. Of each at most 100 rows, and how many there are. It only looks, and never keeps anybody waiting.
 
     Keys: Tab or 1 to 4 chooses a table, arrows a row; Enter shows more of it (why a file can or cannot be written, a

@@ -36,7 +36,7 @@ WAIT_SECONDS = 5.0
 WAIT = Option("--wait S", f"seconds to wait for the outcome (default {WAIT_SECONDS:g})")
 
 
-TARGET = Option("--target T", "the node, as the interface calls it", required=True)
+TARGET = Option("--target T", "the node, by the name that the interface has for it", required=True)
 
 
 @verb(
@@ -62,14 +62,14 @@ TARGET = Option("--target T", "the node, as the interface calls it", required=Tr
         choice("prompt"),
         Word("TEXT", "the text", repeated=True),
         TARGET,
-        Option("--no-enter", "only type it"),
+        Option("--no-enter", "type it without pressing Enter"),
         WAIT,
         *ACTING,
     ),
     Usage(
         choice("move"),
         TARGET,
-        Option("--x N", "to where", required=True),
+        Option("--x N", "where to", required=True),
         Option("--y N", required=True),
         WAIT,
         *ACTING,
@@ -80,8 +80,9 @@ TARGET = Option("--target T", "the node, as the interface calls it", required=Tr
 def ui(args: Arguments) -> int:
     """ui: orders to a user interface that shows the swarm
 
-    An order is put into a queue; an interface on the same store carries it out. Exit 1 where it failed, 0 also
-    while nobody has taken it. `spawn` is for gateways (a label with mode:gateway), or SWARM_MCP_ALLOW_SPAWN=1.
+    An order waits in a queue until an interface on the same store carries it out. Exit 1 where it failed; 0 also while
+    nobody has taken it. Only gateways may `spawn`: a session with mode:gateway in its label, or anybody with
+    SWARM_MCP_ALLOW_SPAWN=1.
 
     example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
     """

@@ -38,7 +38,7 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
 @verb(
     Usage(
         Option("--timeout S", "end after S seconds (default: go on until interrupted)"),
-        Option("--since ID", "begin with what followed this event (0: with all that is still known, about a day)"),
+        Option("--since ID", "begin after this event (0: with everything that is still known, about a day)"),
         ABSOLUTE,
         *ACTING,
     ),
