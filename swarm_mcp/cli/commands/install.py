@@ -44,7 +44,7 @@ ANSWERS = "first answers of the clients' MCP servers"
         Option(
             "--transport HOW",
             f"how these clients ask before a write: by a command of its own ({COMMAND}, the default), or by a tool of"
-            f" the session's MCP server ({MCP_TOOL}: some 10 ms less for each write, but 5 s more where that server hangs;"
+            f" the session's MCP server ({MCP_TOOL}: some 10 ms less for each write, 5 s more where that server hangs;"
             " the command stands in while it is not running). A later `install` keeps what was chosen",
             source=(COMMAND, MCP_TOOL),
         ),
