@@ -108,14 +108,16 @@ class Browser:
         path, other = self._store("page.db"), self._store("no-page.db")
         env = {**self.env, "SWARM_DB_PATH": path}
         print(f"beside {LOCKS:,} locks and {EVENTS:,} events of a day{'':17}  median s   worst s")
-        firsts = []
+        starts, firsts = [], []
         for number in range(RUNS):
             served = Served(self.plugin, env, self.checkout)
+            starts.append(served.started)
             began = time.perf_counter()
             self._is_right(served.text("/"))
             firsts.append(time.perf_counter() - began)
             if number < RUNS - 1:
                 served.end()
+        self._row("from the command to its address", starts, is_limited=False)
         self._row("the first page of a process", firsts)
         try:
             with Store(path) as store:
@@ -193,9 +195,9 @@ class Browser:
         if "module_" not in text or "<h1>Now</h1>" not in text:
             raise WrongAnswer(f"the first page is {text[:300]!r}")
 
-    def _row(self, name: str, spent: list[float]) -> None:
+    def _row(self, name: str, spent: list[float], is_limited: bool = True) -> None:
         print(f"{name:62} {median(spent):8.3f}  {max(spent):8.3f}", flush=True)
-        if median(spent) > SECONDS:
+        if is_limited and median(spent) > SECONDS:
             self.missed.append(f"page: {name}: {median(spent):.2f} s, limit {SECONDS:g}")
 
     def _checks(self, shown: str, other: str) -> None:

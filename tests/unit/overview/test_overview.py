@@ -11,6 +11,7 @@ from support.sessions import write
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.errors import Deadlock
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.overview.checkouts import checkouts
 from swarm_mcp.overview.edits import Edit, edits, journals
@@ -18,7 +19,7 @@ from swarm_mcp.overview.lines import Line, Obstacle, circles, lines
 from swarm_mcp.overview.now import FILES, now
 from swarm_mcp.overview.people import People
 from swarm_mcp.overview.session import session_whole
-from swarm_mcp.overview.timeline import refusals, timeline
+from swarm_mcp.overview.timeline import newest, refusals, timeline
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -221,3 +222,36 @@ def test_of_a_session_that_has_gone_only_what_it_did_is_known(ground, store):
     )
     with pytest.raises(UnknownInstance):
         session_whole(store, "nobody", ground.scope, People(store), 0, [])
+
+
+def test_the_newest_of_one_kind(ground, store):
+    ann, bob = ground.session("ann"), ground.session("bob")
+    file, other = f"{ground.scope}/f", f"{ground.scope}/g"
+    ground.lock(ann, file, "mine")
+    ground.lock(bob, other)
+    for _ in range(3):
+        assert ground.swarm("lock", file, "--as", bob.id).code == 1
+    waiting = wait(store, bob, file)
+    ground.sql("UPDATE swarm_waiters SET since = since - 5")
+    with pytest.raises(Deadlock):
+        LockWait(ann, request(ann, [other]), 60).advance(store)
+    store.locks.release(ann, file)
+    assert waiting.advance(store)
+    people = People(store)
+    (got,) = newest(store, ground.scope, people, 0, 5, "waited")
+    assert (got.what, got.instance_id, got.file) == ("acquired", bob.id, file) and got.waited >= 5
+    (refused,) = newest(store, ground.scope, people, 0, 5, "deadlock")
+    assert (refused.instance_id, refused.file) == (ann.id, other)
+    denials = newest(store, ground.scope, people, 0, 2, "denied")
+    assert [one.instance_id for one in denials] == [bob.id] * len(denials) and 1 <= len(denials) <= 2
+    assert newest(store, "/elsewhere", people, 0, 5, "denied") == []
+
+
+def test_a_name_follows_its_label(store, ground):
+    ann = ground.session("ann", "claude-code session:5f0c2f6e")
+    people = People(store)
+    assert people.called(ann.id) == "claude-code 5f0c2f6e"
+    people.learn(ann.id, "codex session:8e3c69bd")
+    assert people.called(ann.id) == "codex 8e3c69bd"
+    people.learn(ann.id, None)  # a row that does not say
+    assert people.called(ann.id) == "codex 8e3c69bd"

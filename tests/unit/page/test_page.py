@@ -112,6 +112,7 @@ def test_what_sessions_say_is_text(ground, client):
     assert "<script>alert" not in shown and "<img" not in shown and "\u202e" not in shown
 
 
+@pytest.mark.slow
 def test_of_very_many_locks_a_page_shows_some(ground, client):
     ann = ground.session("ann")
     for number in range(130):
