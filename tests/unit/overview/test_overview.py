@@ -10,8 +10,7 @@ from support.fixtures import Ground
 from support.sessions import write
 
 from swarm_hook_core.naming import UNNAMED
-from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.errors import Deadlock
+from swarm_mcp.errors import Deadlock, UnknownInstance
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.overview.checkouts import checkouts
 from swarm_mcp.overview.edits import Edit, edits, journals
