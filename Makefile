@@ -81,7 +81,7 @@ picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 	@SWARM_PICTURES="$(CURDIR)/docs/images" PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser/pictures.py
 
 # The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
-# when. What depends on those is fixed: all files have the date that hatchling gives them where it is told none.
+# when (with one zlib). All files have the date that hatchling gives them where it is told none.
 dist: $(BUILDING)
 	@test -z "$$(git status --porcelain 2>/dev/null)" || echo "note: changes that are not committed go into this build" >&2
 	@rm -rf "$(DIST)"
