@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from swarm_hook_core.naming import holder_name
+
 from .checks import assert_denied, assert_text
 from .client import Client
 from .coordinator import PEER_NAME
@@ -113,7 +115,8 @@ def test_a_second_client_of_a_session_ends_for_itself_alone(client: Client) -> N
         assert again.session == first.session
         assert [session["id"] for session in coordinator.sessions()] == [holder["id"]]
         client.run("third", client.replace(*CHANGE))
-        assert_denied(client, "third", "notes.md", holder=holder["label"], note="mine for now")
+        name = holder_name(holder["label"], holder["id"])
+        assert_denied(client, "third", "notes.md", holder=name, note="mine for now")
         live.go_on()
     assert_text(client, "new.md", "newer\n")
     assert coordinator.sessions() == [] == coordinator.locks()

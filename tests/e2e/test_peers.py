@@ -21,7 +21,7 @@ def test_each_other_s_locks(both: dict[str, Client], holder: str, writer: str) -
     with both[holder].held("holding", *lock, at=len(lock)) as live:
         assert len(coordinator.locks()) == 1, both[holder].results("holding")
         both[writer].run("writing", both[writer].replace("notes.md", "line one", "line two"))
-        assert_denied(both[writer], "writing", "notes.md", holder=f"{holder} platform:cli", note="from the other kind")
+        assert_denied(both[writer], "writing", "notes.md", holder=f"held by {holder} ", note="from the other kind")
         both[writer].run("elsewhere", both[writer].create("free.md", "free\n"))
         assert_text(both[writer], "free.md", "free\n")
         live.go_on()

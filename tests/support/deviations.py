@@ -88,6 +88,7 @@ CLI = (
     Deviation("23 locks", "stdout.0: is *", NAMES),
     Deviation("35 kv list", "stdout.*", NAMES),
     Deviation("41 send *", "stdout.0: is *", NAMES),
+    Deviation("71 dispatch *", "stdout.0: is *", NAMES),
     Deviation("45 messages", "missing stdout.*", NAMES),
     Deviation("45 messages", 'extra stdout.*: "[*] #*  planner s1 → *', NAMES),
     Deviation("47 prompt-peer *", "stdout.0: is *", NAMES),

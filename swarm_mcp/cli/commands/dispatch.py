@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
+from swarm_hook_core.labels import token
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import (
@@ -26,6 +27,7 @@ from swarm_mcp.cli.arguments import (
 )
 from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.cli.progress import Progress
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.dispatch import Answered, AwaitingEnd, Finished, Starting, State, carry_out
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
@@ -126,9 +128,10 @@ def dispatch(args: Arguments) -> int:
     request = _request(args)
     with Store() as store:
         requester = acting_session(store, args)
+        reader = Reader(args, store, token(requester.label or "", "identity"))
         with Progress(args.json) as progress:
             try:
-                answer = carry_out(store, requester, request, partial(_tell, progress))
+                answer = carry_out(store, requester, request, partial(_tell, progress, reader))
             except Refused as refusal:
                 if not args.json:
                     raise  # the contract has it as an error of the command: `swarm-mcp dispatch: ...`
@@ -183,13 +186,13 @@ def _completion_wait(args) -> float:
     return next((args.seconds(flag) for flag in flags if args.value(flag).strip()), 0.0)
 
 
-def _tell(progress: Progress, state: State) -> None:
+def _tell(progress: Progress, reader: Reader, state: State) -> None:
     """Say what is being done in this state of a dispatch, or what has come of it."""
     if isinstance(state, Starting):
         command = state.plan.command
         progress.begin(f"starting a worker ({command.harness or 'the default harness'}, {command.spawner})")
     elif isinstance(state, Answered):
-        first, *more = _outcome(state.answer)
+        first, *more = _outcome(state.answer, reader)
         progress.end(first)
         for line in more:
             progress.say(line)
@@ -198,7 +201,7 @@ def _tell(progress: Progress, state: State) -> None:
         progress.begin(f"waiting for task {short(state.wait.task_id)} to end, at most {span}")
     elif isinstance(state, Finished):
         if "completion" in state.answer:
-            first, *more = _ending(state.answer)
+            first, *more = _ending(state.answer, reader)
             progress.end(first)
             for line in more:
                 progress.say(line)
@@ -206,15 +209,15 @@ def _tell(progress: Progress, state: State) -> None:
             progress.say(f"next: {_next_step(state.answer)}")
 
 
-def _outcome(answer: dict) -> list[str]:
+def _outcome(answer: dict, reader: Reader) -> list[str]:
     """Whether there is a worker, in lines for people."""
     status, task = answer["status"], answer["task_id"]
     lines = {
-        "dispatched": lambda: f"dispatched task {task} to {short(answer['recipient'])}",
+        "dispatched": lambda: f"dispatched task {task} to {reader.called(answer['recipient'])}",
         "no_worker": lambda: f"task {task} waits to be claimed: no live worker for role {answer['role']}",
         "already_terminal": lambda: f"task {task} is already {answer['task']['status']}",
         "spawn_in_flight": lambda: f"task {task} waits for its worker, which is being started",
-        "spawned": lambda: f"task {task}: worker {short(answer.get('instance_id') or 'started')} is up",
+        "spawned": lambda: f"task {task}: {_worker(answer, reader)} is up",
         "spawn_failed": lambda: f"task {task} waits to be claimed: no worker could be started: {answer['error']}",
     }
     shown = [lines[status]()]
@@ -223,7 +226,12 @@ def _outcome(answer: dict) -> list[str]:
     return shown
 
 
-def _ending(answer: dict) -> list[str]:
+def _worker(answer: dict, reader: Reader) -> str:
+    """What the worker is called that has been started; `worker` alone where it is no session yet."""
+    return reader.called(answer["instance_id"]) if answer.get("instance_id") else "worker"
+
+
+def _ending(answer: dict, reader: Reader) -> list[str]:
     """How the task has ended, in lines for people."""
     task, ended = answer["task_id"], answer["completion"]
     if ended["status"] == "completed":
@@ -232,7 +240,7 @@ def _ending(answer: dict) -> list[str]:
         shown = [f"task {task} is gone"]
     else:
         shown = [f"task {task} has not ended yet"]
-    return [*shown, *(f"message from {short(mail['sender'])}: {mail['content']}" for mail in ended["messages"])]
+    return [*shown, *(f"message from {reader.called(mail['sender'])}: {mail['content']}" for mail in ended["messages"])]
 
 
 def _next_step(answer: dict) -> str:

@@ -11,6 +11,7 @@ from support.sessions import new_session, ready_store, start, write
 
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.errors import UsageError
+from swarm_mcp.overview import checkout_history
 
 
 @pytest.fixture
@@ -62,6 +63,14 @@ def test_it_is_bounded_and_says_how_much_came_before(morning: Ground):
     assert [one["what"] for one in shown["events"]] == ["task", "task", "released"]
     for words in (["--limit", "0"], ["--after", "x"], ["--since", "soon"], ["--since", "25:00"]):
         assert morning.swarm("log", *words).code == 1
+
+
+def test_of_a_busy_day_so_many_events_are_counted_and_no_more(morning: Ground, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(checkout_history, "COUNTED", 4)
+    head, rest, *lines = told(morning, "--limit", "3")
+    assert rest == "more than 1 before these: swarm-mcp log --limit 4" and len(lines) == 3
+    assert "joined" not in head and head.endswith("since 24 h ago: 3 changes to tasks, 1 released")
+    assert morning.swarm("log", "--json").json["is_cut"] is True
 
 
 def test_only_what_came_since_then(morning: Ground):

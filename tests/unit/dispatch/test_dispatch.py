@@ -435,7 +435,7 @@ def test_the_command_says_what_came_of_it(ground: Ground, lead: dict) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     done = ground.swarm("dispatch", "Do", "it", "--no-spawn", "--as", lead["id"])
     (task,) = tasks(ground)
-    assert (done.code, done.out) == (0, f"dispatched task {task['id']} to {worker['id'][:8]}\n")
+    assert (done.code, done.out) == (0, f"dispatched task {task['id']} to implementer {worker['id'][:8]}\n")
     done = ground.swarm(
         "dispatch", "T", "--role", "reviewer", "--no-spawn", "--as", lead["id"], "--json",
         "--message", "M", "--description", "D", "--type", "fix", "--file", "a", "--file", "b", "--priority", "4",
