@@ -10,7 +10,9 @@ import swarm_mcp
 from swarm_hook_core import own_release
 from swarm_hook_core.coordinator import chosen_command, find_on_path
 from swarm_mcp.fetched_release import is_launched
-from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes.base import Finding, Runtime, object_in
+from swarm_mcp.runtimes.bundle import COORDINATOR
 from swarm_mcp.runtimes.owned_folder import read_record
 
 
@@ -27,14 +29,17 @@ def which_copy() -> str:
 def of_plugin(client: Runtime, root: Path) -> Finding:
     """Which copy the plugin of `client`, which lies in `root`, runs as its server and registers sessions with."""
     name, install = f"{client.name} command", f"swarm-mcp install --client {client.name}"
-    chosen, recorded = chosen_command(), read_record(root).get("coordinator")
+    chosen, recorded = chosen_command(), _recorded(client, root)
     if chosen:
         return Finding(name, "info", f"SWARM_MCP_BIN: {' '.join(chosen)}")
-    if isinstance(recorded, list) and recorded:
+    if recorded:
+        if recorded == coordinator_command():
+            return Finding(name, "ok", "this one, as `swarm-mcp install` has named it")
         missing = [word for word in recorded if os.path.isabs(word) and not os.path.exists(word)]
         if missing:
             return Finding(name, "fail", f"the plugin was installed with {missing[0]}, which has gone", install)
-        return Finding(name, "ok", f"named by `swarm-mcp install`: {recorded[0]}")
+        text = "another one, which `swarm-mcp install` has named"
+        return Finding(name, "info", text, install, {"command": recorded})
     on_path, other = find_on_path()
     if on_path:
         return Finding(name, "ok", f"found on PATH: {on_path}")
@@ -45,3 +50,21 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
         return Finding(name, "info", "none yet; the next session's start has uv fetch it")
     text = f"none: {other} is another program" if other else "none"
     return Finding(name, "warn", f"{text}; its sessions can lock nothing", "pipx install swarm-locks")
+
+
+def _recorded(client: Runtime, root: Path) -> list[str]:
+    """The command that `swarm-mcp install` has named in a plugin; empty where that looks for one.
+
+    Codex's copy has no record of it, but its server is started so.
+    """
+    record = read_record(root).get("coordinator")
+    if isinstance(record, list) and record:
+        return [str(word) for word in record]
+    servers = object_in(root / client.folder / "mcp.json").get("mcpServers")
+    server = servers.get("swarm") if isinstance(servers, dict) else None
+    if not isinstance(server, dict) or not isinstance(server.get("args"), list):
+        return []
+    words = [str(server.get("command")), *map(str, server["args"])]
+    if "serve" not in words or any(word.endswith(COORDINATOR) for word in words):
+        return []
+    return words[: words.index("serve")]

@@ -248,9 +248,9 @@ def completion(args: Arguments) -> int:
     """completion: a script that teaches a shell to complete swarm-mcp
 
     It completes commands, their flags, sessions and tasks of this scope, else files. Load it from the shell's own file:
-      bash   source <(swarm-mcp completion bash)            in ~/.bashrc
-      zsh    source <(swarm-mcp completion zsh)             in ~/.zshrc, after compinit
-      fish   swarm-mcp completion fish > ~/.config/fish/completions/swarm-mcp.fish
+      bash, in ~/.bashrc:                  source <(swarm-mcp completion bash)
+      zsh, in ~/.zshrc, after compinit:    source <(swarm-mcp completion zsh)
+      fish:  swarm-mcp completion fish > ~/.config/fish/completions/swarm-mcp.fish
 
     example: swarm-mcp completion bash
     """
