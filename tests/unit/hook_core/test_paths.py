@@ -436,7 +436,7 @@ CIRCLES = {"self", "ring", "gnir"}
 WALKS = st.lists(ODD_STEPS, min_size=1, max_size=7).filter(lambda walk: "" not in walk or CIRCLES.isdisjoint(walk))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(WALKS, min_size=1, max_size=12), st.integers(0, 60))
 @example([["ring", "x"], ["ring"], ["gnir", "x"]], 0)
 @example([["a", "self", "..", "b"], ["a", "self"], ["a", "self", "new"]], 0)
@@ -466,7 +466,7 @@ def test_paths_that_are_resolved_together_cost_a_look_for_each_folder(
     assert looks.count(str(folder)) == 1
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=7), st.integers(0, 40))
 def test_the_top_of_a_deep_path_is_found_from_above_as_it_is_from_below(maze: str, walk: list[str], depth: int) -> None:
     """Whatever the limit is from which a path counts as deep."""
