@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable, Iterator
 
@@ -38,13 +39,15 @@ def serve(port: int, opens: bool, say: Callable[[str, int], object], viewer: str
     app = application(lambda: Store(read_only=True, adopts=False), keys, viewer, own_id)
     say(begin + keys.shown, port)
     if opens and has_browser():
-        webbrowser.open(begin + keys.once)
+        # Some browsers come back only when they are closed.
+        threading.Thread(target=webbrowser.open, args=(begin + keys.once,), daemon=True).start()
     asyncio.run(_serve(app, listening))
 
 
 def has_browser() -> bool:
-    """Whether there is a desktop to open a browser on."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    """Whether there is a desktop to open a browser on, or one that somebody has chosen."""
+    named = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in named)
 
 
 def _listening(port: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 from urllib.parse import urlsplit
 
 import pytest
-from support.fixtures import SWARM, Ground
+from support.fixtures import SWARM, Ground, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usual_signals")]
 
@@ -23,7 +24,7 @@ class Served:
 
     def __init__(self, ground: Ground, *words: str):
         self.process = subprocess.Popen(
-            [*SWARM, "page", "--no-open", *words], cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [*SWARM, "page", *words], cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, start_new_session=True,
         )  # fmt: skip
         self.said = self.process.stdout.readline().strip()
@@ -56,7 +57,8 @@ class Served:
     def close(self) -> None:
         for one in self._opened[::-1]:
             one.close()
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # what it has opened, too
         self.process.communicate()
 
     def end(self, number: int = signal.SIGINT) -> int:
@@ -69,7 +71,7 @@ def serve(ground: Ground):
     started: list[Served] = []
 
     def start(*words: str) -> Served:
-        started.append(Served(ground, *words))
+        started.append(Served(ground, *(words or ("--no-open",))))
         return started[-1]
 
     yield start
@@ -98,7 +100,7 @@ def test_its_address_for_programs_and_its_port(ground, serve):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    page = serve("--json", "--port", str(port))
+    page = serve("--no-open", "--json", "--port", str(port))
     assert json.loads(page.said)["port"] == port == urlsplit(page.address).port
     second = ground.swarm("page", "--no-open", "--port", str(port))
     assert second.code == 1 and f"port {port} cannot be had" in second.err
@@ -178,3 +180,20 @@ def test_a_store_that_is_made_or_replaced_later_is_followed(ground, serve):
     while "in-the-second-store" not in (shown := page.text()):
         next_change(stream)
     assert "in-the-first-store" not in shown
+
+
+def test_it_opens_the_browser_at_an_address_of_its_own(ground, serve, monkeypatch):
+    opened = ground.folder / "opened"
+    browser = ground.folder / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.part && mv {opened}.part {opened} && exec sleep 60\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    page = serve("--port", "0")
+    wait_for(opened.exists)
+    address = opened.read_text()
+    # What stands in the browser's command line, others can read: it opens the page once.
+    assert address != page.address and urlsplit(address).port == urlsplit(page.address).port
+    place = urlsplit(address)
+    assert [page.get(f"/?{place.query}").status for _ in range(2)] == [303, 403]
+    assert page.open().text()
+    assert page.end() == 0
