@@ -76,6 +76,7 @@ bench: $(INSTALLED)
 # and the page in Chromium.
 picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 	@"$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" tests/documents/top_picture.py docs/images/top.svg
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
 		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md
 	@SWARM_PICTURES="$(CURDIR)/docs/images" PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser/pictures.py

@@ -88,9 +88,10 @@ class Top(App[None]):
         self._follower.wish(self.wish)
         self._follower.start()
 
-    def on_unmount(self) -> None:
-        """Let go of the store."""
+    async def on_unmount(self) -> None:
+        """Let go of the store, and see what was started end."""
         self._follower.stop()
+        await commands.all_gone()
 
     def _handle_exception(self, error: Exception) -> None:
         """Keep a fault of ours for the command line to report, once the terminal is as it was.

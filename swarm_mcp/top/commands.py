@@ -15,7 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+LAST_SECONDS = 3.0  # that a command is given to end by itself
 LONGEST = 64 * 1024  # bytes of a line that are kept together
+_running: set[asyncio.subprocess.Process] = set()  # those that may not have ended yet
 
 
 def command_line(words: list[str]) -> list[str]:
@@ -27,10 +29,13 @@ def command_line(words: list[str]) -> list[str]:
 async def started(words: list[str]) -> asyncio.subprocess.Process:
     """Start a command: it reads nothing, and prints without colours, errors among the rest."""
     environment = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *command_line(words), env=environment, limit=LONGEST,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
+    _running.difference_update([one for one in _running if one.returncode is not None])
+    _running.add(process)
+    return process
 
 
 async def lines_of(process: asyncio.subprocess.Process) -> AsyncIterator[str]:
@@ -63,6 +68,17 @@ def end(process: asyncio.subprocess.Process) -> None:
             process.terminate()
         except ProcessLookupError:
             pass
+
+
+async def all_gone() -> None:
+    """Wait until each command has ended, so that what is being changed is changed; kill it after `LAST_SECONDS`."""
+    while _running:
+        process = _running.pop()
+        try:
+            await asyncio.wait_for(process.wait(), LAST_SECONDS)
+        except asyncio.TimeoutError:
+            process.kill()
+            await process.wait()
 
 
 def _shown(line: bytes) -> str:

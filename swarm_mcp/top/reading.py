@@ -65,7 +65,7 @@ class Reader:
             len(listed[3]) + sum(part.task_count - len(part.tasks) for part in parts),
         )
         shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
-        where = f"all checkouts of this machine ({len(found)})" if wish.everywhere else self._scope
+        where = f"all checkouts of this machine ({len(found)})" if wish.everywhere else self._places.whole(self._scope)
         return Picture(where, shown, self._scope)
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:

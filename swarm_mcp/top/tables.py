@@ -61,13 +61,15 @@ class Places:
 
     def shown(self, path: str) -> str:
         """The name of absolute `path` for people."""
-        if path.startswith(self._here):
-            return path[len(self._here) :]
+        return path[len(self._here) :] if path.startswith(self._here) else self.whole(path)
+
+    def whole(self, path: str) -> str:
+        """The whole name of absolute `path`, from the user's home where it is there."""
         return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
 
 
 def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, own_id: str) -> list[Row]:
-    """One row for each session: this one first, then those that wait, then those at work.
+    """One row for each session: this one first, then those that wait, those at work and those that hold something.
 
     What one does is its task, else what it has `edited` last and not committed.
     """
@@ -82,7 +84,7 @@ def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, ow
         changed.setdefault(edit.instance_id, []).append(edit)
 
     def order(one: SessionNow) -> tuple:
-        return one.id != own_id, not one.waiting, one.state != "working", one.silent_for
+        return one.id != own_id, not one.waiting, one.state != "working", not one.held, one.name
 
     rows = []
     for one in sorted(now.sessions, key=order):

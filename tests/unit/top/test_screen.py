@@ -7,21 +7,25 @@ import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
+from support.busy_checkout import busy, session
 from support.fixtures import Ground, time_limit
 from textual.pilot import Pilot
 
 from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.overview import now
+from swarm_mcp.overview.edits import Edit
 from swarm_mcp.store.lock_request import Attempt
-from swarm_mcp.top import following
+from swarm_mcp.top import following, reading
 from swarm_mcp.top.app import Top
 from swarm_mcp.top.pages import Question
 from swarm_mcp.top.picture import Picture, Row, Wish
 from swarm_mcp.top.reading import Reader
 from swarm_mcp.top.tables import ALL
 
+pytestmark = pytest.mark.slow
 HOSTILE = "[red]x[/red] [@click=app.quit]y[/] \x1b]0;title\x07\x1b[2J \u202egnp.exe \u200b\r\n$(id) {{7*7}}"
 
 
@@ -37,12 +41,6 @@ def made(ground: Ground, *words: str) -> Top:
     args = parse("top", verb_named("top").usages, list(words))
     acting = ["--as", args.value("--as")] if args.value("--as") else []
     return Top(ALL, Reader(ground.scope, args).read, acting, [], Wish(everywhere=args.given("--all")))
-
-
-def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:
-    """A session as hooks register it, whose client's id begins with `number`."""
-    label = f"{runtime} platform:cli origin:{runtime} session:{number}"
-    return ground.session(f"{number}-1", label=label, runtime=runtime, **more)
 
 
 def played(app: Top, play: Callable[[Pilot], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
@@ -202,6 +200,84 @@ def test_ones_own_lock_is_released_after_a_question(ground: Ground):
         await pilot.press("u", "y")
         await until(pilot, lambda: held() == {"theirs.py"})
         await until(pilot, shows(pilot, "unlocked"))
+
+    played(made(ground, "--as", me["id"]), play)
+
+
+def test_of_many_locks_all_are_counted_and_it_is_said_how_many_were_looked_through(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+):
+    one = session(ground, "5f0c2f6e")
+    for number in range(9):
+        ground.lock(one, f"file{number}.py")
+    monkeypatch.setattr(now, "COUNTED", 5)
+    monkeypatch.setattr(reading, "ROWS", 4)
+    monkeypatch.setattr(reading, "SEARCHED", 6)
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "Locks 9, 5 not shown"))
+        await pilot.press("slash", *"file8")
+        await until(pilot, shows(pilot, "Locks 1 of the newest 6"))
+        await pilot.press("escape", "slash", *"file0")
+        await until(pilot, shows(pilot, "Locks 0 of the newest 6", "nothing with these words"))
+        await pilot.press("escape", "f", *"file0.py", "enter")
+        await until(pilot, shows(pilot, "swarm-mcp why file0.py", "held by claude-code 5f0c2f6e"))
+
+    played(made(ground), play)
+
+
+def test_what_has_happened_here_is_a_key_away(ground: Ground):
+    busy(ground)
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "renumbering"))
+        await pilot.press("t")
+        await until(pilot, shows(pilot, "swarm-mcp log", "denied", "src/store.py"))
+        await pilot.press("escape", "3", "l")
+        await until(pilot, shows(pilot, "swarm-mcp log src/store.py", "denied"))
+        await pilot.press("escape", "3", "enter")
+        await until(pilot, shows(pilot, "swarm-mcp why src/store.py", "would be refused"))
+
+    played(made(ground), play)
+
+
+def test_what_a_session_has_changed_last_is_what_it_does(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    one = session(ground, "5f0c2f6e")
+    found = [Edit(f"{ground.scope}/src/{name}.py", one["id"], "x", 1, "Edit") for name in ("newest", "older")]
+    sizes = {"a journal": (1, 1)}
+    monkeypatch.setattr(reading, "journals", lambda scope: dict(sizes))
+    monkeypatch.setattr(reading, "edits", lambda store, scope, people: found)
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "changed src/newest.py +1"))
+        del found[:]
+        sizes["a journal"] = (2, 2)
+        ground.lock(one, "a.py")
+        await until(pilot, lambda: "changed" not in seen(pilot.app))
+
+    played(made(ground), play, (120, 30))
+
+
+def test_a_task_is_called_off_after_a_question(ground: Ground):
+    me = busy(ground)
+
+    def status() -> str:
+        with ground.store(read_only=True) as store:
+            ((_, task),) = store.tasks.walk(onlooker("", ground.scope))
+            return task.status
+
+    async def play(pilot: Pilot) -> None:
+        app = pilot.app
+        await until(pilot, shows(pilot, "Add an index", "$0.1250"))
+        await pilot.press("1", "x")
+        await until(pilot, shows(pilot, "choose a worker or a task first"))
+        await pilot.press("4", "x")
+        await until(pilot, shows(pilot, "Call off this task"))
+        await pilot.press("n")
+        await until(pilot, lambda: not isinstance(app.screen, Question))
+        assert status() == "in_progress"
+        await pilot.press("x", "y")
+        await until(pilot, lambda: status() == "cancelled")
 
     played(made(ground, "--as", me["id"]), play)
 

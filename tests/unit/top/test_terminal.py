@@ -6,16 +6,20 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from support.busy_checkout import busy, session
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
 from support.full_screen import ALTERNATE, FullScreen
 from support.screen import Played
+from support.sessions import ROOT
 
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store.lock_request import Attempt, request
+from swarm_mcp.store.lock_request import Attempt
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usual_signals")]
 CTRL_C, CTRL_Z, ESCAPE = "\x03", "\x1a", "\x1b"
@@ -41,27 +45,6 @@ def has(*words: str) -> Callable[[FullScreen], bool]:
 def lacks(*words: str) -> Callable[[FullScreen], bool]:
     """Whether none of `words` is on the screen."""
     return lambda screen: not any(word in screen.text for word in words)
-
-
-def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:
-    """A session as hooks register it, whose client's id begins with `number`."""
-    label = f"{runtime} platform:cli origin:{runtime} session:{number}"
-    return ground.session(f"{number}-1", label=label, runtime=runtime, **more)
-
-
-def busy(ground: Ground) -> dict:
-    """Somebody holds a file, somebody else waits for it, a third was refused it and works on a task; the holder."""
-    one, two, three = session(ground, "5f0c2f6e"), session(ground, "a31c9d02"), session(ground, "77aa88bb", "codex")
-    ground.lock(one, "src/store.py", "renumbering the queue")
-    with ground.store() as store:
-        store.queue.join(Session(two), request(Session(two), ["src/store.py"]), 600.0)
-        store.denials.report(Session(three), f"{ground.scope}/src/store.py", one["id"], Attempt("Edit"))
-        asked = {"type": "implement", "title": "Add an index", "description": "x"}
-        task = store.tasks.request(Session(one), asked)["task"]
-        store.tasks.claim(Session(three), task["id"], True)
-        run = {"id": "12ab34cd-0000", "scope": ground.scope, "instance_id": three["id"], "harness": "codex"}
-        store.runs.begin({**run, "cwd": ground.scope, "cost_usd": 0.125, "task_id": task["id"]})
-    return one
 
 
 def is_restored(played: Played) -> bool:
@@ -328,3 +311,20 @@ def processor_ticks(pid: int) -> int | None:
     except OSError:
         return None
     return int(fields[11]) + int(fields[12])
+
+
+def test_the_picture_in_the_documents_is_of_today(tmp_path: Path):
+    """But for how long ago something was."""
+    recorder = ROOT / "tests" / "documents" / "top_picture.py"
+    target = tmp_path / "top.svg"
+    subprocess.run(
+        [sys.executable, "-B", str(recorder), str(target)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        check=True,
+    )
+
+    def said(file: Path) -> list[str]:
+        drawn = ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")
+        return [re.sub(r"\d+ (s|min)\b|\s+", "", " ".join(text.itertext())) for text in drawn]
+
+    assert said(ROOT / "docs" / "images" / "top.svg") == said(target), "run: make picture"

@@ -1,0 +1,28 @@
+"""A checkout in which somebody holds a file, others wait for it or were refused it, and work is done."""
+
+from __future__ import annotations
+
+from support.fixtures import Ground
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store.lock_request import Attempt, request
+
+
+def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:
+    """A session as hooks register it, whose client's id begins with `number`."""
+    label = f"{runtime} platform:cli origin:{runtime} session:{number}"
+    return ground.session(f"{number}-1", label=label, runtime=runtime, **more)
+
+
+def busy(ground: Ground) -> dict:
+    """Somebody holds a file, somebody else waits for it, a third was refused it and works on a task; the holder."""
+    one, two, three = session(ground, "5f0c2f6e"), session(ground, "a31c9d02"), session(ground, "77aa88bb", "codex")
+    ground.lock(one, "src/store.py", "renumbering the queue")
+    with ground.store() as store:
+        store.queue.join(Session(two), request(Session(two), ["src/store.py"]), 600.0)
+        store.denials.report(Session(three), f"{ground.scope}/src/store.py", one["id"], Attempt("Edit"))
+        asked = {"type": "implement", "title": "Add an index", "description": "x"}
+        task = store.tasks.request(Session(one), asked)["task"]
+        store.tasks.claim(Session(three), task["id"], True)
+        run = {"id": "12ab34cd-0000", "scope": ground.scope, "instance_id": three["id"], "harness": "codex"}
+        store.runs.begin({**run, "cwd": ground.scope, "cost_usd": 0.125, "task_id": task["id"]})
+    return one
