@@ -17,6 +17,7 @@ from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.untrusted_text import cut, cut_text, safe
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.message import SYSTEM
+from swarm_mcp.domain.run import ENDED
 
 LONGEST = 4000  # characters of one text of somebody's
 
@@ -45,7 +46,7 @@ def environment() -> Environment:
         thousands="{:,}".format,
         status=lambda text: safe(str(text)).replace("_", " "),
     )
-    made.globals.update(address=address, system=SYSTEM, unnamed=UNNAMED)
+    made.globals.update(address=address, ended=ENDED, system=SYSTEM, unnamed=UNNAMED)
     return made
 
 

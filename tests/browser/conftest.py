@@ -101,7 +101,7 @@ class Tab:
 
     def shows(self, text: str) -> None:
         """Wait until somebody sees this."""
-        self.page.get_by_role("main").get_by_text(text).first.wait_for()
+        self.page.get_by_role("main").get_by_text(text).filter(visible=True).first.wait_for()
 
     def shows_no(self, text: str) -> None:
         """Wait until nobody sees this any more."""

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from .conftest import Tab
 from .scene import played
 
 WIDTHS = (360, 768, 1280, 1920)
@@ -209,3 +210,22 @@ def test_one_click_leads_to_each_thing(ground, browse):
         tab.page.get_by_role("main").get_by_role("link", name=link).first.click()
         tab.page.get_by_role("heading", name=heading).wait_for()
     assert tab.complaints == []
+
+
+def test_what_a_stranger_asks_is_answered_by_one_click(ground, browse):
+    played(ground)
+    tab = browse().open().is_live()
+    tab.shows("was refused")
+
+    def clicked(name: str, role: str = "navigation") -> Tab:
+        tab.page.goto(tab.served.origin)
+        tab.page.get_by_role(role).get_by_role("link", name=name, exact=True).first.click()
+        return tab
+
+    tab.page.get_by_role("textbox", name="File").fill("src/schema.sql")
+    tab.page.get_by_role("button", name="Who holds it?").click()
+    tab.shows("moving the tables")  # who holds it, and why
+    clicked("src/schema.sql", "main").shows("swarm lock blocked")  # why was I refused
+    clicked("Lines").shows("codex 12ab34cd")  # who waits
+    clicked("Timeline").shows("was refused")  # what did they do this morning
+    clicked("Workers").shows("swarm-mcp cancel")  # how do I stop it

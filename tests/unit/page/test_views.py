@@ -131,7 +131,7 @@ def test_one_task_whole(ground, page):
         "look here",
         "$0.2500",
         "m-1",
-        f"swarm-mcp cancel {task.id}",
+        f"swarm-mcp cancel {task.id[:8]}",
     ):
         assert text in shown
     assert any(one.startswith("/task?") and one.endswith(first.id) for one in links(shown))
