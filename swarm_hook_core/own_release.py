@@ -71,5 +71,10 @@ def fetch() -> None:
     from swarm_hook_core.spawn import start_detached
 
     # From a folder that no repository has a say in.
-    line = 'cd / && exec "$0" tool run --quiet --from "$1" swarm-mcp fetched'
-    start_detached(["/bin/sh", "-c", line, program, f"{DISTRIBUTION}=={__version__}"])
+    line = 'cd / && exec "$0" tool run --quiet --from "$1" swarm-mcp fetched >"$2" 2>&1'
+    start_detached(["/bin/sh", "-c", line, program, f"{DISTRIBUTION}=={__version__}", log()])
+
+
+def log() -> str:
+    """Where uv says what became of the last attempt to fetch the release. It need not be there."""
+    return f"{launcher()}.log"

@@ -9,6 +9,7 @@ from pathlib import Path
 import swarm_mcp
 from swarm_hook_core import own_release
 from swarm_hook_core.coordinator import chosen_command, find_on_path
+from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.fetched_release import is_launched
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.base import Finding, Runtime, object_in
@@ -47,9 +48,21 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
     if fetched:
         return Finding(name, "ok", f"the plugin's own, fetched by uv: {fetched[0]}")
     if own_release.uv() and own_release.is_wanted():
+        said = _last_attempt()
+        if said:
+            return Finding(name, "warn", f"none; uv could not fetch it: {said}", f"see {own_release.log()}")
         return Finding(name, "info", "none yet; the next session's start has uv fetch it")
     text = f"none: {other} is another program" if other else "none"
     return Finding(name, "warn", f"{text}; its sessions can lock nothing", "pipx install swarm-locks")
+
+
+def _last_attempt() -> str:
+    """The first line that uv has said of its last attempt to fetch the release; empty where it has said nothing."""
+    try:
+        with open(own_release.log(), encoding="utf-8", errors="replace") as file:
+            return one_line(file.read(4096).strip().partition("\n")[0])
+    except OSError:
+        return ""
 
 
 def _recorded(client: Runtime, root: Path) -> list[str]:

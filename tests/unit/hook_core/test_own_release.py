@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 UV = """#!/bin/sh
 echo "$PWD $*" >>{folder}/asked
 [ "$1 $2 $3 $4" = "tool run --quiet --from" ] || exit 2
-[ -e {folder}/offline ] && exit 1
+[ -e {folder}/offline ] && echo "error: no network" >&2 && exit 1
 shift 5
 [ "$1" = swarm-mcp ] && shift
 exec {swarm} "$@"
@@ -101,6 +101,7 @@ def test_offline_nothing_waits_and_the_user_hears_no_more_of_it(machine: Machine
     user, model = said(machine.start())
     assert user == "" and "could not be registered" in model
     assert len(machine.asked) == 1, "the next attempt is not made at once"
+    wait_for(lambda: Path(own_release.log()).read_text() == "error: no network\n")
     peer_locks(machine.folder, machine.folder / "f")
     denied = write("claude-code", new_session(), machine.folder, machine.folder / "f", PATH=machine.path)
     assert "swarm lock blocked" in denied.reason

@@ -65,6 +65,9 @@ def test_a_plugin_that_looks_for_its_command(plugin: Path, tmp_path: Path, monke
     assert (status, words) == ("warn", "none; its sessions can lock nothing")
     (tmp_path / "bin" / "uv").symlink_to(sys.executable)
     assert said("claude-code", plugin) == ("info", "none yet; the next session's start has uv fetch it")
+    Path(own_release.log()).parent.mkdir(parents=True)
+    Path(own_release.log()).write_text("error: no such index\nhint: none\n")
+    assert said("claude-code", plugin) == ("warn", "none; uv could not fetch it: error: no such index")
     monkeypatch.setenv("SWARM_UVX", "off")
     assert said("claude-code", plugin)[0] == "warn"
     monkeypatch.delenv("SWARM_UVX")
