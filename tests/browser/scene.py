@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from support.fixtures import Ground
+from support.fixtures import Ground, wait_for
 from support.sessions import write
 
 from swarm_hook_core.json_text import dumps
@@ -40,6 +40,7 @@ def played(
     (ground.repo / "src").mkdir(exist_ok=True)
     (ground.repo / "src" / "routes.py").write_text("routes = []\n")
     with ground.store() as store:
+        wait_for(lambda: store.activity.of_locks(None, 1)[0].type == "context.lock_denied")  # noted by another process
         LockWait(bob, request(bob, [path]), 3600).advance(store)
         spec = {"type": "implement", "title": title, "description": text, "files": [path], "assignee": bob.id}
         task = store.tasks.request(ann, spec)["task"]
