@@ -53,6 +53,8 @@ def decide(config, session, call, peers, now: float):
 
         # What else such a patch writes is a guess: who reads shell commands finds more effects than can be kept.
         targets = write_targets(config, call.tool, call.input, call.folder)[:MOST_PATCHED]
+        if not targets:
+            return None
     from swarm_hook_core.collisions import first_collision
 
     collision = first_collision(session, targets, peers)

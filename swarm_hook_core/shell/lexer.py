@@ -1,7 +1,5 @@
 """Reads what stands between the words of shell text: blanks, comments, keywords, redirections and here-documents."""
 
-from __future__ import annotations
-
 from swarm_hook_core.shell.syntax import Redirect, Word
 from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, WordReader, is_name
 
@@ -18,11 +16,13 @@ _REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", 
 class Lexer(WordReader):
     """Reads words, and what stands between them."""
 
-    def __init__(self, text: str, at: int = 0, around: Lexer | None = None, allowance: Allowance | None = None) -> None:
+    def __init__(
+        self, text: str, at: int = 0, around: "Lexer | None" = None, allowance: "Allowance | None" = None
+    ) -> None:
         super().__init__(text, at, around, allowance)
         self.pending: list[Redirect] = []  # here-documents whose bodies start at the next newline
 
-    def loose_words(self, end: str) -> list[Word]:
+    def loose_words(self, end: str) -> "list[Word]":
         """The words up to `end`, over lines; operators between them are words, too."""
         text = self.text
         found: list[Word] = []
@@ -38,7 +38,7 @@ class Lexer(WordReader):
             else:
                 found.append(self.word())
 
-    def listed_words(self) -> list[Word]:
+    def listed_words(self) -> "list[Word]":
         """The words up to a ``)`` or the end of the command, at which it stays; ``|`` between them means nothing."""
         found: list[Word] = []
         while True:
@@ -112,7 +112,7 @@ class Lexer(WordReader):
 
     # Redirections
 
-    def redirection(self, found: list[Redirect], descriptor: str = "") -> bool:
+    def redirection(self, found: "list[Redirect]", descriptor: str = "") -> bool:
         """Append the Redirect that stands here to `found`; whether there is one."""
         text, at = self.text, self.at
         if text[at : at + 1] not in ("<", ">", "&") or text.startswith(("<(", ">("), at):

@@ -1,7 +1,5 @@
 """Parameter expansion: what ``${...}`` stands for."""
 
-from __future__ import annotations
-
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.syntax import Parameter
@@ -10,13 +8,13 @@ LONGEST_MATCHED = 512  # characters of a value that is matched against a pattern
 LONGEST_REPLACED = 128  # characters of a value that a pattern is looked for in
 
 
-def expanded(expansion, part: Parameter):
+def expanded(expansion, part: "Parameter"):
     """What `part` stands for: a text; a list for ``${a[@]}`` and the like; the Word that stands in its place."""
     return _Expanded(expansion, part).result()
 
 
 class _Expanded:
-    def __init__(self, expansion, part: Parameter):
+    def __init__(self, expansion, part: "Parameter"):
         self.words = expansion
         self.walk = expansion.walk
         self.scope = expansion.scope

@@ -3,8 +3,6 @@
 What is no shell is skipped, and the script is marked `broken`: what stands around it still counts.
 """
 
-from __future__ import annotations
-
 from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
 from swarm_hook_core.shell.syntax import (
     Arithmetic,
@@ -38,7 +36,7 @@ _END_OF_BRANCH = frozenset(["elif", "else", "fi"])
 _END_OF_ITEM = frozenset([";;", "esac"])
 
 
-def script_of(text: str, end: float | None = None) -> Script:
+def script_of(text: str, end: "float | None" = None) -> "Script":
     """The Script of `text`, as far as it can be read by `end`, a moment of this thread's processor time.
 
     Where that is not all, only its first statements, and it is `cut`.
@@ -48,12 +46,12 @@ def script_of(text: str, end: float | None = None) -> Script:
     return Parser(text, allowance=Allowance(end)).script(_NOTHING)
 
 
-def word_of(text: str) -> Word:
+def word_of(text: str) -> "Word":
     """`text` as one word, blanks in it included. Raises TooLong."""
     return Parser(text).inside("")
 
 
-def document_of(text: str) -> list[str | Node]:
+def document_of(text: str) -> "list[str | Node]":
     """The parts of a here-document whose delimiter is not quoted. Raises TooLong."""
     return Parser(text).quoted("")
 
@@ -62,12 +60,12 @@ class Parser(Lexer):
     """Reads statements."""
 
     def __init__(
-        self, text: str, at: int = 0, around: Parser | None = None, allowance: Allowance | None = None
+        self, text: str, at: int = 0, around: "Parser | None" = None, allowance: "Allowance | None" = None
     ) -> None:
         super().__init__(text, at, around, allowance)
         self.open = 0  # compound commands around this place
 
-    def script(self, stops: frozenset[str]) -> Script:
+    def script(self, stops: frozenset[str]) -> "Script":
         start, cut = self.at, False
         statements: list = []
         try:
@@ -80,7 +78,7 @@ class Parser(Lexer):
             self.broken = True
         return Script(statements, self.broken, cut, self.text[start : self.at])
 
-    def statements(self, stops, found: list | None = None) -> list:
+    def statements(self, stops, found: "list | None" = None) -> list:
         """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end.
 
         Appended to `found`, each as soon as it has been read.
@@ -198,7 +196,7 @@ class Parser(Lexer):
             self.broken = True
         return Command(words, redirects)
 
-    def substitution(self, kind: str) -> Substitution:
+    def substitution(self, kind: str) -> "Substitution":
         inner = Parser(self.text, self.at, self)
         script = inner.script(_PARENTHESIS)
         self.pending += inner.pending
@@ -206,7 +204,7 @@ class Parser(Lexer):
         self.at = min(inner.at + 1, len(self.text))
         return Substitution(kind, _printing(script) if kind == "$" else script)
 
-    def script_in(self, text: str) -> Script:
+    def script_in(self, text: str) -> "Script":
         return _printing(Parser(text, 0, self).script(_NOTHING))
 
     # Compound commands
@@ -271,7 +269,7 @@ class Parser(Lexer):
             self.at += 1
         return For(name, words, self.loop_body())
 
-    def counting(self, raw: str) -> Group:
+    def counting(self, raw: str) -> "Group":
         """``for ((a; b; c))``."""
         start, condition, step = map(word_of, ([*raw.split(";"), "", ""])[:3])
         self.blanks()
@@ -342,7 +340,7 @@ class Parser(Lexer):
         return self.command()
 
 
-def _printing(script: Script) -> Script:
+def _printing(script: "Script") -> "Script":
     """`script` as a substitution has it: ``$(< file)`` prints the file."""
     only = script.statements[0] if len(script.statements) == 1 else None
     if isinstance(only, Command) and not only.words and [one.operator for one in only.redirects] == ["<"]:

@@ -1,7 +1,5 @@
 """Variables: assignments to them, to arrays and their elements; declare, unset, read, mapfile."""
 
-from __future__ import annotations
-
 from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.parser import word_of
@@ -18,14 +16,14 @@ class Assignment:
 
     __slots__ = ("name", "index", "adds", "value")
 
-    def __init__(self, name: str, index: Word | None, adds: bool, value: Word) -> None:
+    def __init__(self, name: str, index: "Word | None", adds: bool, value: "Word") -> None:
         self.name = name
         self.index = index
         self.adds = adds
         self.value = value
 
 
-def assignment(word: Word) -> Assignment | None:
+def assignment(word: "Word") -> "Assignment | None":
     """The Assignment that `word` is, or None."""
     left, mark, right = word.raw.partition("=")
     name, bracket, index = left.removesuffix("+").partition("[")
@@ -39,7 +37,7 @@ def assignment(word: Word) -> Assignment | None:
     return Assignment(name, word_of(index[:-1]) if bracket else None, left[-1] == "+", held)
 
 
-def assign(walk, scope, to: Assignment) -> None:
+def assign(walk, scope, to: "Assignment") -> None:
     name, adds = to.name, to.adds
     if to.index is not None:
         _assign_element(walk, scope, name, to.index, value(walk, scope, to.value), adds)
@@ -77,7 +75,7 @@ def _assign_element(walk, scope, name, index, text, adds) -> None:
     scope.variables[name] = listed
 
 
-def _items(walk, scope, words: list[Word], held):
+def _items(walk, scope, words: "list[Word]", held):
     """A list; a dict where all is ``[key]=value`` and the variable was declared so."""
     named: dict = dict(held) if isinstance(held, dict) else {}
     listed: list[str] = []
@@ -94,7 +92,7 @@ def _items(walk, scope, words: list[Word], held):
     return named if isinstance(held, dict) else listed
 
 
-def declare(walk, scope, words: list[Word]) -> None:
+def declare(walk, scope, words: "list[Word]") -> None:
     """export, local, declare, typeset, readonly."""
     name, local = words[0].raw, words[0].raw in ("local", "declare", "typeset") and scope.locals is not None
     associative = refers = False

@@ -3,8 +3,6 @@
 No regular expressions: importing ``re`` costs more than most commands take to be read.
 """
 
-from __future__ import annotations
-
 import time
 
 from swarm_hook_core.shell.syntax import (
@@ -44,7 +42,7 @@ class Allowance:
 
     __slots__ = ("left", "look", "end")
 
-    def __init__(self, end: float | None = None) -> None:
+    def __init__(self, end: "float | None" = None) -> None:
         self.left = MOST_STEPS
         self.look = MOST_STEPS - STEPS_A_LOOK
         self.end = end
@@ -68,7 +66,7 @@ class WordReader:
     """
 
     def __init__(
-        self, text: str, at: int = 0, around: WordReader | None = None, allowance: Allowance | None = None
+        self, text: str, at: int = 0, around: "WordReader | None" = None, allowance: "Allowance | None" = None
     ) -> None:
         self.text = text
         self.at = at
@@ -107,7 +105,7 @@ class WordReader:
 
     # Words and their parts
 
-    def word(self) -> Word:
+    def word(self) -> "Word":
         """The word that starts here; empty at the end."""
         start = self.at
         if start >= len(self.text):
@@ -120,7 +118,7 @@ class WordReader:
             parts = [self.text[start]]
         return Word(self.text[start : self.at], parts)
 
-    def unquoted(self, ends: frozenset[str]) -> list[str | Node]:
+    def unquoted(self, ends: frozenset[str]) -> "list[str | Node]":
         """What stands here outside of quotes, up to one of the characters `ends`."""
         text, end, first = self.text, len(self.text), self.at
         parts: list[str | Node] = []
@@ -168,7 +166,7 @@ class WordReader:
         self.broken = self.broken or deep > 0
         return parts
 
-    def quoted(self, ends: str) -> list[str | Node]:
+    def quoted(self, ends: str) -> "list[str | Node]":
         """What stands here in double quotes, up to one of `ends`; all that there is where `ends` is empty."""
         text, end = self.text, len(self.text)
         stops = ends + ("\\$`" if not ends or '"' in ends else '\\$`"')
@@ -187,7 +185,7 @@ class WordReader:
             elif (part := self.part(escapes)) is not None:
                 parts.append(part)
 
-    def part(self, escapes: str = "") -> str | Node | None:
+    def part(self, escapes: str = "") -> "str | Node | None":
         r"""What starts here with one of ``\ ' " $ ` ``. `escapes`: what a backslash escapes in the quotes around it."""
         text, at = self.text, self.at
         character, following = text[at], text[at + 1 : at + 2]
@@ -229,7 +227,7 @@ class WordReader:
         name = self.name()
         return Parameter("$", name, None, "", _NO_WORD, None) if name else "$"
 
-    def double(self) -> Double:
+    def double(self) -> "Double":
         self.at += 1
         parts = self.quoted('"')
         self.close('"')
@@ -247,13 +245,13 @@ class WordReader:
         self.broken, self.at = True, len(self.text)
         return self.text[first:]
 
-    def backquoted(self, quoted: bool) -> Node:
+    def backquoted(self, quoted: bool) -> "Node":
         text = self.escaped("`")
         for letter in ("\\", "`", "$", *(['"'] if quoted else [])):
             text = text.replace("\\" + letter, "\0" if letter == "\\" else letter)
         return Substitution("$", self.script_in(text.replace("\0", "\\")))
 
-    def parenthesised(self) -> Node:
+    def parenthesised(self) -> "Node":
         """Of ``$((`` or ``$(``, whichever it turns out to be."""
         if self.text.startswith("(", self.at):
             start, self.at = self.at, self.at + 1
@@ -263,7 +261,7 @@ class WordReader:
             self.at = start
         return self.substitution("$")
 
-    def arithmetic(self) -> Word | None:
+    def arithmetic(self) -> "Word | None":
         """What stands before ``))``; None, and nothing is read, where this is a subshell in a subshell."""
         text, start, broken, depth = self.text, self.at, self.broken, self.depth
         parts: list[str | Node] = []
@@ -298,7 +296,7 @@ class WordReader:
         self.at = end
         return text[start:end]
 
-    def parameter(self, quoted: bool) -> Node:
+    def parameter(self, quoted: bool) -> "Node":
         """What stands behind ``${``."""
         text, flag = self.text, self.text[self.at : self.at + 1]
         following = text[self.at + 1 : self.at + 2]
@@ -331,13 +329,13 @@ class WordReader:
         self.close("}")
         return Parameter(flag, name, index, operator, argument, other)
 
-    def inside(self, ends: str, quoted: bool = False) -> Word:
+    def inside(self, ends: str, quoted: bool = False) -> "Word":
         """The word up to one of `ends`, blanks in it included."""
         start = self.at
         parts = self.quoted(ends) if quoted else self.unquoted(frozenset(ends))
         return Word(self.text[start : self.at], parts)
 
-    def halves(self, mark: str, leads: bool) -> tuple[Word, Word | None]:
+    def halves(self, mark: str, leads: bool) -> "tuple[Word, Word | None]":
         """What stands before `mark` and behind it, up to ``}``. `leads`: the `mark` that stands here is a letter."""
         start = self.at
         self.at += leads
@@ -349,22 +347,22 @@ class WordReader:
         self.at += 1
         return first, self.inside("}")
 
-    def array(self) -> Array:
+    def array(self) -> "Array":
         """The words in parentheses."""
         self.at += 1
         words = self.loose_words(")")
         self.close(")")
         return Array(words)
 
-    def loose_words(self, end: str) -> list[Word]:
+    def loose_words(self, end: str) -> "list[Word]":
         """The words up to `end`, over lines; operators between them are words, too."""
         raise NotImplementedError
 
-    def substitution(self, kind: str) -> Node:
+    def substitution(self, kind: str) -> "Node":
         """What stands behind ``$(`` and ``<(``: only who reads commands can tell."""
         raise NotImplementedError
 
-    def script_in(self, text: str) -> Script:
+    def script_in(self, text: str) -> "Script":
         """The script `text`, which stands in this one: only who reads commands can tell."""
         raise NotImplementedError
 

@@ -3,8 +3,6 @@
 `fields` gives the arguments that a word becomes, `value` the one text of an assignment or a redirection.
 """
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.shell import globs
@@ -23,7 +21,7 @@ _BLANK = " \t\n"
 _SPECIAL = frozenset("\\'\"$`*?[{~<>(")
 
 
-def fields(walk, scope, word: Word) -> list[str]:
+def fields(walk, scope, word: "Word") -> list[str]:
     """The arguments that `word` becomes: none, one, or many."""
     if not _SPECIAL.intersection(word.raw):
         return [word.raw]
@@ -45,14 +43,14 @@ def fields(walk, scope, word: Word) -> list[str]:
     return found
 
 
-def value(walk, scope, word: Word) -> str:
+def value(walk, scope, word: "Word") -> str:
     """The text that `word` becomes where nothing is split or matched against the disk."""
     if not _SPECIAL.intersection(word.raw):
         return word.raw
     return _text(walk, scope, with_home(scope, word.parts))
 
 
-def pattern(walk, scope, word: Word) -> str:
+def pattern(walk, scope, word: "Word") -> str:
     """The shell pattern that `word` is: what was quoted is escaped."""
     out = _Fields()
     Expansion(walk, scope, out).put(word.parts)
@@ -64,18 +62,18 @@ def document(walk, scope, body: str) -> str:
     return _text(walk, scope, document_of(body), quoted=True)
 
 
-def number(walk, scope, word: Word) -> str:
+def number(walk, scope, word: "Word") -> str:
     """The number that the arithmetic `word` amounts to, or UNKNOWN."""
     return walk.computed(scope, _text(walk, scope, word.parts))
 
 
-def _text(walk, scope, parts: list[str | Node], quoted: bool = False) -> str:
+def _text(walk, scope, parts: "list[str | Node]", quoted: bool = False) -> str:
     out = _Fields()
     Expansion(walk, scope, out).put(parts, quoted)
     return out.text()
 
 
-def with_home(scope, parts: list[str | Node]) -> list[str | Node]:
+def with_home(scope, parts: "list[str | Node]") -> "list[str | Node]":
     """`parts` with a leading ``~`` (or one behind ``name=``) replaced by the folder."""
     first = parts[0] if parts else None
     if not isinstance(first, str):
@@ -133,7 +131,7 @@ class Expansion:
             elif isinstance(part, Array):
                 out.put("(" + " ".join(word.raw for word in part.words) + ")")
 
-    def put_parameter(self, part: Parameter, quoted: bool) -> None:
+    def put_parameter(self, part: "Parameter", quoted: bool) -> None:
         found = expanded(self, part)
         if isinstance(found, Word):  # of ``${x:-word}``
             self.put(with_home(self.scope, found.parts) if not quoted else found.parts, quoted, splits=not quoted)
@@ -155,13 +153,13 @@ class Expansion:
 
     # What parameters need
 
-    def value(self, word: Word) -> str:
+    def value(self, word: "Word") -> str:
         return value(self.walk, self.scope, word)
 
-    def pattern(self, word: Word) -> str:
+    def pattern(self, word: "Word") -> str:
         return pattern(self.walk, self.scope, word)
 
-    def number(self, word: Word) -> str:
+    def number(self, word: "Word") -> str:
         return number(self.walk, self.scope, word)
 
 
@@ -231,7 +229,7 @@ def _as_pattern(pieces) -> str:
 # Braces
 
 
-def braces(parts: list[str | Node]) -> list[list[str | Node]]:
+def braces(parts: "list[str | Node]") -> "list[list[str | Node]]":
     """The parts of a word with ``{a,b}`` and ``{1..3}`` in its text multiplied out, at most `MOST_FIELDS` of them."""
     items = [item for part in parts for item in (part if isinstance(part, str) else (part,))]
     return [_joined(one) for one in _expanded(items)] if "{" in items else [parts]
@@ -258,7 +256,7 @@ def _expanded(items: list) -> list[list]:
     return done + [items for items, _start in reversed(waiting)]
 
 
-def _joined(items: list) -> list[str | Node]:
+def _joined(items: list) -> "list[str | Node]":
     """`items` with the letters that stand side by side put together; `$x{a,b}` is `$xa $xb`."""
     parts: list[str | Node] = []
     for item in items:
@@ -310,7 +308,7 @@ def _alternatives(items: list, at: int, left: list[int]):
     return (at + 1, [list(one) for one in listed]) if listed else None
 
 
-def _sequence(text: str) -> list[str] | None:
+def _sequence(text: str) -> "list[str] | None":
     """The members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
     parts = text.split("..")
     if len(parts) not in (2, 3) or any(len(part) > 9 for part in parts):

@@ -130,9 +130,9 @@ class UnreadCommands:
 
     def clearing_of(self, keys, since_ns: int):
         """As ``OthersJournal.clearing_of``."""
-        from swarm_hook_core.traces import clearing
-
         for entry in self._since(since_ns):
+            from swarm_hook_core.traces import clearing
+
             for place, deed in clearing.places_of(self._reading.effects_of(entry)).items():
                 if clearing.is_in(keys, place):
                     return entry, deed, place

@@ -4,7 +4,6 @@ import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.decision import Denial
-from swarm_hook_core.labels import token
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.meetings import Meetings
 
@@ -65,6 +64,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     for read in effects.reads if effects is not None else ():
         trail.saw(read.folder, read.path)
     if met or swept or clearings:
+        from swarm_hook_core.labels import token
         from swarm_hook_core.traces import wording
 
         identity = token(session.label, "identity")
@@ -125,6 +125,7 @@ def _take_back(trail, targets, cleared) -> None:
 
 def _denial(session, call, lost, now: float):
     """The Denial of a call that would lose what others have changed; `lost`: (Trace, how, by) of each file."""
+    from swarm_hook_core.labels import token
     from swarm_hook_core.traces import wording
 
     trace, how, by = lost[0]

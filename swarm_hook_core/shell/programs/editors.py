@@ -1,7 +1,5 @@
 """Editors that take their commands from the command line or the standard input: ed, ex, vim."""
 
-from __future__ import annotations
-
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, is_known
@@ -15,7 +13,7 @@ DEEPEST = 3  # commands within commands that are followed
 _VIM_LONG = "--cmd --servername --remote --remote-send --remote-expr --startuptime --listen --log".split()
 
 
-def ed(call: Call) -> None:
+def ed(call: "Call") -> None:
     options = split(call.words, "p", ("--prompt",))
     if options.has("-h", "-V"):
         return
@@ -26,7 +24,7 @@ def ed(call: Call) -> None:
         editor.script(call.stdin.text)
 
 
-def vim(call: Call) -> None:
+def vim(call: "Call") -> None:
     words = [word for word in call.words if word[:1] != "+"]
     given = [word[1:] for word in call.words if word[:1] == "+"]
     options = split(words, "cSutUTiwWqrl", _VIM_LONG, optional="opOV")
@@ -87,7 +85,7 @@ _WITH_BARS = ("!", "r !", "r!", "w !", "norm", "bufdo", "argdo", "windo", "tabdo
 class _Editor:
     """ed's and ex's commands, run over `files`."""
 
-    def __init__(self, call: Call, files: list[str]) -> None:
+    def __init__(self, call: "Call", files: list[str]) -> None:
         self.call = call
         self.files = list(files)
         self.current = self.files[0] if self.files else ""

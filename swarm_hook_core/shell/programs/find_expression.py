@@ -1,7 +1,5 @@
 """What a search finds: the expression of ``find``, asked of one path at a time; the names below a folder, where few."""
 
-from __future__ import annotations
-
 import os
 import stat
 import time
@@ -63,7 +61,7 @@ class Expression:
             self.root = ("and", self.root, self._act("-print", []))
         self.prunes = any(action.kind == "-prune" for action in self.actions) and not self.depth_first
 
-    def reaches(self, action: Action, operand: str, root: str):
+    def reaches(self, action: "Action", operand: str, root: str):
         """A predicate of absolute paths at or under `root`, which the command spells `operand` (see ``model.Tree``)."""
 
         def admits(path: str):
@@ -84,7 +82,7 @@ class Expression:
 
         return admits
 
-    def names(self, action: Action, operand: str, root: str, walk):
+    def names(self, action: "Action", operand: str, root: str, walk):
         """What `action` is done with at and under `root`, as `find` prints it; None where they are too many to list."""
         if self.broken or any(one.kind == "-quit" for one in self.actions):
             return None

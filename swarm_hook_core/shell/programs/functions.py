@@ -4,8 +4,6 @@ Each gets the call, the reading of its row (its options, and the words that targ
 stand behind its name in the row.
 """
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
@@ -21,7 +19,7 @@ MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
 
 
-def temporary_file(call: Call, reading: Reading) -> None:
+def temporary_file(call: "Call", reading: "Reading") -> None:
     """mktemp makes a file under a name that was free, and prints it: what is written there harms nobody."""
     options = reading.options
     template = options.operands[-1] if options.operands else ""
@@ -36,14 +34,14 @@ def temporary_file(call: Call, reading: Reading) -> None:
         call.says(path + "\n")
 
 
-def dd(call: Call, reading: Reading) -> None:
+def dd(call: "Call", reading: "Reading") -> None:
     """Of what ``of=`` names the rest goes, unless ``conv=notrunc`` keeps it."""
     keeps = any("notrunc" in value for value in reading.options.values("conv"))
     for word in reading.options.values("of"):
         call.write(word, EDIT if keeps else REPLACE)
 
 
-def pieces(call: Call, reading: Reading) -> None:
+def pieces(call: "Call", reading: "Reading") -> None:
     """split and csplit make files of a prefix, a counter and an ending: the first ones for certain, more perhaps."""
     options, cuts = reading.options, call.name.lstrip("g") == "csplit"
     filtered = options.value("--filter")
@@ -80,7 +78,7 @@ def pieces(call: Call, reading: Reading) -> None:
     call.tree(folder or ".", directly_in(seen(call, folder or "."), admits), REPLACE)
 
 
-def _counters(options: Options, count: int, size: int) -> list[str]:
+def _counters(options: "Options", count: int, size: int) -> list[str]:
     """The first `count` counters of split, `size` characters long."""
     if not options.has("-d", "-x", "--numeric-suffixes", "--hex-suffixes"):
         names = []
@@ -97,7 +95,7 @@ def _counters(options: Options, count: int, size: int) -> list[str]:
     return [f"{number:0{size}{base}}" for number in range(start, start + count)]
 
 
-def _pieces_of(options: Options, text: str | None) -> int:
+def _pieces_of(options: "Options", text: "str | None") -> int:
     """How many files `split` makes of `text`; where that cannot be told, the one that it makes of anything."""
     chunks = options.value("-n", "--number") or ""
     if chunks.isdigit():
@@ -113,7 +111,7 @@ def _pieces_of(options: Options, text: str | None) -> int:
     return min(-(-whole // int(size)), MOST_PIECES) if size.isdigit() and int(size) else 1
 
 
-def compress(call: Call, reading: Reading, *endings: str) -> None:
+def compress(call: "Call", reading: "Reading", *endings: str) -> None:
     """gzip and its kin: the file goes, another with the first of `endings` comes; or the other way round."""
     options, has, name = reading.options, reading.options.has, call.name
     if has("-c", "--stdout", "--to-stdout", "-t", "--test", "-l", "--list", "-h", "-H", "-V"):
@@ -150,7 +148,7 @@ def _unpacked(word: str, endings: tuple[str, ...]) -> str:
     return word + ".out" if endings[-1] == ".tbz" else word
 
 
-def unpack(call: Call, reading: Reading, *targets: str) -> None:
+def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
     """A zip, or what is built like one, is unpacked; after the archive come the members asked for."""
     from swarm_hook_core.shell.programs.archives import Members, zip_names
 
@@ -162,7 +160,7 @@ def unpack(call: Call, reading: Reading, *targets: str) -> None:
     call.tree(folder, members.landing(seen(call, folder), 0, keeps), EDIT if keeps else REPLACE)
 
 
-def fetch(call: Call, reading: Reading) -> None:
+def fetch(call: "Call", reading: "Reading") -> None:
     """wget: what is there is kept, and the new one goes beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
     how = REPLACE if reading.options.has("-N", "--timestamping") else EDIT
@@ -178,14 +176,14 @@ def fetch(call: Call, reading: Reading) -> None:
             call.write(name, how)
 
 
-def upload(call: Call, reading: Reading) -> None:
+def upload(call: "Call", reading: "Reading") -> None:
     """curl puts a file at an address, which may be one of this machine."""
     for address in reading.options.operands + reading.options.values("--url"):
         if address.startswith("file://"):
             call.write(address[7:], REPLACE)
 
 
-def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
+def run_tool(call: "Call", reading: "Reading", with_verb: str = "") -> None:
     """A tool of the project by its name (``yarn prettier --write .``); a script of the manifest where it is none."""
     words = list(call.words)
     words = words[words.index(reading.used[-1]) + (not with_verb) :]
@@ -200,7 +198,7 @@ def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
         call.runs_project()
 
 
-def run_rest(call: Call, _reading: Reading, start: str = "") -> None:
+def run_rest(call: "Call", _reading: "Reading", start: str = "") -> None:
     """The command that comes after ``--``, or at the place `start` of the arguments."""
     words = call.words
     at = words.index("--") + 1 if "--" in words else int(start or len(words))
@@ -208,7 +206,7 @@ def run_rest(call: Call, _reading: Reading, start: str = "") -> None:
         call.run(words[at:], call.stdin)
 
 
-def run_package(call: Call, reading: Reading) -> None:
+def run_package(call: "Call", reading: "Reading") -> None:
     """npx, uvx: a command whose name may stand for a package, and a version of it: ``@scope/name@1.2``."""
     name, *words = reading.options.operands or [""]
     scope, _, rest = name.partition("/") if name.startswith("@") else ("", "", name)
@@ -217,7 +215,7 @@ def run_package(call: Call, reading: Reading) -> None:
         reading.run(["ng" if (scope, plain) == ("@angular", "cli") else plain or name, *words])
 
 
-def run_in_project(call: Call, reading: Reading) -> None:
+def run_in_project(call: "Call", reading: "Reading") -> None:
     """uv run, poetry run: a command, a Python script, or a module."""
     options, words = reading.options, reading.options.operands
     module = options.value("-m", "--module")
@@ -230,7 +228,7 @@ def run_in_project(call: Call, reading: Reading) -> None:
     reading.run(words)
 
 
-def locked_run(call: Call, reading: Reading) -> None:
+def locked_run(call: "Call", reading: "Reading") -> None:
     """flock makes its file where it is not there, and runs a command or shell text."""
     file, *rest = reading.options.operands or [""]
     text = reading.options.value("-c", "--command")
@@ -243,7 +241,7 @@ def locked_run(call: Call, reading: Reading) -> None:
     reading.run(rest)
 
 
-def mounts(call: Call, reading: Reading) -> None:
+def mounts(call: "Call", reading: "Reading") -> None:
     """The folders of this machine that a container may write to."""
     for value in reading.options.values("-v", "--volume"):
         host, _, inside = value.partition(":")
@@ -256,14 +254,14 @@ def mounts(call: Call, reading: Reading) -> None:
             _mounted(call, (sources or [""])[0])
 
 
-def _mounted(call: Call, host: str) -> None:
+def _mounted(call: "Call", host: str) -> None:
     if host and is_known(host):
         call.tree(host, cannot_tell)
     else:
         call.guess("a container with a folder of yours")
 
 
-def copied_out(call: Call, reading: Reading, *targets: str) -> None:
+def copied_out(call: "Call", reading: "Reading", *targets: str) -> None:
     """What a container engine brings to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
     for word in [word for target in targets for word in words_of(reading, target)]:
         dest = word.rpartition("dest=")[2].partition(",")[0] if "=" in word else word
@@ -275,7 +273,7 @@ _LISP_WRITES = ("write-", "append-to-file", "delete-", "copy-", "rename-", "make
 _LISP_RUNS = ("org-", "shell", "call-process", "start-process", "load", "project-", "eval", "require")
 
 
-def emacs_batch(call: Call, reading: Reading) -> None:
+def emacs_batch(call: "Call", reading: "Reading") -> None:
     """``emacs --batch``: saves or compiles its files; of other Lisp nobody says what it writes."""
     options = reading.options
     files = options.operands + options.values("-visit", "-file", "-insert", "-find-file")
@@ -291,14 +289,14 @@ def emacs_batch(call: Call, reading: Reading) -> None:
         call.guess("runs Lisp")
 
 
-def own_makefile(call: Call, reading: Reading) -> None:
+def own_makefile(call: "Call", reading: "Reading") -> None:
     """A makefile that the command itself has written, or pipes in."""
     for word in reading.options.values("-f", "--file", "--makefile"):
         if word == "-" or absolute(call.folder, word) in call.walk.files.contents:
             call.guess("a makefile of the command's own")
 
 
-def psql(call: Call, reading: Reading) -> None:
+def psql(call: "Call", reading: "Reading") -> None:
     """Outputs of its own, and commands that write files."""
     for name in reading.options.values("-o", "--output", "-L", "--log-file"):
         if not name.startswith("|"):
@@ -316,7 +314,7 @@ _READ_ONLY = (
 )
 
 
-def sqlite(call: Call, reading: Reading) -> None:
+def sqlite(call: "Call", reading: "Reading") -> None:
     """The database is written where a statement is none that only reads; dot commands write files and run commands."""
     database, *sql = reading.options.operands or [""]
     sql = reading.options.values("-cmd") + sql

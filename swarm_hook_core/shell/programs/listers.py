@@ -1,7 +1,5 @@
 """Programs that print names or text which another command may then use."""
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.shell.call import Call
@@ -15,11 +13,11 @@ LONGEST_TEXT = 64 * 1024  # characters
 LONGEST_FLAGS = 5  # characters of a number's form in printf
 
 
-def silent(call: Call) -> None:
+def silent(call: "Call") -> None:
     call.says("")
 
 
-def echo(call: Call) -> None:
+def echo(call: "Call") -> None:
     words, end, escapes = call.words, "\n", False
     while words and len(words[0]) > 1 and words[0][0] == "-" and not words[0][1:].strip("neE"):
         end = "" if "n" in words[0] else end
@@ -29,7 +27,7 @@ def echo(call: Call) -> None:
     call.says((ansi(text) if escapes else text) + end)
 
 
-def printf(call: Call) -> None:
+def printf(call: "Call") -> None:
     words, name = call.words, None
     if words[:1] == ["-v"] and len(words) > 1:
         name, words = words[1], words[2:]
@@ -95,12 +93,12 @@ def _padded(text: str, flags: str) -> str:
     return text.ljust(width) if flags.startswith("-") else text.rjust(width)
 
 
-def pwd(call: Call) -> None:
+def pwd(call: "Call") -> None:
     if call.folder is not None:
         call.says(call.folder + "\n")
 
 
-def ls(call: Call) -> None:
+def ls(call: "Call") -> None:
     options = split(call.words, "IwT", ("--ignore", "--width", "--tabsize"))
     operands = options.operands
     if set(options.given) - {"-1", "-a", "-A", "-d", "-r", "-t", "-S", "-U", "-p", "--color"}:
@@ -126,7 +124,7 @@ def ls(call: Call) -> None:
         call.says("".join(name + "\n" for name in names))
 
 
-def cat(call: Call) -> None:
+def cat(call: "Call") -> None:
     options = split(call.words)
     call.shows(options.operands)
     streams = [
@@ -142,7 +140,7 @@ def cat(call: Call) -> None:
         call.says("".join(stream.text for stream in streams))
 
 
-def head(call: Call) -> None:
+def head(call: "Call") -> None:
     """head and tail: some of what comes in."""
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
@@ -186,7 +184,7 @@ def _perhaps(admits):
     return lambda path: False if admits(path) is False else None
 
 
-def basename(call: Call) -> None:
+def basename(call: "Call") -> None:
     options = split(call.words, "s", ("--suffix",))
     operands, end = options.operands, options.value("-s", "--suffix") or ""
     if not options.has("-a", "--multiple", "-s", "--suffix") and len(operands) == 2:
@@ -199,18 +197,18 @@ def basename(call: Call) -> None:
     call.says("".join(_of_name(call, word, last) + "\n" for word in operands))
 
 
-def dirname(call: Call) -> None:
+def dirname(call: "Call") -> None:
     def above(text: str) -> str:
         return os.path.dirname(text.rstrip("/")) or ("/" if text.startswith("/") else ".")
 
     call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
 
 
-def _of_name(call: Call, word: str, change) -> str:
+def _of_name(call: "Call", word: str, change) -> str:
     return call.walk.renamed(word, change, "", "") if call.walk.has_found(word) else change(word)
 
 
-def realpath(call: Call) -> None:
+def realpath(call: "Call") -> None:
     """realpath, readlink."""
     options = split(call.words, "", ("--relative-to", "--relative-base"))
     if options.has("--relative-to", "--relative-base"):
@@ -231,7 +229,7 @@ def realpath(call: Call) -> None:
     call.says("".join(line + "\n" for line in lines))
 
 
-def seq(call: Call) -> None:
+def seq(call: "Call") -> None:
     words, separator, wide = list(call.words), "\n", False
     while words[:1] in (["-w"], ["-s"]):
         wide = wide or words[0] == "-w"
