@@ -26,13 +26,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from support.screen import Played
+from support.screen import Played, Screen
 from support.sessions import start, write
 
 COLUMNS, ROWS = 80, 24
 HOME = "/home/you"  # what the page calls the home that is played in, which has a name of the same length
 CLAUDE = "5f0c2f6e-33a1-4c52-9d5e-1f6f0e3b7a10"
 CODEX = "b7d1e0a4-7c2e-4d0b-8a53-6a2f4c9d1e77"
+SECONDS = 300  # for one command, however busy the machine is
 WITH_CLIENTS = ("install", "doctor", "uninstall")  # scenes that look otherwise where there are none
 OFFLINE = {  # what the real clients are told so that they ask nobody
     "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
@@ -71,15 +72,14 @@ class Shell:
     def screen(self, name: str, command: str, code: int | None = 0) -> Scene:
         """What `command` prints, once it has ended with `code` (None: whatever that is)."""
         played = self._played
-        played.screen, played.raw = type(played.screen)(COLUMNS), ""
+        played.screen, played.raw = Screen(COLUMNS), ""
         played.types(f"{command}\nprintf '{DONE}%s{DONE}' $?\n".replace(DONE, "\\002"))
-        played.until(lambda _screen: played.raw.count(DONE) == 2)
+        played.until(lambda _screen: played.raw.count(DONE) == 2, SECONDS)
         raw, ended, _ = played.raw.split(DONE)
         assert code in (None, int(ended)), f"{command} ended with {ended}:\n{raw}"
-        lines = raw and type(played.screen)(COLUMNS)
-        if lines:
-            lines.feed(raw)
-        return Scene(name, command, lines.text.splitlines() if lines else [], raw, lines.broken if lines else [])
+        screen = Screen(COLUMNS)
+        screen.feed(raw)
+        return Scene(name, command, screen.text.splitlines(), raw, screen.broken)
 
 
 @contextmanager
@@ -102,8 +102,9 @@ def private_home(clients: str) -> Iterator[Path]:
                 del os.environ[name]
         for name in ("NO_COLOR", "COLUMNS", "LINES"):
             os.environ.pop(name, None)
-        git_folder = os.path.dirname(shutil.which("git") or "")
-        path = [os.path.dirname(sys.executable), *([f"{clients}/.bin"] if clients else []), git_folder, os.defpath]
+        needed = [shutil.which(name) for name in ("git", *(["node"] if clients else []))]
+        folders = [os.path.dirname(program) for program in needed if program]
+        path = [os.path.dirname(sys.executable), *([f"{clients}/.bin"] if clients else []), *folders, os.defpath]
         os.environ.update(OFFLINE, HOME=str(home), PATH=os.pathsep.join(path), PYTHONDONTWRITEBYTECODE="1")
         shop = home / "shop"
         shop.mkdir()
@@ -120,7 +121,7 @@ def private_home(clients: str) -> Iterator[Path]:
 
 def swarm(*words: str) -> str:
     """What a command prints that an agent runs in its own shell."""
-    done = subprocess.run(["swarm-mcp", *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["swarm-mcp", *words], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done
     return done.stdout
 
@@ -162,7 +163,7 @@ def _scenes(you: Shell, shop: Path, clients: str) -> Iterator[Scene]:
             yield you.screen("status", "swarm-mcp status")
             yield you.screen("why", "swarm-mcp why schema.sql")
             yield you.screen("stop", "swarm-mcp unlock --all")
-            assert waiting.wait(60) == 0, waiting.communicate()
+            assert waiting.wait(SECONDS) == 0, waiting.communicate()
         finally:
             waiting.kill()
     yield you.screen("handed", "swarm-mcp locks")

@@ -381,6 +381,7 @@ def test_a_killed_installation_is_mended_by_the_next(
     assert done.code == 0 and all(result["ok"] for result in done.json["results"]), done
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_interrupted_it_says_what_to_do(clients: Clients, running: Callable[..., Running]) -> None:
     gate = clients.gate("install")
     command = running("install")

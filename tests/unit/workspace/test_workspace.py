@@ -407,12 +407,16 @@ def test_an_unknown_backend_or_kind_is_an_error(ground: Ground, herdr: Herdr, wr
 # --------------------------------------------------------------------------------------------- commands
 
 
+def named(session: dict) -> str:
+    return f"claude-code {session['id'][:8]}"
+
+
 def test_prompt_peer(ground: Ground, herdr: Herdr):
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
     as_ann = ("--as", ann["id"])
     done = ground.swarm("prompt-peer", "--to", bob["id"], "--message", "look", *as_ann)
-    assert (done.code, done.out) == (0, f"sent {ann['id'][:8]} → {bob['id'][:8]} (woken)\n")
+    assert (done.code, done.out) == (0, f"sent {named(ann)} → {named(bob)} (woken)\n")
     shown = ground.swarm("prompt-peer", bob["id"], "look", "again", "--task", "T1", "--json", *as_ann).json
     assert shown["nudged"] and shown["pane_id"] == "w1:p2"
     done = ground.swarm("prompt-peer", bob["id"], "quietly", "--no-nudge", *as_ann)
