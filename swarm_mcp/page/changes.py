@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from swarm_mcp.store import Store
 
 PATIENCE_SECONDS = 0.3  # of a page that nobody has asked for yet
 GOOD_SECONDS = 10.0  # after these git may say something else, though nobody has edited anything
+# A hook notes a write before the client makes it, and nobody tells when that is: for so long after a journal has grown the
+# files are looked at again and again, as long as pages ask for them.
+COMING_SECONDS, AGAIN_SECONDS, WANTED_SECONDS = 30.0, 0.5, 40.0
 
 
 class _Found(NamedTuple):
@@ -31,6 +35,8 @@ class Edited:
         self._changed = changed
         self._found: dict[str, _Found] = {}
         self._asked: dict[str, asyncio.Task] = {}
+        self._wanted: dict[str, float] = {}  # scope -> when a page last asked for it
+        self._again: dict[str, asyncio.TimerHandle] = {}
 
     async def of(self, scopes: list[str]) -> dict[str, list[Edit] | None]:
         """The edits in each of these scopes; None where they are not known in time, and `changed` will tell.
@@ -40,13 +46,20 @@ class Edited:
         now = asyncio.get_running_loop().time()
         for scope in scopes:
             found = self._found.get(scope)
-            is_good = found and found.journals == journals(scope) and (now - found.at < GOOD_SECONDS or not found.edits)
-            if not is_good and scope not in self._asked:
-                self._asked[scope] = asyncio.create_task(self._ask(scope))
+            self._wanted[scope] = now
+            is_good = found and found.journals == journals(scope) and now - found.at < GOOD_SECONDS
+            if not is_good:
+                self._begin(scope)
         unknown = [self._asked[scope] for scope in scopes if scope not in self._found]
         if unknown:
             await asyncio.wait(unknown, timeout=PATIENCE_SECONDS)
         return {scope: self._found[scope].edits if scope in self._found else None for scope in scopes}
+
+    def _begin(self, scope: str) -> None:
+        if scope in self._again:
+            self._again.pop(scope).cancel()
+        if scope not in self._asked:
+            self._asked[scope] = asyncio.create_task(self._ask(scope))
 
     async def _ask(self, scope: str) -> None:
         try:
@@ -61,7 +74,13 @@ class Edited:
                 self._changed()
         finally:
             del self._asked[scope]
+        loop = asyncio.get_running_loop()
+        is_wanted = loop.time() - self._wanted[scope] < WANTED_SECONDS
+        if is_wanted and any(time.time() - written / 1e9 < COMING_SECONDS for _size, written in state.values()):
+            self._again[scope] = loop.call_later(AGAIN_SECONDS, self._begin, scope)
 
     def close(self) -> None:
         """Let go of the store."""
+        for later in self._again.values():
+            later.cancel()
         self._looker.close()

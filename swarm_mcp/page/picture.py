@@ -16,7 +16,7 @@ from swarm_mcp.overview.now import Hold
 from swarm_mcp.overview.timeline import Happening, Timeline
 
 MOST_LANES = 40
-TOP, NAME, ROW, GAP = 26, 20, 14, 8  # pixels: above the lanes, a lane's name, a row of bars in it, below it
+TOP, NAME, ROW, GAP = 26, 20, 18, 8  # pixels: above the lanes, a lane's name, a row of bars in it, below it
 MOST_ROWS = 4  # of bars in one lane; what does not fit lies over the last
 THINNEST = 0.3  # percent
 MARKS = {

@@ -56,6 +56,29 @@ def test_a_worker_is_followed_as_it_works(ground, tab):
     tab.shows("$0.2500")
 
 
+def test_a_link_that_is_pressed_is_followed_whatever_happens_meanwhile(ground, tab):
+    ann = ground.session("ann", "claude-code session:5f0c2f6e")
+    ground.lock(ann, f"{ground.scope}/a.py")
+    tab.is_live()
+    tab.page.get_by_role("link", name="a.py").first.hover()
+    tab.page.mouse.down()
+    with tab.page.expect_response(lambda _: True):
+        ground.lock(ann, f"{ground.scope}/b.py", "why-it-is-held")
+    tab.page.mouse.up()
+    tab.shows("Who holds it")
+
+
+def test_what_has_come_while_a_button_was_pressed_appears_once_it_is_not(ground, tab):
+    ann = ground.session("ann", "claude-code session:5f0c2f6e")
+    tab.is_live()
+    tab.page.get_by_role("main").hover()
+    tab.page.mouse.down()
+    with tab.page.expect_response(lambda _: True):
+        ground.lock(ann, f"{ground.scope}/a.py", "why-it-is-held")
+    tab.page.mouse.up()
+    tab.shows("why-it-is-held")
+
+
 def test_what_is_read_and_where_stays_through_changes(ground, tab):
     ann = ground.session("ann")
     ground.lock(ann, f"{ground.scope}/first")

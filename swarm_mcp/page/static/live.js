@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const main = document.getElementById("main"), status = document.getElementById("live");
-  let shown = null, focused = null, scrolled = [], missed = false;
+  let shown = null, focused = null, scrolled = [], missed = false, pressed = false, late = false;
   const links = () => [...main.querySelectorAll("a")];
   const regions = () => [...main.querySelectorAll("[role=region]")];
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };  // a screen reader reads changes
@@ -14,7 +14,12 @@
     if (!missed) htmx.trigger(main, "changed");
   };
   document.addEventListener("visibilitychange", () => { if (missed && !document.hidden) told("changed"); });
+  // A link that is replaced between press and release is never followed: the page waits for the release.
+  addEventListener("pointerdown", () => { pressed = true; });
+  for (const end of ["pointerup", "pointercancel"])
+    addEventListener(end, () => setTimeout(() => { pressed = false; if (late) { late = false; told("changed"); } }));
   main.addEventListener("htmx:beforeSwap", (event) => {
+    if (pressed) { late = true; event.detail.shouldSwap = false; return; }
     if (event.detail.xhr.responseText === shown) { event.detail.shouldSwap = false; return; }
     shown = event.detail.xhr.responseText;
     const at = document.activeElement, href = main.contains(at) && at.getAttribute("href");

@@ -1,0 +1,52 @@
+"""Files that sessions have edited without a lock: a write is noted before it is made, and seen once it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from swarm_mcp.overview.edits import Edit
+from swarm_mcp.page import changes
+from swarm_mcp.page.changes import Edited
+
+
+def test_a_write_that_is_made_later_than_it_is_noted_is_found_all_the_same(ground, monkeypatch):
+    journal = {"journal": (100, time.time_ns())}
+    there: list[Edit] = []
+    monkeypatch.setattr(changes, "journals", lambda _scope: journal)
+    monkeypatch.setattr(changes, "edits", lambda *_: list(there))
+
+    async def found():
+        told = asyncio.Event()
+        edited = Edited(ground.store, "", told.set)
+        try:
+            while (await edited.of(["shop"]))["shop"] is None:
+                pass
+            told.clear()
+            there.append(Edit("shop/f", "1", "ann", 1, "Edit"))
+            await asyncio.wait_for(told.wait(), 60)
+            return await edited.of(["shop"])
+        finally:
+            edited.close()
+
+    assert asyncio.run(found()) == {"shop": there}
+
+
+def test_nobody_is_asked_again_where_nothing_was_written_lately(ground, monkeypatch):
+    asked = []
+    monkeypatch.setattr(changes, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(changes, "journals", lambda _scope: {"journal": (100, 0)})
+    monkeypatch.setattr(changes, "edits", lambda *_: asked.append(1) or [])
+
+    async def play():
+        edited = Edited(ground.store, "", lambda: None)
+        try:
+            while (await edited.of(["shop"]))["shop"] is None:
+                pass
+            for _ in range(20):
+                await asyncio.sleep(0.005)
+        finally:
+            edited.close()
+
+    asyncio.run(play())
+    assert asked == [1]
