@@ -233,3 +233,16 @@ def test_what_a_stranger_asks_is_answered_by_one_click(ground, browse):
     clicked("Lines").shows("codex 12ab34cd")  # who waits
     clicked("Timeline").shows("was refused")  # what did they do this morning
     clicked("Workers").shows("swarm-mcp cancel")  # how do I stop it
+
+
+def test_the_picture_of_the_timeline_leads_to_what_happened(ground, browse):
+    scene = played(ground)
+    tab = browse().open(scene.paths["this timeline"]).is_live()
+    picture = tab.page.get_by_role("img", name="A lane for each of 3 sessions")
+    for name in ("claude-code 5f0c2f6e", "codex 12ab34cd", "claude-code 77e01b3a"):
+        assert picture.get_by_text(name, exact=True).count() == 1
+    picture.locator("a:has(.denied)").first.click()
+    tab.page.locator("li.chosen").get_by_text("was refused").wait_for()
+    tab.page.get_by_role("navigation", name="Time").get_by_role("link", name="day").click()
+    tab.page.get_by_role("img", name="A lane for each of 3 sessions").wait_for()
+    assert tab.complaints == []
