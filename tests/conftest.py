@@ -73,6 +73,7 @@ def home(
         if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES:
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp(f"home{next(_numbers)}", numbered=False)
+    monkeypatch.setenv("SWARM_UVX", "off")  # no test has uv fetch anything, where a machine has it
     for name, place in {
         "HOME": "",
         "XDG_STATE_HOME": ".local/state",

@@ -114,6 +114,7 @@ class Ground:
             "USER": "e2e",
             "SWARM_DB_PATH": str(self.store),
             "AGENT_IDENTITY": IDENTITY,
+            "SWARM_UVX": "off",  # no test has uv fetch anything, where a machine has it
         }
         # The agents' commands run in login shells, whose system profile may write PATH anew.
         (self.home / ".profile").write_text(f'export PATH="{self.env["PATH"]}:$PATH"\n')

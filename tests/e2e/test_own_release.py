@@ -39,6 +39,7 @@ def stranger(request: pytest.FixtureRequest, index: PackageIndex) -> Iterator[Cl
     except Lacking as lacking:
         pytest.fail(str(lacking), pytrace=False)
     index.is_down, index.asked[:] = False, []
+    del ground.env["SWARM_UVX"]
     ground.env.update(UV_DEFAULT_INDEX=index.url, UV_PYTHON_DOWNLOADS="never", UV_HTTP_TIMEOUT="5")
     client = CLIENTS[request.param](ground)
     client.prepare()

@@ -82,7 +82,7 @@ POLL_SECONDS = 0.5
     Usage(
         Word(
             "TASK|RUN",
-            "a task, of which the newest run is shown, or a run (swarm-mcp runs lists them): an id, or its beginning",
+            "the task or the run, by an id or its beginning: swarm-mcp runs lists them; of a task the newest is shown",
             source=TASKS,
         ),
         Option("--follow", "go on until the run has ended", also="-f"),

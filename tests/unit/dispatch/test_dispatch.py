@@ -480,7 +480,7 @@ def test_what_the_command_has_printed_is_read(ground: Ground, lead: dict, as_jso
         first, waiting, second, third = done.out.splitlines()
         assert (first, second) == (f"task {task_id} is already done", f"task {task_id} done: all good")
         assert waiting == f"waiting for task {task_id[:8]} to end, at most 5 s ..."
-        assert third.startswith(f"message from {worker['id'][:8]}: [task:{task_id}] ")
+        assert third.startswith(f"message from implementer {worker['id'][:8]}: [task:{task_id}] ")
     assert ground.sql("SELECT 1 FROM messages WHERE recipient = ? AND read = 0", lead["id"]) == []
     assert ground.sql("SELECT 1 FROM swarm_deliveries") == []
 

@@ -55,7 +55,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.delenv("SWARM_UVX")
     ready_store()
     return Machine(tmp_path)
 

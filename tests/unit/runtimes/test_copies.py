@@ -26,6 +26,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(own_release, "PLACES", ())
+    monkeypatch.delenv("SWARM_UVX")
     bundle.write(tmp_path / "plugin")
     return tmp_path / "plugin"
 
