@@ -15,8 +15,8 @@ from swarm_mcp.store import Store
 
 PATIENCE_SECONDS = 0.3  # of a page that nobody has asked for yet
 GOOD_SECONDS = 10.0  # after these git may say something else, though nobody has edited anything
-# A hook notes a write before the client makes it, and nobody tells when that is: for so long after a journal has grown the
-# files are looked at again and again, as long as pages ask for them.
+# A hook notes a write before the client makes it, and nobody tells when that is: for so long after a journal has grown
+# the files are looked at again and again, as long as pages ask for them.
 COMING_SECONDS, AGAIN_SECONDS, WANTED_SECONDS = 30.0, 0.5, 40.0
 
 
