@@ -48,7 +48,9 @@ def test_even_if_a_text_were_taken_for_more_the_browser_would_run_nothing(ground
             document.body.insertAdjacentHTML('beforeend', '<img src="http://foreign.example/seen">');
         }"""
     )
-    while not tab.page.evaluate("[...document.images].every(one => one.complete)"):  # the policy forbids to wait in there
+    while not tab.page.evaluate(
+        "[...document.images].every(one => one.complete)"
+    ):  # the policy forbids to wait in there
         tab.page.wait_for_timeout(50)
     assert tab.page.evaluate("window.hit === undefined")
     assert tab.complaints and all("Content Security Policy" in one or "404" in one for one in tab.complaints)
