@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
@@ -67,6 +68,17 @@ def test_a_store_that_cannot_be_read_hides_no_command(ground: Ground):
 def test_in_a_pipe_it_is_the_server(ground: Ground):
     done = subprocess.run(SWARM, input=b"", capture_output=True, cwd=ground.repo, timeout=60)
     assert done.returncode == 0 and b"Start here" not in done.stdout
+
+
+def test_typed_at_a_terminal_and_read_elsewhere_it_is_the_same_as_text(ground: Ground):
+    ours, theirs = os.openpty()
+    try:
+        done = subprocess.run(SWARM, stdin=theirs, capture_output=True, text=True, cwd=ground.repo, timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and verbs_in(lines[lines.index("Start here") :]) == FIVE and "\x1b" not in done.stdout
 
 
 def test_an_empty_word_is_no_command(ground: Ground):
