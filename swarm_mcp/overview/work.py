@@ -19,6 +19,7 @@ MOST_READ = 1000  # messages of a scope that are looked through for those about 
 MOST_NAMED = 5  # tasks whose ids begin alike
 RUNS = 20  # of one task, the newest
 EVERYBODY = "all"
+_MARK = "[task:"  # at the beginning of a message, with the task's id and "] "
 ORDER = (*(status for status in STATUSES if status not in TERMINAL), *TERMINAL)  # what is still to be done stands first
 
 
@@ -38,11 +39,13 @@ class Tasks(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """A message, and what its sender and its recipient are called."""
+    """A message, what its sender and its recipient are called, the task that it is marked with (or empty), its text."""
 
     message: Message
     sender: str
     recipient: str
+    task_id: str
+    text: str
 
 
 class About(NamedTuple):
@@ -122,7 +125,10 @@ def messages(
 def message_row(message: Message, people: People) -> MessageRow:
     """A message with the names of those whom it is from and to."""
     to = people.called(message.recipient) if message.recipient else EVERYBODY
-    return MessageRow(message, people.called(message.sender), to)
+    text, task_id = message.content or "", ""
+    if text.startswith(_MARK) and "] " in text:
+        task_id, _, text = text[len(_MARK) :].partition("] ")
+    return MessageRow(message, people.called(message.sender), to, task_id, text)
 
 
 def workers(store: Store, scope: str, people: People, limit: int = WORKERS) -> list[Worker]:

@@ -202,7 +202,7 @@ def test_without_javascript_all_is_there_to_be_read(ground, browse):
     tab.page.get_by_role("textbox", name="File").fill("src/schema.sql")
     tab.page.get_by_role("button", name="Who holds it?").click()
     tab.shows("Who waits for it")
-    assert tab.page.get_by_role("status").inner_text() == ""
+    assert tab.page.get_by_role("status").inner_text() == "reload it to see what is new"
     assert tab.complaints == []
 
 

@@ -14,7 +14,7 @@ def _make(look: Look) -> Page:
     scope = row.scope if row else look.scope
     edited = look.edited.get(scope) or []
     found = session_whole(look.store, look.asked.get("id"), scope, look.people, look.now - SECONDS, edited)
-    return Page("session.html", found.name[:1].upper() + found.name[1:], {"whole": found, "counted": COUNTED})
+    return Page("session.html", f"Session {found.name.removeprefix('session ')}", {"whole": found, "counted": COUNTED})
 
 
 SESSION = View("/session", "", _make, with_edits=True)

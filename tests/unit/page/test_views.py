@@ -137,6 +137,7 @@ def test_one_task_whole(ground, page):
     assert any(one.startswith("/task?") and one.endswith(first.id) for one in links(shown))
     assert any(one.startswith("/worker?") for one in links(shown))
     assert "Task Mend it" in page("/task", scope=ground.scope, id=task.id[:12])
+    assert f"about task {task.id[:8]}" in words(shown)
     assert "no task of this scope" in page("/task", 404, scope=ground.scope, id="nothing")
 
 
@@ -279,7 +280,7 @@ def test_one_session_whole(ground, page):
         store.messages.send(bob, ann.id, "to ann")
         store.messages.send(ann, bob.id, "from ann")
     shown = words(page("/session", id=ann.id))
-    assert shown.startswith("Claude-code aaaa1111")
+    assert shown.startswith("Session claude-code aaaa1111")
     for text in ("held", "mine", "What it waits for", "wanted", "For ann", "to ann", "from ann", "locked held"):
         assert text in shown
     assert "nothing is known" in page("/session", 404, id="nobody")
@@ -292,7 +293,7 @@ def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground, page):
         store.instances.remove(ann.id)
     shown = words(page("/session", id=ann.id, scope=ground.scope))
     assert "it has gone" in shown and "locked f" in shown and "left" in shown
-    assert shown.startswith("Claude-code aaaa1111")
+    assert shown.startswith("Session claude-code aaaa1111")
 
 
 # -------------------------------------------------------------------------------------------------- all of them
