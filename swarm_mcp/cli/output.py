@@ -193,16 +193,23 @@ def say_row(parts: tuple[tuple[str, str], ...]) -> None:
     more: list[str] = []
     if for_people():
         from swarm_mcp.cli.terminal import paint
-        from swarm_mcp.text_width import parted, width
 
-        before = sum(width(text) + 2 for text in texts[:-1])
-        deeper = 0 if before <= line_width() // 2 else 2 - before
-        room = line_width() - before - deeper
-        words = [part for word in texts[-1].split(" ") for part in parted(word, room)]
-        first, *more = _folded(" " * before + " ".join(words), sys.stdout, deeper)
-        texts[-1] = first[before:]
+        if sys.stdout.isatty():
+            texts[-1], *more = _below_its_beginning(texts)
         texts = [paint(text, style) for text, (_, style) in zip(texts, parts)]
     _write("".join(f"{line}\n" for line in ("  ".join(texts), *more)))
+
+
+def _below_its_beginning(texts: list[str]) -> list[str]:
+    """The last of the texts of a row in parts that fit the terminal, all but the first of them indented."""
+    from swarm_mcp.text_width import parted, width
+
+    before = sum(width(text) + 2 for text in texts[:-1])
+    deeper = 0 if before <= line_width() // 2 else 2 - before
+    room = max(2, line_width() - before - deeper)
+    words = [part for word in texts[-1].split(" ") for part in parted(word, room)]
+    first, *more = _folded(" " * before + " ".join(words), sys.stdout, deeper)
+    return [first[before:], *more]
 
 
 def moment(seconds) -> str:

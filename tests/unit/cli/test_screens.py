@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 
@@ -89,6 +90,18 @@ def test_watch_says_that_it_waits_behind_what_was(shop: Ground):
     lines = screen_of(shop, ["watch", "--since", "0", "--timeout", "0"], 80).screen.lines
     assert [line for line in lines if line][-1] == "waiting for something to happen ..."
     assert any(line.split() == ["TIME", "WHAT"] for line in lines)
+
+
+@pytest.mark.parametrize("columns", [1, 12, 30])
+def test_a_terminal_may_be_as_narrow_as_it_likes(shop: Ground, columns: int):
+    with Played([*SWARM, "log", LONG], columns=columns, cwd=shop.repo) as played:
+        assert played.ended() == 0
+        assert LONG in "".join(played.screen.text.split())
+
+
+def test_in_a_pipe_with_colours_no_line_is_folded_and_no_path_parted(shop: Ground):
+    out = shop.process("log", LONG, env={**os.environ, "FORCE_COLOR": "1"}).out
+    assert "\x1b[" in out and LONG in out and NOTE in out
 
 
 def test_watch_tells_every_change_of_a_lock(ground: Ground):
