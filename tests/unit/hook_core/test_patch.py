@@ -20,7 +20,7 @@ from swarm_hook_core.config import RuntimeConfig, paths_in_patch
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_changes, patch_paths, patches_in
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.targets import write_targets
+from swarm_hook_core.targets import changes, write_targets
 
 pytestmark = pytest.mark.slow
 
@@ -652,3 +652,15 @@ def test_a_large_patch_is_read_in_passing() -> None:
         assert patch_paths(text) == ["f", "n"]
         times.append(time.perf_counter() - started)
     assert min(times) < 0.1
+
+
+def test_a_patch_in_a_shell_is_read_once_by_all_that_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its files for locks, by the reader of shell commands, and for its traces: of a large one that takes its time."""
+    command = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\nEOF\n"
+    through, read = patch._read, []
+    monkeypatch.setattr(patch, "_last", (None, []))
+    monkeypatch.setattr(patch, "_read", lambda text: read.append(text) or through(text))
+    folder, given = str(tmp_path), {"command": command}
+    assert write_targets(CODEX, "Bash", given, folder) == [(folder, "n")]
+    assert [write.path for write in effects_of(command, folder).writes] == ["n"]
+    assert [path for _folder, path, _how in changes(CODEX, "Bash", given, folder)] == ["n"] and len(read) == 1

@@ -137,6 +137,20 @@ def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs,
     assert notes.read_text() == "theirs\nbeta\n" and ("was changed by" in said or me.runtime == "claude-code")
 
 
+def test_who_waits_reads_no_journal_again_that_has_not_changed(pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one would cost processor time all the while."""
+    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0.3)
+    me, peer = pair
+    assert peer.denied(*OVERWRITE) == ""
+    through, read, looked = meetings.journal.read, [], []
+    stamps = meetings.Meetings._stamps
+    monkeypatch.setattr(meetings.journal, "read", lambda path: read.append(path) or through(path))
+    monkeypatch.setattr(meetings.Meetings, "_stamps", lambda *given: looked.append(given) or stamps(*given))
+    me.told(*patch_of(me))
+    assert len(looked) > len(read), "it looked whether anything had changed, and nothing had"
+    assert len(read) < 6
+
+
 def test_an_edit_does_not_wait_for_long(pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meetings, "WAIT_SECONDS", 0.05)
     me, peer = pair
