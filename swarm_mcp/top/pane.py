@@ -36,10 +36,13 @@ class Pane(ScrollView, can_focus=True):
         return 1 + max(1, len(self.table.rows))
 
     def show(self, table: Table) -> None:
-        """Show `table`; the row that was chosen stays so where it is still there."""
+        """Show `table`; the row that was chosen stays so where it is still there.
+
+        Without the keys a pane that shows its first row goes on showing what comes first.
+        """
         if table == self.table:
             return
-        chosen = self.row.key if self.row else ""
+        chosen = self.row.key if self.row and (self.has_focus or self._at) else ""
         self.table = table
         found = [at for at, row in enumerate(table.rows) if row.key == chosen]
         self._at = found[0] if found else min(self._at, max(0, len(table.rows) - 1))

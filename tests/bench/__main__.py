@@ -25,7 +25,8 @@ All figures of a size mean that many locks of living sessions in the scope of th
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
 very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of writes in the real clients: ``clients.py``; of installing:
-``setup.py``; of a store after a burst: ``burst.py``; of the page in a browser: ``browser.py``.
+``setup.py``; of a store after a burst: ``burst.py``; of the page in a browser: ``browser.py``; of the
+full screen: ``full_screen.py``.
 ``--part`` measures one of them.
 """
 
@@ -48,6 +49,7 @@ from .clients import Clients
 from .conflicts import Conflicts
 from .coordinator import Coordinator
 from .figures import Series
+from .full_screen import FullScreens
 from .harness import Harness
 from .large_calls import LargeCalls
 from .listings import Listings
@@ -324,6 +326,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "listings": lambda: _measure_listings(bench),
         "burst": lambda: _measure_burst(bench),
         "page": lambda: _measure_page(bench),
+        "top": lambda: _measure_top(bench),
         "harness": lambda: _measure_harness(bench, options),
         "clients": _measure_clients,
         "auto": _measure_auto,
@@ -373,6 +376,12 @@ def _measure_page(bench: Bench) -> list[str]:
     browser = Browser(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     browser.measure()
     return browser.missed
+
+
+def _measure_top(bench: Bench) -> list[str]:
+    screens = FullScreens(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    screens.measure()
+    return screens.missed
 
 
 def _measure_locks(bench: Bench) -> list[str]:

@@ -28,6 +28,7 @@ TITLES = {
     "listings": "Listings at any size",
     "burst": "The store after a burst",
     "page": "The page in a browser",
+    "top": "The full screen",
     "harness": "Supervised workers",
     "clients": "End to end in the real clients",
     "auto": "Edits lost, without locks",

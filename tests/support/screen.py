@@ -147,6 +147,12 @@ class Played:
             assert time.monotonic() < end, f"it does not end:\n{self.screen.text}"
         return self.process.wait(timeout=seconds)
 
+    def watch(self, seconds: float) -> None:
+        """Show what it writes in so many seconds."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and self._read(left):
+            pass
+
     def _read(self, seconds: float) -> bool:
         """Show what it has written in the meantime; False once nothing can follow."""
         if not select.select([self._terminal], [], [], seconds)[0]:

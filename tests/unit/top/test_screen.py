@@ -226,6 +226,24 @@ def test_of_many_locks_all_are_counted_and_it_is_said_how_many_were_looked_throu
     played(made(ground), play)
 
 
+def test_what_is_new_is_seen_but_where_a_row_has_been_chosen(ground: Ground):
+    one = session(ground, "5f0c2f6e")
+    ground.lock(one, "first.py")
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "first.py"))
+        for number in range(30):
+            ground.lock(one, f"new{number}.py")
+        await until(pilot, shows(pilot, "new29.py", "Locks 31"))
+        await pilot.press("2")
+        assert pilot.app.panes[1].row.file.endswith("new29.py")
+        ground.lock(one, "newest.py")
+        await until(pilot, shows(pilot, "Locks 32"))
+        assert pilot.app.panes[1].row.file.endswith("new29.py"), "what a key is meant for stays"
+
+    played(made(ground), play)
+
+
 def test_what_has_happened_here_is_a_key_away(ground: Ground):
     busy(ground)
 
