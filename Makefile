@@ -77,8 +77,8 @@ bench: $(INSTALLED)
 picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 	@"$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" tests/documents/top_picture.py docs/images/top.svg
-	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
-		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests:tests/documents SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
+		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md docs/images/first-ten-minutes.svg
 	@SWARM_PICTURES="$(CURDIR)/docs/images" PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser/pictures.py
 
 # The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and

@@ -1,6 +1,9 @@
 """A new user's first ten minutes, played at a terminal of 80 columns in a home of its own; the screens of the docs.
 
-usage: PYTHONPATH=tests python tests/documents/first_ten_minutes.py docs/first-ten-minutes.md     (`make picture`)
+usage: PYTHONPATH=tests:tests/documents python tests/documents/first_ten_minutes.py docs/first-ten-minutes.md \\
+           docs/images/first-ten-minutes.svg     (`make picture`)
+
+The second file is a recording of some of the scenes, drawn as the demo is (`demo_picture.py`).
 
 The real clients are those of ``SWARM_E2E_CLIENTS``, a ``node_modules``. Without them the scenes that install into
 clients have less to say, and the page keeps what it has of these.
@@ -42,6 +45,7 @@ OFFLINE = {  # what the real clients are told so that they ask nobody
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
 }
+PICTURED = ("lock", "denied", "status", "why", "stop", "log")
 DONE = "\x02"  # written by the shell behind each command, and shown by no terminal
 BLOCK = re.compile(r"(<!-- screen: ([\w-]+) -->\n```[a-z]*\n)(.*?)(```)", re.DOTALL)
 
@@ -134,13 +138,14 @@ def play(clients: str = "") -> list[Scene]:
         os.chdir(shop)
         try:
             with Shell(shop) as you:
-                return [scene._replace(lines=_renamed(scene.lines, home)) for scene in _scenes(you, shop, clients)]
+                return [_renamed(scene, home) for scene in _scenes(you, shop, clients)]
         finally:
             os.chdir(before)
 
 
-def _renamed(lines: list[str], home: Path) -> list[str]:
-    return [line.replace(str(home), HOME) for line in lines]
+def _renamed(scene: Scene, home: Path) -> Scene:
+    lines = [line.replace(str(home), HOME) for line in scene.lines]
+    return scene._replace(lines=lines, raw=scene.raw.replace(str(home), HOME))
 
 
 def _scenes(you: Shell, shop: Path, clients: str) -> Iterator[Scene]:
@@ -204,10 +209,30 @@ def screens_of(page: str) -> dict[str, str]:
     return {found[2]: found[3].rstrip("\n") for found in BLOCK.finditer(page)}
 
 
-def main(target: str) -> None:
+def drawn(scenes: list[Scene]) -> str:
+    """The recording of those that are pictured: what was typed, and the lines in their colours."""
+    from demo_picture import picture, rows_of
+
+    rows: list = []
+    for scene in scenes:
+        if scene.name in PICTURED:
+            rows += (
+                [[("s2", "$ "), ("s1", scene.typed)]]
+                if scene.typed
+                else [[("s2", "Codex wants to write it. Its model reads:")]]
+            )
+            rows += rows_of(scene.raw, COLUMNS) if scene.typed else [[("", line)] for line in scene.lines]
+            rows.append([])
+    return picture(rows[:-1], "A recording of a terminal: a lock, a refused write, who waits, and what has happened")
+
+
+def main(target: str, pictured: str) -> None:
     page, clients = Path(target).resolve(), os.environ.get("SWARM_E2E_CLIENTS", "")
+    recording = Path(pictured).resolve()
     text = page.read_text(encoding="utf-8")
-    screens = {scene.name: shown(scene) for scene in play(clients) if clients or scene.name not in WITH_CLIENTS}
+    scenes = play(clients)
+    screens = {scene.name: shown(scene) for scene in scenes if clients or scene.name not in WITH_CLIENTS}
+    recording.write_text(drawn(scenes), encoding="utf-8")
 
     def with_screen(found: re.Match[str]) -> str:
         return f"{found[1]}{screens[found[2]]}\n{found[4]}" if found[2] in screens else found[0]

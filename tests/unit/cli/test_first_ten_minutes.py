@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from support.screen import SEQUENCE
@@ -24,13 +27,20 @@ SETTING = re.compile(r"\x1b\[([0-9;]*)m")
 
 
 @pytest.fixture(scope="module")
-def recorder() -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / "tests" / "documents" / "first_ten_minutes.py"))
+def recorder() -> Iterator[dict[str, Any]]:
+    sys.path.append(str(ROOT / "tests" / "documents"))
+    yield runpy.run_path(str(ROOT / "tests" / "documents" / "first_ten_minutes.py"))
+    sys.path.pop()
 
 
 @pytest.fixture(scope="module")
 def scenes(recorder) -> dict[str, Any]:
     return {scene.name: scene for scene in recorder["play"]()}
+
+
+def words_in(svg: str) -> str:
+    texts = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    return " ".join(part for text in texts for part in text.itertext())
 
 
 def text_of(scene) -> str:
@@ -81,13 +91,21 @@ def test_the_page_shows_these_screens(recorder, scenes):
             assert said(page[name]) == said(recorder["shown"](scene)), "run: make picture"
 
 
+def test_the_recording_shows_these_scenes(recorder, scenes):
+    shown = words_in((ROOT / "docs" / "images" / "first-ten-minutes.svg").read_text(encoding="utf-8"))
+    drawn = words_in(recorder["drawn"](list(scenes.values())))
+    assert recorder["said"](shown) == recorder["said"](drawn), "run: make picture"
+    for name in recorder["PICTURED"]:
+        assert not recorder["said"]("\n".join(scenes[name].lines)) - recorder["said"](drawn), name
+
+
 def test_the_page_is_written_into_its_blocks_alone(recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- screen: lock -->\n```text\nold\n```\nb\n<!-- screen: doctor -->\n```text\nkept\n```\n")
-    scene = recorder["Scene"]("lock", "swarm-mcp lock f", ["locked f"], "", [])
+    scene = recorder["Scene"]("lock", "swarm-mcp lock f", ["locked f"], "locked f\r\n", [])
     monkeypatch.delenv("SWARM_E2E_CLIENTS", raising=False)
-    recorder["main"].__globals__["play"] = lambda _clients: [scene]
-    recorder["main"](str(page))
+    monkeypatch.setitem(recorder["main"].__globals__, "play", lambda _clients: [scene])
+    recorder["main"](str(page), str(tmp_path / "picture.svg"))
     blocks = "a\n<!-- screen: lock -->\n```text\n$ swarm-mcp lock f\nlocked f\n```\nb\n<!-- screen: doctor -->\n```text\nkept\n```\n"
     assert page.read_text() == blocks
     assert recorder["screens_of"](blocks) == {"lock": "$ swarm-mcp lock f\nlocked f", "doctor": "kept"}
