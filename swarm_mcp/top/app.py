@@ -68,7 +68,7 @@ class Top(App[None]):
         for table in self._tables:
             yield Pane(table, table.name.lower())
         yield Input(id="words", select_on_focus=False)
-        yield Static(keys.LINE, classes="keys", markup=False)
+        yield Static(keys.LINE, id="line", classes="keys", markup=False)
 
     def on_load(self) -> None:
         """Listen to signals before the terminal is changed."""
@@ -217,7 +217,7 @@ class Top(App[None]):
         """Ask for the words that a row must have, or for a file's path."""
         self._last_pane = self.pane
         self._typed = what
-        self._words.placeholder = keys.TYPED[what]
+        self._line.update(keys.TYPED[what])
         self._words.value = self.wish.words if what == "words" else ""
         self._words.display = True
         self._focus(self._words)
@@ -241,6 +241,10 @@ class Top(App[None]):
             self._ask_about("why", os.path.expanduser(event.value.strip()), self._here)
 
     @property
+    def _line(self) -> Static:
+        return self.screen_stack[0].query_one("#line", Static)
+
+    @property
     def _is_typing(self) -> bool:
         return self.screen_stack[0].focused is self._words
 
@@ -251,6 +255,7 @@ class Top(App[None]):
     def _leave_words(self) -> None:
         if self._words.display:
             self._words.display = False
+            self._line.update(keys.LINE)
             self._focus(self._last_pane)
             self._share()
 

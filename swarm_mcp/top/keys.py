@@ -10,9 +10,9 @@ KEYS = {
     "u": "unlock", "x": "stop", "slash": "ask('words')", "escape": "all_rows", "a": "everywhere", "z": "zoom",
     "question_mark": "keys", "q": "leave",
 }  # fmt: skip
-TYPED = {  # the line in which something is typed says what that is
-    "words": "only rows with these words; Enter keeps them, Esc shows all",
-    "file": "who holds this file? its path, then Enter; Esc leaves",
+TYPED = {  # below the line in which something is typed stands what that is
+    "words": " only rows with these words; Enter keeps them, Esc shows all",
+    "file": " who holds this file? its path, then Enter; Esc leaves",
 }
 LINE = " ? keys  / filter  Enter open  w why  f file  t today  u unlock  x stop  q quit"
 PAGE = """\

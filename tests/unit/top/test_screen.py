@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Awaitable, Callable
 
@@ -15,6 +16,7 @@ from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.harness.events import message
 from swarm_mcp.overview import now
 from swarm_mcp.overview.edits import Edit
 from swarm_mcp.store.lock_request import Attempt
@@ -220,7 +222,9 @@ def test_of_many_locks_all_are_counted_and_it_is_said_how_many_were_looked_throu
         await until(pilot, shows(pilot, "Locks 1 of the newest 6"))
         await pilot.press("escape", "slash", *"file0")
         await until(pilot, shows(pilot, "Locks 0 of the newest 6", "nothing with these words"))
-        await pilot.press("escape", "f", *"file0.py", "enter")
+        await pilot.press("escape", "f")
+        await until(pilot, shows(pilot, "who holds this file?"))
+        await pilot.press(*"file0.py", "enter")
         await until(pilot, shows(pilot, "swarm-mcp why file0.py", "held by claude-code 5f0c2f6e"))
 
     played(made(ground), play)
@@ -314,22 +318,28 @@ def test_all_scopes_or_this_one(ground: Ground):
     played(made(ground, "--all"), play)
 
 
-def test_the_transcript_of_a_worker_is_followed(ground: Ground, tmp_path):
-    me = session(ground, "5f0c2f6e")
+def test_the_transcript_of_a_worker_is_followed_as_it_grows(ground: Ground):
+    me, record = session(ground, "5f0c2f6e"), ground.folder / "record.jsonl"
+
+    def says(text: str) -> None:
+        with record.open("a") as lines:
+            lines.write(json.dumps(message("assistant", text)._replace(at=1.0).to_dict()) + "\n")
+
+    says(f"I look first {HOSTILE}")
     with ground.store() as store:
-        store.runs.begin(
-            {
-                "id": "12ab34cd-0000", "scope": ground.scope, "instance_id": me["id"], "harness": "codex",
-                "cwd": ground.scope, "cost_usd": 0.125,
-            }
-        )  # fmt: skip
+        run = {"id": "12ab34cd-0000", "scope": ground.scope, "instance_id": me["id"], "harness": "codex"}
+        store.runs.begin({**run, "cwd": ground.scope, "cost_usd": 0.125, "record": str(record), "state": "running"})
 
     async def play(pilot: Pilot) -> None:
-        await until(pilot, shows(pilot, "worker codex", "$0.1250"))
+        await until(pilot, shows(pilot, "worker codex", "running", "$0.1250"))
         await pilot.press("4", "enter")
-        await until(pilot, shows(pilot, "swarm-mcp logs 12ab34cd-0000 --follow"))
+        await until(pilot, shows(pilot, "swarm-mcp logs 12ab34cd-0000 --follow", "I look first", "[red]x[/red]"))
+        says("then I mend")
+        await until(pilot, shows(pilot, "then I mend"))
+        with ground.store() as store:
+            store.runs.update("12ab34cd-0000", state="ended", result={"output": "all mended"})
         await pilot.press("q")
-        await until(pilot, shows(pilot, "worker codex"))
+        await until(pilot, shows(pilot, "worker codex", "done"))
 
     played(made(ground), play)
 
