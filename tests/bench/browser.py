@@ -3,7 +3,7 @@
 The page is served by the coordinator as an installed plugin has it. Each open page is a stream of changes, which asks for
 its page anew after each of them, as the script in a browser does; no two of them share anything, as pages of one browser
 would. Limits: `SECONDS` for the first page of a process, for each view right after a commit, and from a commit until the
-last of the open pages has it. A check beside open pages, right after a commit that they all ask about and at rest, against
+last of the open pages has it, and until somebody sees it in Chromium, where that can be driven. A check beside open pages, right after a commit that they all ask about and at rest, against
 one with none: `SLOWER` times the wall clock at rest, `BUSY` times the processor time in any case.
 """
 
@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
+
+from browser.chromium import Lacking, program, started
 
 from swarm_mcp.store import Store
 
@@ -46,7 +48,7 @@ class Served:
         assert self.process.stdout
         address = json.loads(self.process.stdout.readline())["url"]
         self.started = time.perf_counter() - began
-        self._place = urlsplit(address)
+        self.address, self._place = address, urlsplit(address)
         self._cookie = ""
         opened = self._ask(f"/?{self._place.query}")
         self._cookie = opened.getheader("set-cookie", "").partition(";")[0]
@@ -168,6 +170,27 @@ class Browser:
             self._wait_for_all(told, self._note)
             spent.append(time.perf_counter() - began)
         self._row(f"from a commit until all {OPEN} pages show it", spent)
+        self._in_chromium(served, store)
+
+    def _in_chromium(self, served: Served, store: Store) -> None:
+        """How long a commit takes until somebody sees it, where there is a browser (``make browser``)."""
+        home = self.root / "chromium"
+        home.mkdir()
+        try:
+            with started(program(), home) as chromium:
+                page = chromium.new_page()
+                page.goto(served.address)
+                page.get_by_role("status").get_by_text("live", exact=True).wait_for()
+                spent = []
+                for _ in range(RUNS):
+                    time.sleep(0.3)
+                    began = self._commit(store)
+                    page.get_by_text(self._note).first.wait_for()
+                    spent.append(time.perf_counter() - began)
+        except Lacking as lacking:
+            print(f"not measured: {lacking}")
+            return
+        self._row("from a commit until a page in Chromium shows it", spent)
 
     def _follow(self, served: Served, number: int, stream: http.client.HTTPResponse, told: threading.Condition) -> None:
         try:
