@@ -46,7 +46,6 @@ class Pages:
 
 @pytest.fixture
 def page(ground: Ground, request: pytest.FixtureRequest):
-    ground.store().close()
     keys = Keys(PORT)
     viewer = getattr(request, "param", "")
     app = application(lambda: Store(ground.database, read_only=True, adopts=False), keys, viewer)
@@ -351,12 +350,6 @@ def test_of_another_identity_nothing_is_told_but_that_it_is_there(ground, page):
     assert "secret" not in page("/session", id=ann.id)
 
 
-def test_each_view_answers_where_there_is_nothing(ground, page):
-    for view in VIEWS:
-        assert page.any(view.path).status_code in (200, 404)
-        assert page.any(view.path, scope="/nowhere").status_code in (200, 404)
-
-
 def test_a_pattern_is_shown_with_the_locks_on_itself(ground, page):
     ann, bob = ground.session("ann"), ground.session("bob")
     ground.swarm("lock", "src/*.py", "--as", ann.id, "--note", "all of them")
@@ -365,3 +358,10 @@ def test_a_pattern_is_shown_with_the_locks_on_itself(ground, page):
     shown = page("/file", path="*/a.py", scope=ground.scope)
     assert "only one" not in shown and "Nobody holds this very pattern" in shown
     assert "swarm-mcp why '*/a.py'" in words(shown)
+
+
+def test_each_view_answers_before_there_is_a_store(ground, page):
+    for view in VIEWS:
+        for given in ({}, {"id": "x"}, {"path": "f", "scope": ground.scope}):
+            assert page.any(view.path, **given).status_code in (200, 404), view.path
+    assert not os.path.exists(ground.database)
