@@ -12,6 +12,7 @@ import time
 from swarm_hook_core.state import append_line, state_dir
 
 LIMIT_BYTES = 128 * 1024
+MOST = 24  # of one file that are looked at, the newest: of more it is enough to know that there are so many
 
 
 def path() -> str:
@@ -47,10 +48,15 @@ def counted(these: list, instance_id, holder_id, key, since: float, until: float
 
 def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: str) -> "tuple[int, int, float]":
     """How often hooks have denied `file` to that session for that holder, but for the call with that id; the highest
-    ``times`` and the first ``at`` of those."""
-    wanted = (instance_id, holder_id, file)
-    these = [one for one in known(instance_id) if (one["instance"], one["holder"], one.get("path")) == wanted]
-    found = [one for one in these if one["at"] >= since and not (call_id and one.get("call") == call_id)]
+    ``times`` and the first ``at`` of those. Of very many only the newest count."""
+    from swarm_hook_core.json_text import dumps
+
+    wanted, found = (instance_id, holder_id, file), []
+    for one in _newest_first(instance_id, dumps(file)):
+        if one["at"] < since or len(found) == MOST:
+            break
+        if (one["instance"], one["holder"], one.get("path")) == wanted and not (call_id and one.get("call") == call_id):
+            found.append(one)
     first = min((one["at"] for one in found), default=0)
     return _calls(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
 
@@ -62,22 +68,25 @@ def _calls(these: list) -> int:
 
 def known(having: str = "") -> list:
     """All that are still counted, as they were written; only those with the text `having` in them."""
+    return [*_newest_first(having)][::-1]
+
+
+def _newest_first(*having: str):
+    """The same with all of these texts in them, one after the other, the newest first."""
     from swarm_hook_core.json_text import loads
 
-    found = []
-    for file in (path() + ".1", path()):
+    for file in (path(), path() + ".1"):
         try:
             with open(file, encoding="utf-8", errors="replace") as lines:
                 text = lines.read()
         except OSError:
             continue
-        for line in text.splitlines() if having in text else ():
-            if having not in line:
+        for line in reversed(text.splitlines() if having[0] in text else []):
+            if not all(words in line for words in having):
                 continue
             try:
                 one = loads(line)
             except (ValueError, RecursionError):
                 continue  # torn by a full disk
             if isinstance(one, dict) and {"at", "instance", "holder", "keys"} <= set(one):
-                found.append(one)
-    return found
+                yield one

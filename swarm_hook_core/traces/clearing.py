@@ -33,12 +33,6 @@ def places_of(effects) -> dict:
     return found
 
 
-def is_in(keys, place: str) -> bool:
-    """Whether the file with these keys is at or in the place with this key."""
-    start = place.rstrip("/") + "/"
-    return any((key + "/").startswith(start) for key in keys)
-
-
 def note(trail, kind: str, places, at_ns: int = 0) -> None:
     """Add to `trail` that the call ``clears``, or ``spares``, these `places`, as `places_of` has them."""
     for path, deed in places.items():

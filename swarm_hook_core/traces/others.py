@@ -34,7 +34,8 @@ class OthersJournal:
     `reading()`: the Reading by which commands are read that nobody has read.
     """
 
-    __slots__ = ("data", "_reading", "_commands", "_reader", "_now", "_asked", "_keys", "_writer", "_purpose")
+    __slots__ = ("data", "_reading", "_commands", "_reader", "_now", "_asked", "_keys", "_writer", "_purpose",
+                 "_clearings")  # fmt: skip
 
     def __init__(self, data: bytes, reading, reader, now: float):
         self.data = data
@@ -46,6 +47,7 @@ class OthersJournal:
         self._keys: set | None = None  # all keys in it, once they have been listed
         self._writer: tuple | None = ()  # not asked yet
         self._purpose = None
+        self._clearings: list | None = None  # as `_cleared_since` has them
 
     def writes_on(self, keys) -> list:
         """The newest entry of a write for each of these keys of one file, and those of commands that wrote it."""
@@ -109,18 +111,23 @@ class OthersJournal:
 
         Of a place that has gone it is over.
         """
+        if self._clearings is None:
+            self._clearings = self._cleared_since(since_ns)  # once for all files of the call
+        for entry, deed, place in self._clearings:
+            if entry.at_ns >= since_ns and is_in(keys, place) and os.path.lexists(place.removeprefix(NO_CASE)):
+                return entry, deed, place.removeprefix(NO_CASE)
+        return None
+
+    def _cleared_since(self, since_ns: int) -> list:
+        found = []
         for entry in journal.newest_of(self.data, "clears"):
             if entry.at_ns < since_ns:
                 break
-            from swarm_hook_core.traces.clearing import is_in
-
             last = journal.newest(self.data, entry.key, ("clears", "spares"))
-            if last is not None and last.kind == "clears" and is_in(keys, last.key):
-                place = last.key.removeprefix(NO_CASE)
-                if os.path.lexists(place):
-                    return last, last.text, place
+            if last is not None and last.kind == "clears":
+                found.append((last, last.text, last.key))
         commands = self._unread()
-        return commands.clearing_of(keys, since_ns) if commands is not None else None
+        return found + (commands.cleared_since(since_ns) if commands is not None else [])
 
     def made(self, path: str, newest):
         """`newest`, an entry about the file at `path`, or the last one before it whose write was made; None for none.
@@ -190,6 +197,12 @@ class OthersJournal:
 
                 self._commands = UnreadCommands(self.data, self._reading())
         return self._commands or None
+
+
+def is_in(keys, place: str) -> bool:
+    """Whether the file with these keys is at or in the place with this key."""
+    start = place.rstrip("/") + "/"
+    return any((key + "/").startswith(start) for key in keys)
 
 
 def _is_since(state: str, entry) -> bool:

@@ -128,15 +128,15 @@ class UnreadCommands:
                 if (path + "/").startswith(root.rstrip("/") + "/"):
                     yield path, entry
 
-    def clearing_of(self, keys, since_ns: int):
-        """As ``OthersJournal.clearing_of``."""
+    def cleared_since(self, since_ns: int) -> list:
+        """``(entry, deed, place)`` of the places that commands since then clear."""
+        found = []
         for entry in self._since(since_ns):
             from swarm_hook_core.traces import clearing
 
-            for place, deed in clearing.places_of(self._reading.effects_of(entry)).items():
-                if clearing.is_in(keys, place):
-                    return entry, deed, place
-        return None
+            places = clearing.places_of(self._reading.effects_of(entry))
+            found += [(entry, deed, place) for place, deed in places.items()]
+        return found
 
     def _since(self, at_ns: int):
         """The entries since then of commands that do more than look, the newest first."""

@@ -152,9 +152,18 @@ def test_a_call_that_two_ways_of_asking_deny_counts_once(repo: Path, calls: list
 def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list, monkeypatch) -> None:
     session(repo)
     peer_locks(repo, repo / "f")
-    monkeypatch.setattr(repeated_denials, "known", None)
+    monkeypatch.setattr(repeated_denials, "lately", None)
     assert all("swarm lock blocked" in reason for reason in tried(repo, "f", 4))
     assert len(mistakes()) == 4
+
+
+def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, monkeypatch) -> None:
+    """A denial takes no longer, however often its session has tried before; what it is told is true all the same."""
+    session(repo)
+    peer_locks(repo, repo / "f")
+    monkeypatch.setattr(repeated_denials, "MOST", 12)
+    last = tried(repo, "f", 30)[-1]
+    assert "denied 13 times within" in last and "end the turn" in last and mistakes() == []
 
 
 def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, monkeypatch) -> None:
