@@ -51,7 +51,8 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
     ``times`` and the first ``at`` of those. Of very many only the newest count."""
     from swarm_hook_core.json_text import dumps
 
-    wanted, found = (instance_id, holder_id, file), []
+    wanted = (instance_id, holder_id, file)
+    found: list = []
     for one in _newest_first(instance_id, dumps(file)):
         if one["at"] < since or len(found) == MOST:
             break
