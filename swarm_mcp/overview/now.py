@@ -40,14 +40,17 @@ class SessionNow(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """A lock on a file: `since` in Unix seconds, `lapses_in` seconds where it has a lease. `note` is its holder's."""
+    """A lock on a file: `since` in Unix seconds, None where nobody knows; `lapses_in` seconds where it has a lease.
+
+    `note` is its holder's.
+    """
 
     instance_id: str
     name: str
     agent: str
     mode: str
     note: str
-    since: int
+    since: int | None
     lapses_in: float | None
     lock_id: str
 
@@ -134,8 +137,9 @@ def _hold(lock: dict, people: People) -> Hold:
     people.learn(lock["instance_id"], lock["owner_label"])
     name = people.called(lock["instance_id"])
     mode = lock.get("mode") or "exclusive"
+    since = lock["created_at"] if isinstance(lock["created_at"], (int, float)) else None
     rest = lock.get("lapses_in"), lock["id"]
-    return Hold(lock["instance_id"], name, lock.get("agent") or "", mode, lock["content"], lock["created_at"], *rest)
+    return Hold(lock["instance_id"], name, lock.get("agent") or "", mode, lock["content"], since, *rest)
 
 
 def _conflict(holds: list[Hold], waits: list[Line], changed: list[Edit]) -> str:

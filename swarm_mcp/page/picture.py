@@ -129,7 +129,7 @@ def picture(shown: Timeline, holds: Iterable[tuple[str, str, Hold]], waiting: It
         found.spans += [span._replace(end=min(shown.until, now)) for span in found.open.values()]
     for scope, file, hold in holds:
         found = session(hold.instance_id, hold.name, scope)
-        if hold.since <= shown.until and (hold.agent, file) not in found.open:
+        if hold.since is not None and hold.since <= shown.until and (hold.agent, file) not in found.open:
             end = min(shown.until, now)
             found.spans.append(_Span(_kind(hold.mode), max(hold.since, shown.since), end, file, hold.note))
     for line in waiting:

@@ -20,6 +20,7 @@ from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.run import ENDED
 
 LONGEST = 4000  # characters of one text of somebody's
+NO_TIME = "at a time that nobody knows"
 
 
 def environment() -> Environment:
@@ -73,21 +74,33 @@ def _shown(value: object) -> object:
     return safe(value)
 
 
-def _ago(moment: float, now: float) -> str:
+def _ago(moment: object, now: float) -> str:
+    if not isinstance(moment, (int, float)):
+        return NO_TIME
     seconds = now - moment
     return "just now" if seconds < 2 else f"{duration(seconds)} ago"
 
 
-def _clock(moment: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(moment))
+def _clock(moment: object) -> str:
+    return _local(moment, "%H:%M:%S")
 
 
-def _stamp(moment: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(moment))
+def _stamp(moment: object) -> str:
+    return _local(moment, "%Y-%m-%dT%H:%M:%S%z")
 
 
-def _day_time(moment: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+def _day_time(moment: object) -> str:
+    return _local(moment, "%Y-%m-%d %H:%M:%S")
+
+
+def _local(moment: object, form: str) -> str:
+    """A time here; of what another program has stored as one and is none, that it is none."""
+    if not isinstance(moment, (int, float)):
+        return NO_TIME
+    try:
+        return time.strftime(form, time.localtime(moment))
+    except (ValueError, OverflowError, OSError):
+        return NO_TIME
 
 
 def _last(path: str) -> str:

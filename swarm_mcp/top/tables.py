@@ -149,7 +149,8 @@ def _held(scope: str, file: FileNow, hold: Hold, at: int, places: Places, own_id
     said.append(f"agent {hold.agent}" if hold.agent else "")
     said.append(f"lapses in {duration(hold.lapses_in)}" if hold.lapses_in is not None else "")
     said.append(quoted(hold.note) if hold.note.strip() else "")
-    cells = places.shown(file.path), hold.name, duration(at - hold.since), "; ".join(filter(None, said))
+    age = "" if hold.since is None else duration(at - hold.since)
+    cells = places.shown(file.path), hold.name, age, "; ".join(filter(None, said))
     own = hold.instance_id == own_id
     held = Held(hold.instance_id, hold.agent) if own else None
     return Row(hold.lock_id, _safe(cells), "own" if own else "", file=file.path, held=held, scope=scope)

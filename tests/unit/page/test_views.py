@@ -365,3 +365,37 @@ def test_each_view_answers_before_there_is_a_store(ground, page):
         for given in ({}, {"id": "x"}, {"path": "f", "scope": ground.scope}):
             assert page.any(view.path, **given).status_code in (200, 404), view.path
     assert not os.path.exists(ground.database)
+
+
+ODD = ("", "text", 1.5, -1, 2**62, b"\xff", None)
+
+
+def test_what_other_programs_have_stored_as_no_time_and_no_text_breaks_no_page(ground, page):
+    ann = ground.session("ann")
+    ground.lock(ann, f"{ground.scope}/f", "n")
+    for number, odd in enumerate(ODD):
+        task = {"id": f"t{number}", "scope": ground.scope, "requester": ann.id, "type": "fix", "title": f"T{number}"}
+        ground.add(
+            "tasks", **task, files=odd, depends_on=odd, description=odd, progress_summary=odd, progress_updated_at=odd
+        )
+        ground.stranger(f"s{number}", label=odd)
+        lock = {"id": f"l{number}", "type": "lock", "scope": ground.scope, "instance_id": f"s{number}"}
+        ground.add("context", **lock, file=f"{ground.scope}/g{number}", content="" if odd is None else odd)
+        if odd is not None:
+            ground.stranger(f"o{number}", heartbeat=odd, registered_at=odd)
+            ground.sql("UPDATE context SET created_at = ? WHERE id = ?", odd, f"l{number}")
+            about = {"scope": ground.scope, "created_at": odd}
+            ground.add("messages", **about, sender=ann.id, recipient=ann.id, content=odd)
+            event = {"type": "context.lock_acquired", "actor": ann.id, "subject": f"{ground.scope}/f", "payload": odd}
+            ground.add("events", **about, **event)
+    ground.add(
+        "tasks", **{**task, "id": "json", "files": '[1, null, {"a": 2}]', "depends_on": "[3]", "created_at": "never"}
+    )
+    asked = [(path, {"scope": scope}) for path in ("/", "/timeline", "/lines", "/work") for scope in ("", ground.scope)]
+    asked += [("/session", {"id": one}) for one in (ann.id, *(f"s{number}" for number in range(len(ODD))), "o1")]
+    asked += [("/file", {"path": f"{ground.scope}/g{number}"}) for number in range(len(ODD))]
+    asked += [
+        ("/task", {"scope": ground.scope, "id": one}) for one in ("json", *(f"t{number}" for number in range(len(ODD))))
+    ]
+    for path, given in asked:
+        assert page(path, **given), given
