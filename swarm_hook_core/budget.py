@@ -17,11 +17,12 @@ class Budget:
     What keeps no call waiting may have more `seconds`.
     """
 
-    __slots__ = ("end", "to_load")
+    __slots__ = ("end", "to_load", "imported")
 
     def __init__(self, seconds: float = 0.0):
         self.end = time.thread_time() + (seconds or SECONDS)
         self.to_load = SECONDS_TO_LOAD
+        self.imported = 0.0  # seconds that went into nothing but importing
 
     def part(self, seconds: "float | None" = None) -> float:
         """When a part of the check that begins now is over: after `seconds`, sooner where there is no more time."""
@@ -29,8 +30,18 @@ class Budget:
         until = self.end if seconds is None else min(self.end, now + seconds)
         return max(until, now + LEAST_SECONDS)
 
+    def forgive_import(self, seconds: float) -> float:
+        """`seconds`, which went into nothing but importing: they are not held against the check, however many.
+
+        They are many without bytecode, and on a slow machine. What imports something in passing has more time then.
+        """
+        self.imported += seconds
+        self.to_load += seconds
+        self.end += seconds
+        return seconds
+
     def forgive(self, seconds: float) -> float:
-        """How much of `seconds`, which went into importing, is not held against the check; there is a limit."""
+        """How much of `seconds`, in which something was imported too, is not held against the check: up to a limit."""
         seconds = min(seconds, self.to_load)
         self.to_load -= seconds
         self.end += seconds

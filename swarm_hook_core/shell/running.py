@@ -112,14 +112,15 @@ def _program(walk, scope, words):
         return call.output
     walk.met.add(call.name)
     budget, before, start, modules = walk.budget, walk.end, time.thread_time(), len(sys.modules)
-    end, left = budget.end, budget.to_load
-    walk.end += min(left, SECONDS_TO_LOAD)  # it may import what it needs
+    end, left, imported = budget.end, budget.to_load, budget.imported
+    walk.end += max(min(left, SECONDS_TO_LOAD), left / 2)  # it may import what it needs: more where that is slow
     try:
         _do(call, program)
     finally:
-        walk.end, budget.end, budget.to_load = before, end, left
+        imported = budget.imported - imported
+        walk.end, budget.end, budget.to_load = before + imported, end + imported, left + imported
         if len(sys.modules) > modules:
-            walk.forgive(time.thread_time() - start)
+            walk.forgive(time.thread_time() - start - imported)
     return call.output
 
 

@@ -130,10 +130,14 @@ class Walk(Unknowns):
             return load()
         finally:
             if len(sys.modules) > modules:
-                self.forgive(time.thread_time() - before)
+                self.forgive_import(time.thread_time() - before)
+
+    def forgive_import(self, seconds: float) -> None:
+        """So much of the time went into loading what knows a program, and into nothing else."""
+        self.end += self.budget.forgive_import(seconds)
 
     def forgive(self, seconds: float) -> None:
-        """So much of the time went into loading what knows a program; there is a limit to that, too."""
+        """In so much of the time what knows a program was loaded, too; there is a limit to that."""
         self.end += self.budget.forgive(seconds)
 
     def in_doubt(self, work, *given) -> None:

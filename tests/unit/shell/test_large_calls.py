@@ -123,6 +123,15 @@ def test_loading_is_forgiven_so_much_and_no_more():
     assert one.end == pytest.approx(end + budget.SECONDS_TO_LOAD)
 
 
+def test_what_is_nothing_but_importing_is_forgiven_and_shows_how_long_more_of_it_takes():
+    one = Walk(Effects(), "/", {})
+    end, of_all = one.end, one.budget.end
+    one.forgive_import(0.3)
+    assert (one.end, one.budget.end) == (pytest.approx(end + 0.3), pytest.approx(of_all + 0.3))
+    one.forgive(5.0)
+    assert one.end == pytest.approx(end + 0.3 + 0.3 + budget.SECONDS_TO_LOAD)
+
+
 # -- meeting locks ----------------------------------------------------------------------------------
 
 
