@@ -137,7 +137,7 @@ def _hold(lock: dict, people: People) -> Hold:
     people.learn(lock["instance_id"], lock["owner_label"])
     name = people.called(lock["instance_id"])
     mode = lock.get("mode") or "exclusive"
-    since = lock["created_at"] if isinstance(lock["created_at"], (int, float)) else None
+    since = int(lock["created_at"]) if isinstance(lock["created_at"], (int, float)) else None
     rest = lock.get("lapses_in"), lock["id"]
     return Hold(lock["instance_id"], name, lock.get("agent") or "", mode, lock["content"], since, *rest)
 
