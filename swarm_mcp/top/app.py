@@ -85,8 +85,7 @@ class Top(App[None]):
         self._last_pane = self.panes[0]
         self._focus(self._last_pane)
         self._share()
-        self._follower.wish(self.wish)
-        self._follower.start()
+        self._follower.start(self.wish)
 
     async def on_unmount(self) -> None:
         """Let go of the store, and see what was started end."""
@@ -122,6 +121,8 @@ class Top(App[None]):
     def on_shown(self, message: Shown) -> None:
         """Show what has been read, or why there is nothing new."""
         told = message.told
+        if not self._is_laid_out:
+            return
         if isinstance(told, Exception):
             self.failure = told
             self.exit()
@@ -135,6 +136,12 @@ class Top(App[None]):
         for pane, table in zip(self.panes, told.tables):
             pane.show(table)
         self._share()
+
+    @property
+    def _is_laid_out(self) -> bool:
+        """Whether all parts of the screen are there: at the end they are taken away, with news still to come."""
+        found = self.screen_stack[0].query("#where, #trouble, Pane, #words, #line") if self.screen_stack else ()
+        return len(found) == len(self._tables) + 4
 
     def on_resize(self, _event: events.Resize) -> None:
         """Share the lines anew."""
@@ -152,6 +159,8 @@ class Top(App[None]):
 
     def _share(self) -> None:
         """Give each pane its lines, and an empty one between them where there is room."""
+        if not self._is_laid_out:
+            return
         screen = self.screen_stack[0]
         taken = 2 + sum(1 for name in ("#trouble", "#words") if screen.query_one(name).display)
         panes, lines = self.panes, max(4, self.size.height - taken)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 REST_SECONDS = 10.0  # between readings without a commit: sessions die and leases lapse without one
 LEAST_PAUSE = 0.1  # between two readings of a busy store
+REST_FACTOR = 100  # while nothing happens at most a hundredth of the time goes into readings
 PAUSE_FACTOR = 5  # a reading that takes long is done more seldom: at most a sixth of the time goes into them
 
 
@@ -29,13 +30,14 @@ class Follower:
         self._read, self._tell = read, tell
         self._wish = Wish()
         self._due = threading.Event()
+        self._asked = threading.Event()  # somebody has typed, or quits: no pause before that
         self._stopped = threading.Event()
         self._changes: Changes | None = None
         self._changes_guard = threading.Lock()  # held while it is closed, or stopped
 
-    def start(self) -> None:
+    def start(self, wish: Wish) -> None:
         """Begin, with a first picture."""
-        self._due.set()
+        self._wish = wish
         for work in (self._listen, self._follow):
             threading.Thread(target=work, name=f"top {work.__name__}", daemon=True).start()
 
@@ -43,17 +45,22 @@ class Follower:
         """Show this from now on."""
         self._wish = wish
         self._due.set()
+        self._asked.set()
 
     def stop(self) -> None:
         """Tell nothing any more."""
         self._stopped.set()
         self._due.set()
+        self._asked.set()
         with self._changes_guard:
             if self._changes is not None:
                 self._changes.stop()
 
     def _listen(self) -> None:
-        changes = Changes()
+        try:
+            changes = Changes()
+        finally:
+            self._due.set()  # only now, so that no commit falls between the first reading and the first look
         with self._changes_guard:
             self._changes = None if self._stopped.is_set() else changes
         while not self._stopped.is_set() and changes.wait():
@@ -63,9 +70,11 @@ class Follower:
             changes.close()
 
     def _follow(self) -> None:
+        took = 0.0
         while True:
-            self._due.wait(REST_SECONDS)
+            self._due.wait(max(REST_SECONDS, REST_FACTOR * took))
             self._due.clear()
+            self._asked.clear()
             if self._stopped.is_set():
                 return
             began = time.thread_time()  # of the processor: where others keep that busy, this is no reason to be late
@@ -78,4 +87,5 @@ class Follower:
             if self._stopped.is_set():
                 return
             self._tell(told)
-            self._stopped.wait(max(LEAST_PAUSE, PAUSE_FACTOR * (time.thread_time() - began)))
+            took = time.thread_time() - began
+            self._asked.wait(max(LEAST_PAUSE, PAUSE_FACTOR * took))
