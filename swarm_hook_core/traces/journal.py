@@ -101,9 +101,14 @@ def _entry_around(data: bytes, place: int):
         return None
 
 
-def keys_in(data: bytes) -> set:
-    """The keys of all entries in `data`, as they stand there."""
-    return {raw.split(b"\0", 2)[1] for raw in data.split(b"\n") if b"\0" in raw}
+def newest_lines(data: bytes, kinds) -> dict:
+    """``{key: line}`` of the newest entry of one of `kinds` about each path in `data`, all as they stand there."""
+    found, starts = {}, tuple(f"{kind} ".encode() for kind in kinds)
+    for raw in data.split(b"\n"):
+        head, _, rest = raw.partition(b"\0")
+        if rest and head.partition(b" ")[2].startswith(starts):
+            found[rest.partition(b"\0")[0]] = raw
+    return found
 
 
 def newest(data: bytes, key: str, kinds):

@@ -7,7 +7,8 @@ from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
 
 PENDING_SECONDS = 5  # for so long a write that was let pass may still be to come
-FEW_FILES = 16  # that are searched for one by one; for more, the journal's keys are listed once
+FEW_FILES = 16  # that are searched for one by one; for more, the journal's writes are listed once
+WRITES = ("wrote", "will", "wont")  # kinds of entries that say whether a file was written
 
 
 class Trace:
@@ -34,7 +35,7 @@ class OthersJournal:
     `reading()`: the Reading by which commands are read that nobody has read.
     """
 
-    __slots__ = ("data", "_reading", "_commands", "_reader", "_now", "_asked", "_keys", "_writer", "_purpose",
+    __slots__ = ("data", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
                  "_clearings")  # fmt: skip
 
     def __init__(self, data: bytes, reading, reader, now: float):
@@ -44,7 +45,7 @@ class OthersJournal:
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
-        self._keys: set | None = None  # all keys in it, once they have been listed
+        self._lines: dict | None = None  # the newest write of each key in it, once they have been listed
         self._writer: tuple | None = ()  # not asked yet
         self._purpose = None
         self._clearings: list | None = None  # as `_cleared_since` has them
@@ -55,16 +56,25 @@ class OthersJournal:
         if self._asked <= FEW_FILES:
             names = {escaped(os.path.basename(key)) for key in keys}
             named = keys if any(name in self.data for name in names) else ()  # in most journals it is in none
+            entries = [entry for key in named for entry in self._writes_of(key)]
         else:
-            if self._keys is None:
-                self._keys = journal.keys_in(self.data)
-            named = [key for key in keys if escaped(key) in self._keys]
-        entries = [entry for key in named for entry in self._writes_of(key)]
+            if self._lines is None:
+                self._lines = journal.newest_lines(self.data, WRITES)
+            lines = {key: self._lines.get(escaped(key)) for key in keys}
+            entries = [entry for key in keys if lines[key] for entry in self._writes_at(key, lines[key])]
         return entries + self.commands_that_wrote(keys)
+
+    def _writes_at(self, key: str, line: bytes) -> list:
+        """As `_writes_of`, where the newest entry about the path stands in `line`."""
+        try:
+            newest = journal.Entry(line)
+        except ValueError:
+            return self._writes_of(key)  # torn
+        return [newest] if newest.kind == "wrote" else self._writes_of(key)
 
     def _writes_of(self, key: str) -> list:
         """The newest write of the path with this key, and one that is being checked right now."""
-        newest = journal.newest(self.data, key, ("wrote", "will", "wont"))
+        newest = journal.newest(self.data, key, WRITES)
         if newest is None or newest.kind == "wrote":
             return [newest] if newest else []
         before = journal.newest(self.data, key, ("wrote",))
@@ -97,9 +107,8 @@ class OthersJournal:
 
     def pending_below(self, root: str) -> list:
         """The entries of writes at and below absolute `root` that are checked, or were let pass, just now."""
-        kinds = ("wrote", "will", "wont")
-        own = journal.newest(self.data, root, kinds)
-        entries = [*journal.entries_below(self.data, root, kinds), *([own] if own else ())]
+        own = journal.newest(self.data, root, WRITES)
+        entries = [*journal.entries_below(self.data, root, WRITES), *([own] if own else ())]
         pending = [(entry.key, entry) for entry in entries if entry.kind != "wont" and entry.key.startswith("/")]
         commands = self._unread()
         if commands is not None:
