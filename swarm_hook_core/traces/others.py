@@ -60,8 +60,8 @@ class OthersJournal:
         else:
             if self._lines is None:
                 self._lines = journal.newest_lines(self.data, WRITES)
-            lines = {key: self._lines.get(escaped(key)) for key in keys}
-            entries = [entry for key in keys if lines[key] for entry in self._writes_at(key, lines[key])]
+            lines = [(key, line) for key in keys if (line := self._lines.get(escaped(key)))]
+            entries = [entry for key, line in lines for entry in self._writes_at(key, line)]
         return entries + self.commands_that_wrote(keys)
 
     def _writes_at(self, key: str, line: bytes) -> list:
