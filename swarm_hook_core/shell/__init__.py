@@ -25,15 +25,16 @@ def effects_of(command: str, folder: "str | None", environment=None, budget=None
     from swarm_hook_core.shell import plain
     from swarm_hook_core.shell.model import Effects
 
-    effects = Effects(budget)
     shown = plain.shown(command)
     if shown is not None:
         from swarm_hook_core.shell.model import Read
 
+        effects = Effects(budget)
         effects.reads += [Read(folder or "/", path) for path in shown]
         return effects
     from swarm_hook_core.shell.walk import Walk
 
+    effects = Effects(budget)  # its time begins now that all is loaded
     collects = gc.isenabled()
     gc.disable()  # in a long-lived process one look through all its objects takes longer than a walk may
     try:
