@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 
 from swarm_hook_core import clock, repository
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -80,9 +81,9 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
     row, now = session or nobody_in(""), time.time()
     label = row.label or "" if session else onlooker(viewer).label or ""
     who = Asker(row.id, label, row.directory, row.root, row.file_root)
-    peers = Peers(store.as_hooks_read_it(), who.instance_id, now, agent)
     call = ToolCall(TOOL, {"file_path": path}, cwd=os.path.dirname(path), agent=agent)
-    denial = decide(_WRITES, who, call, peers, now)
+    with closing(store.as_hooks_read_it()) as reader:
+        denial = decide(_WRITES, who, call, Peers(reader, who.instance_id, now, agent), now)
     if denial is not None:
         told.update(allowed=False, reason=denial.reason)
         if same_circle(token(who.label, "identity"), token(denial.held.label, "identity")):

@@ -142,6 +142,11 @@ class StoreReader(LockReader):
         self._details = DETAILS
         self._evidence = EVIDENCE
 
+    def close(self):
+        """Let go of the file. Who reads in a thread has to: the garbage collector may run in another."""
+        self.connection.close()
+        del self.connection
+
     def __del__(self):
         try:
             self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -56,8 +57,8 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
     nobody = ToolCall("look", {}, "", scope)
     trail = Trail(SimpleNamespace(runtime_name=""), nobody, level(PREFIX, scope))
     try:
-        meetings = Meetings(trail, store.as_hooks_read_it(), time.time(), Budget(SECONDS))
-        traces = meetings.fresh_of_each_below(scope)
+        with closing(store.as_hooks_read_it()) as reader:
+            traces = Meetings(trail, reader, time.time(), Budget(SECONDS)).fresh_of_each_below(scope)
     except (OSError, ValueError):
         return []
     traces.sort(key=lambda trace: -trace.at_ns)

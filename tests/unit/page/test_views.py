@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -399,3 +400,9 @@ def test_what_other_programs_have_stored_as_no_time_and_no_text_breaks_no_page(g
     ]
     for path, given in asked:
         assert page(path, **given), given
+
+
+def test_what_a_page_has_opened_of_the_store_is_closed_in_its_own_thread(ground, page):
+    ground.lock(ground.session("ann"), f"{ground.scope}/f")
+    assert "would be refused" in page("/file", path="f", scope=ground.scope)
+    gc.collect()  # in this thread, where SQLite refuses to close it
