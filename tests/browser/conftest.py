@@ -1,6 +1,7 @@
 """Fixtures: a checkout and a store, the page's process over them, and tabs in which somebody looks at it.
 
-What is missing on the machine fails the test, it never skips.
+What is missing on the machine fails the test, it never skips. These tests have a process of their own (``make browser``):
+playwright keeps an event loop running in it, which others that start one do not bear.
 """
 
 from __future__ import annotations
