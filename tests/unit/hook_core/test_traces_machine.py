@@ -19,10 +19,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support.checkouts import ALONE, AMPLE
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout, git
 
-from swarm_hook_core.traces import journal, meetings
+from swarm_hook_core.traces import committed, journal, meetings, sweeps
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -47,6 +48,10 @@ class Traces(RuleBasedStateMachine):
             # What happens here in a moment is apart for people, and for the clock of file times.
             mock.patch.object(journal, "SLACK_NS", 0),
             mock.patch.object(meetings, "WAIT_SECONDS", 0),
+            # Git's answers are waited for: what a busy machine leaves open would differ from one run to the next.
+            mock.patch.object(sweeps, "SECONDS", AMPLE),
+            mock.patch.object(committed, "SECONDS", AMPLE),
+            mock.patch.dict(os.environ, ALONE),
         ]
         for patch in self.patches:
             patch.start()
