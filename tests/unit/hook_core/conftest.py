@@ -10,6 +10,8 @@ from support.checkouts import ALONE, AMPLE
 from support.sessions import mistakes, ready_store
 from support.traced import checkout
 
+from swarm_hook_core import budget
+from swarm_hook_core.shell import walk
 from swarm_hook_core.traces import committed, sweeps
 
 
@@ -31,8 +33,14 @@ def no_faults() -> Iterator[None]:
 
 
 @pytest.fixture
-def git_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A check waits for git's answers, however busy the machine is, and git reads no settings of this machine."""
+def checks_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check reads its command to the end and waits for git's answers, and git reads no settings of this machine.
+
+    This process is no hook: it may collect the garbage of a thousand tests in the midst of a check.
+    """
+    monkeypatch.setattr(budget, "SECONDS", AMPLE)
+    monkeypatch.setattr(walk, "SECONDS", AMPLE)
+    monkeypatch.setattr(walk, "SECONDS_TO_PARSE", AMPLE)
     monkeypatch.setattr(sweeps, "SECONDS", AMPLE)
     monkeypatch.setattr(committed, "SECONDS", AMPLE)
     for name, value in ALONE.items():
@@ -40,7 +48,7 @@ def git_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def work(tmp_path: Path, git_has_time: None, no_faults: None) -> Path:
+def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
     """A repository with three committed files and an empty store, in which sessions are played without a fault."""
     ready_store()
     return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")

@@ -86,7 +86,7 @@ class Beside:
 
 
 @pytest.fixture
-def state(tmp_path, git_has_time, monkeypatch):
+def state(tmp_path, checks_have_time, monkeypatch):
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
 
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
 @pytest.fixture
-def here(tmp_path: Path, git_has_time: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path: Path, checks_have_time: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The repository of the session; the other one is ``other`` beside it, and ``inner/lib`` lies inside of it."""
     ready_store()
     monkeypatch.setenv("HOME", str(tmp_path.resolve()))

@@ -23,6 +23,8 @@ from support.checkouts import ALONE, AMPLE
 from support.sessions import mistakes, ready_store
 from support.traced import Player, checkout, git
 
+from swarm_hook_core import budget
+from swarm_hook_core.shell import walk
 from swarm_hook_core.traces import committed, journal, meetings, sweeps
 from swarm_mcp.store import Store
 
@@ -48,7 +50,10 @@ class Traces(RuleBasedStateMachine):
             # What happens here in a moment is apart for people, and for the clock of file times.
             mock.patch.object(journal, "SLACK_NS", 0),
             mock.patch.object(meetings, "WAIT_SECONDS", 0),
-            # Git's answers are waited for: what a busy machine leaves open would differ from one run to the next.
+            # Commands are read to the end and git's answers waited for: what is left open would differ from run to run.
+            mock.patch.object(budget, "SECONDS", AMPLE),
+            mock.patch.object(walk, "SECONDS", AMPLE),
+            mock.patch.object(walk, "SECONDS_TO_PARSE", AMPLE),
             mock.patch.object(sweeps, "SECONDS", AMPLE),
             mock.patch.object(committed, "SECONDS", AMPLE),
             mock.patch.dict(os.environ, ALONE),
