@@ -134,9 +134,10 @@ class Bench:
         self.plugin = Plugin(root, self.bare_env, shell)
         self.bare = [self.plugin.python, "-I", "-S", "-c", "pass"]
 
-    def env(self, store: str) -> dict[str, str]:
-        """A hook's environment, with the store of that name."""
-        return {**self.bare_env, "SWARM_DB_PATH": str(self.root / store)}
+    def env(self, store: str, runtime: str = "") -> dict[str, str]:
+        """A hook's environment, with the store of that name. A `runtime` sees nothing of what others' have written."""
+        own = {"SWARM_STATE_DIR": str(self.root / f"state-{runtime}")} if runtime else {}
+        return {**self.bare_env, **own, "SWARM_DB_PATH": str(self.root / store)}
 
     # ------------------------------------------------------------------ cases
 
@@ -176,7 +177,7 @@ class Bench:
             command = self.plugin.command(runtime, "PreToolUse")
             through = f" (one of the locked {self.checkout}/{stores.LOCKED_PATTERN})" if kind == THREE_KINDS else ""
             check = self._decision(runtime, file, denied, through)
-            cases.append(Case(series, command, sent, self.env(name), check))
+            cases.append(Case(series, command, sent, self.env(name, runtime), check))
         return cases
 
     def _decision(self, runtime: str, file: str, denied: bool, through: str) -> Callable[[bytes], None]:
