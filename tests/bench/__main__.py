@@ -300,7 +300,8 @@ def main() -> int:
     parser.add_argument("--part", choices=parts, default="all", help="what to measure")
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
-    with tempfile.TemporaryDirectory(prefix="swarm-bench-") as folder:
+    # The store may still be told of the last denial, in the background, while the folder is removed.
+    with tempfile.TemporaryDirectory(prefix="swarm-bench-", ignore_cleanup_errors=True) as folder:
         os.umask(0o077)
         try:
             return _measure(Bench(Path(folder).resolve(), [0] if options.imports else sizes, options.shell), options)

@@ -87,8 +87,9 @@ def check_decision(output: bytes, runtime: str, file: str, denied: bool, through
     except (ValueError, KeyError, TypeError):
         raise WrongAnswer(f"{runtime}: a locked file got {output!r}") from None
     right = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
-    opening = f"swarm lock blocked {RUNTIMES[runtime]} for {file}{through}: held by "
-    if json.loads(output) != {"hookSpecificOutput": right} or not reason.startswith(opening):
+    blocked = f"swarm lock blocked {RUNTIMES[runtime]} for {file}"
+    first, again = f"{blocked}{through}: held by ", f"{blocked}: denied "  # the latter says how often, and is shorter
+    if json.loads(output) != {"hookSpecificOutput": right} or not reason.startswith((first, again)):
         raise WrongAnswer(f"{runtime}: not the object that both clients honour: {output!r}")
 
 
