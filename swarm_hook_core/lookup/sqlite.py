@@ -91,7 +91,9 @@ def connect_read_only(driver, path: str, busy_seconds: float):
     no log is pending, the file itself is complete and can be read as it stands.
     """
     uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
-    connection = driver.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
+    # The garbage collector, which may run in any thread, has to be able to close it.
+    options = {"uri": True, "timeout": busy_seconds, "isolation_level": None, "check_same_thread": False}
+    connection = driver.connect(uri, **options)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except driver.OperationalError as error:
@@ -105,7 +107,7 @@ def connect_read_only(driver, path: str, busy_seconds: float):
             raise
         else:
             uri += "&immutable=1"
-        connection = driver.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
+        connection = driver.connect(uri, **options)
     connection.text_factory = as_text
     return connection
 
@@ -143,7 +145,7 @@ class StoreReader(LockReader):
         self._evidence = EVIDENCE
 
     def close(self):
-        """Let go of the file. Who reads in a thread has to: the garbage collector may run in another."""
+        """Let go of the file now, not when the garbage collector comes by."""
         self.connection.close()
         del self.connection
 

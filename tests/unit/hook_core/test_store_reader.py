@@ -1,0 +1,19 @@
+"""Reading the store's file as hooks do, from processes that have more than one thread."""
+
+from __future__ import annotations
+
+import threading
+
+from support.fixtures import Ground
+
+from swarm_hook_core.lookup.sqlite import StoreReader
+
+
+def test_what_a_thread_has_left_is_closed_in_another(ground: Ground):
+    """The garbage collector runs in whichever thread happens to ask for memory."""
+    ground.store().close()
+    made: list[StoreReader] = []
+    thread = threading.Thread(target=lambda: made.append(StoreReader(ground.database)))
+    thread.start()
+    thread.join()
+    made.pop().close()
