@@ -1,12 +1,11 @@
 """Files that sessions have changed and not committed, as their traces say (``swarm_hook_core.traces``).
 
-They are in no store: journals are read, and git is asked. That takes some 10 ms where there are any; `journals` says
-whether it is worth asking anew.
+They are in no store: journals are read, and git is asked. That takes some 10 ms where there are any; `journal_marks`
+says whether it is worth asking anew.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import closing
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import Trail, level, others_in, place_of
+from swarm_mcp.overview.file_marks import Marks, file_marks
 from swarm_mcp.overview.people import People
 from swarm_mcp.store import Store
 
@@ -33,16 +33,9 @@ class Edit(NamedTuple):
     tool: str
 
 
-def journals(scope: str) -> dict[str, tuple[int, int]]:
-    """The journals that `edits` of a scope reads, each with its size and time: these differ once one has grown."""
-    found = {}
-    for path in _journals(scope):
-        try:
-            there = os.stat(path)
-        except OSError:
-            continue
-        found[path] = there.st_size, there.st_mtime_ns
-    return found
+def journal_marks(scope: str) -> Marks:
+    """The marks of the journals that `edits` of a scope reads: they differ once one has grown."""
+    return file_marks(_journals(scope))
 
 
 def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:

@@ -9,6 +9,7 @@ from swarm_hook_core.json_text import loads
 from swarm_mcp.domain.run import Run
 from swarm_mcp.harness.record import event_of, files_of
 from swarm_mcp.harness.transcript import to_transcript
+from swarm_mcp.overview.file_marks import Marks, file_marks
 
 LAST_BYTES = 512 * 1024
 MOST = 200  # entries
@@ -38,16 +39,9 @@ def last_entries(run: Run, limit: int = MOST) -> Transcript:
     return Transcript(entries, False)
 
 
-def sizes(run: Run) -> dict[str, tuple[int, int]]:
-    """The files of a run's record, each with its size and time: these differ once there is more in it."""
-    found = {}
-    for path in files_of(run.record) if run.record else ():
-        try:
-            there = os.stat(path)
-        except OSError:
-            continue
-        found[path] = there.st_size, there.st_mtime_ns
-    return found
+def record_marks(run: Run) -> Marks:
+    """The marks of the files of a run's record: they differ once there is more in it."""
+    return file_marks(files_of(run.record) if run.record else ())
 
 
 def _last_lines(path: str, most: int) -> tuple[list[bytes], bool]:

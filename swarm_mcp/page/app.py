@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from swarm_mcp.errors import StoreUnavailable, SwarmError
-from swarm_mcp.overview.edits import Edit, journals
+from swarm_mcp.overview.edits import Edit, journal_marks
 from swarm_mcp.overview.people import People
 from swarm_mcp.page.access import Guarded, Keys
 from swarm_mcp.page.changes import Edited
@@ -60,7 +60,7 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
         try:
             if view.with_edits:
                 scopes = [asked.scope] if asked.scope else await looker.ask(_scopes)
-                live.watch_files(place, lambda: [journals(scope) for scope in scopes])
+                live.watch_files(place, lambda: [journal_marks(scope) for scope in scopes])
                 edits = await edited.of(scopes)
             text = await rendered.get(f"{is_part} {place}", render)
             if found and not view.with_edits:

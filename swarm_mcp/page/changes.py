@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.overview.edits import Edit, edits, journals
+from swarm_mcp.overview.edits import Edit, edits, journal_marks
 from swarm_mcp.overview.people import People
 from swarm_mcp.page.looking import Looker
 from swarm_mcp.store import Store
@@ -47,7 +47,7 @@ class Edited:
         for scope in scopes:
             found = self._found.get(scope)
             self._wanted[scope] = now
-            is_good = found and found.journals == journals(scope) and now - found.at < GOOD_SECONDS
+            is_good = found and found.journals == journal_marks(scope) and now - found.at < GOOD_SECONDS
             if not is_good:
                 self._begin(scope)
         unknown = [self._asked[scope] for scope in scopes if scope not in self._found]
@@ -63,7 +63,7 @@ class Edited:
 
     async def _ask(self, scope: str) -> None:
         try:
-            state = journals(scope)
+            state = journal_marks(scope)
             try:
                 found = await self._looker.ask(lambda store: edits(store, scope, People(store, self._viewer)))
             except SwarmError:

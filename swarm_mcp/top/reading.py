@@ -14,7 +14,8 @@ from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import Task
 from swarm_mcp.folders import here
 from swarm_mcp.overview.checkouts import checkouts
-from swarm_mcp.overview.edits import Edit, edits, journals
+from swarm_mcp.overview.edits import Edit, edits, journal_marks
+from swarm_mcp.overview.file_marks import Marks
 from swarm_mcp.overview.now import Now, now
 from swarm_mcp.overview.people import People
 from swarm_mcp.overview.timeline import Happening, refusals
@@ -70,7 +71,7 @@ class Reader:
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
         """What has been changed and not committed in a scope: asked anew once a journal has grown, or now and then."""
-        grown, now = journals(scope), time.monotonic()
+        grown, now = journal_marks(scope), time.monotonic()
         known = self._known.get(scope)
         if known is None or known.journals != grown or (grown and now - known.at > EDIT_SECONDS):
             known = self._known[scope] = _Edits(grown, now, edits(store, scope, people) if grown else [])
@@ -81,9 +82,9 @@ class Reader:
 
 
 class _Edits(NamedTuple):
-    """What has been changed and not committed, as the journals said when they had these sizes."""
+    """What has been changed and not committed, as the journals said when they had these marks."""
 
-    journals: dict[str, tuple[int, int]]
+    journals: Marks
     at: float
     edits: list[Edit]
 

@@ -8,35 +8,23 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+
+from support.loopback_http import LoopbackServer, QuietHandler
 
 
-class GitServer:
+class GitServer(LoopbackServer):
     """Serves every repository below `folder`, read-only; `url("name.git")` is one's address."""
 
     def __init__(self, folder: Path) -> None:
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._http.daemon_threads = True
-        self._http.folder = str(folder)  # type: ignore[attr-defined]
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self.folder = str(folder)
+        super().__init__(_Handler)
 
     def url(self, repository: str) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}/{repository}"
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        return f"{self.address}/{repository}"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
-
+class _Handler(QuietHandler):
     def do_GET(self) -> None:
         self._serve()
 
@@ -46,7 +34,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         path, _, query = self.path.partition("?")
         variables = {
-            "GIT_PROJECT_ROOT": self.server.folder,  # type: ignore[attr-defined]
+            "GIT_PROJECT_ROOT": self.owner.folder,
             "GIT_HTTP_EXPORT_ALL": "1",
             "REQUEST_METHOD": self.command,
             "PATH_INFO": path,

@@ -11,12 +11,12 @@ A model that has to decide by what came of its calls is a `Player` under such a 
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
+
+from support.loopback_http import LoopbackServer, QuietHandler
 
 from .dialects import Calls, ChatCompletions, Dialect, Messages, Position, Responses
 
@@ -91,16 +91,7 @@ class Exchange(NamedTuple):
     body: dict[str, Any]
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed leaves broken connections, which is no news; all else is."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class ModelServer:
+class ModelServer(LoopbackServer):
     """All APIs on one loopback port; `port`, `scripts` and `exchanges` are for the tests."""
 
     dialects: dict[str, Dialect] = {
@@ -115,10 +106,7 @@ class ModelServer:
         self.words: dict[str, Callable[[], str]] = {}  # what «name» in a call stands for when it is made
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
-        self._http = _Http(("127.0.0.1", 0), _Handler)
-        self._http.models = self  # type: ignore[attr-defined]
-        self.port: int = self._http.server_address[1]
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        super().__init__(_Handler)
 
     def reset(self) -> None:
         """Forget scripts and requests; whoever waits at a gate goes on."""
@@ -133,8 +121,7 @@ class ModelServer:
 
     def close(self) -> None:
         self.reset()
-        self._http.shutdown()
-        self._http.server_close()
+        super().close()
 
     def script(self, name: str, *steps: Step | dict[str, Any]) -> None:
         """Store a script; a bare call stands for the step that makes it. The closing words are added."""
@@ -170,16 +157,8 @@ class ModelServer:
             return [exchange for exchange in self._exchanges if exchange.path.endswith(suffix)]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    disable_nagle_algorithm = True  # headers and body are two packets: the second would wait 40 ms for the first
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: the requests are kept as exchanges."""
-
-    @property
-    def models(self) -> ModelServer:
-        return self.server.models  # type: ignore[attr-defined,no-any-return]
+class _Handler(QuietHandler):
+    owner: ModelServer
 
     def do_HEAD(self) -> None:
         self._send(b"", "text/plain")
@@ -194,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             body = {}
         path = self.path.partition("?")[0]
-        self.models.record(Exchange(time.time(), path, body))
+        self.owner.record(Exchange(time.time(), path, body))
         dialect = next((d for suffix, d in ModelServer.dialects.items() if path.endswith(suffix)), None)
         if dialect is None:
             self._send(b'{"input_tokens": 1}', "application/json")
@@ -208,16 +187,16 @@ class _Handler(BaseHTTPRequestHandler):
         if step.error:
             told = {"type": "error", "error": {"type": "invalid_request_error", "message": step.error}}
             return self._send(json.dumps(told).encode(), "application/json", 400)
-        whole, events = dialect.answer(self.models.spoken(step.calls), step.text, body)
+        whole, events = dialect.answer(self.owner.spoken(step.calls), step.text, body)
         if not body.get("stream"):
             return self._send(json.dumps(whole).encode(), "application/json")
         self._send(dialect.stream(events).encode(), "text/event-stream")
 
     def _step(self, dialect: Dialect, body: dict[str, Any]) -> Step:
         position = dialect.position(body)
-        player = self.models.players.get(position.script or "")
+        player = self.owner.players.get(position.script or "")
         if not player:
-            return self.models.step(position)
+            return self.owner.step(position)
         results = dialect.results(body)
         return player.answer(results[len(results) - position.results :], body)
 

@@ -6,12 +6,10 @@ import html
 import re
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 from support import repository
+from support.loopback_http import LoopbackServer, QuietHandler
 
 from .ground import Lacking
 
@@ -39,38 +37,26 @@ def _do(argv: list[str]) -> None:
     assert done.returncode == 0, f"{' '.join(argv)}: {done.stderr[-2000:]}"
 
 
-class PackageIndex:
+class PackageIndex(LoopbackServer):
     """Serves the wheels in `folder`; `asked` are the paths that were asked for. `is_down`: it answers nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.is_down = False
         self.asked: list[str] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._http.daemon_threads = True
-        self._http.index = self  # type: ignore[attr-defined]
         self.files = {path.name: path for path in folder.glob("*.whl")}
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        super().__init__(_Handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}/simple"
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        return f"{self.address}/simple"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
-
+class _Handler(QuietHandler):
     def do_HEAD(self) -> None:
         self.do_GET()
 
     def do_GET(self) -> None:
-        index: PackageIndex = self.server.index  # type: ignore[attr-defined]
+        index: PackageIndex = self.owner
         index.asked.append(self.path)
         project = re.fullmatch(r"/simple/([^/]+)/", self.path)
         file = index.files.get(self.path.rpartition("/")[2])

@@ -7,16 +7,16 @@ import json
 import os
 import stat
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
 from swarm_mcp.cli.main import main
 from swarm_mcp.loop import session as session_files
+
+from .loopback_http import LoopbackServer, QuietHandler
 
 ANTHROPIC, OPENAI = "anthropic", "openai"
 MAIN = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"
@@ -46,29 +46,19 @@ class Cut(NamedTuple):
     text: str = "half"
 
 
-class Model:
+class Model(LoopbackServer):
     """Answers with `script`, one item a request; the last one for ever. `asked` holds the requests' bodies."""
 
     def __init__(self) -> None:
         self.script: list = [Say("Done.")]
         self.asked: list[dict] = []
         self.headers: list[dict] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._http.daemon_threads = True
-        self._http.model = self  # type: ignore[attr-defined]
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
+        super().__init__(_Handler)
 
     def next(self, body: dict, headers: dict):
         self.asked.append(body)
         self.headers.append(headers)
         return self.script.pop(0) if len(self.script) > 1 else self.script[0]
-
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
 
     def told(self, index: int = -1) -> list[str]:
         """The tool results in a request, in order."""
@@ -99,9 +89,9 @@ def settings(model: Model, folder: Path) -> dict[str, str]:
         "HARNESS_RETRIES": "0",
         "HARNESS_PROVIDER": ANTHROPIC,
         "ANTHROPIC_API_KEY": "sk-mock",
-        "ANTHROPIC_API_URL": f"{model.url}/v1/messages",
+        "ANTHROPIC_API_URL": f"{model.address}/v1/messages",
         "OPENAI_API_KEY": "sk-mock",
-        "OPENAI_API_URL": f"{model.url}/v1/chat/completions",
+        "OPENAI_API_URL": f"{model.address}/v1/chat/completions",
         "SWARM_LOOP_CONFIG": str(config),
         "NO_PROXY": "127.0.0.1",
     }
@@ -164,15 +154,10 @@ def tool(folder: Path, name: str, body: str, first: str = "#!/bin/sh") -> Path:
     )
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args) -> None:
-        """Nothing: requests are kept."""
-
+class _Handler(QuietHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        said = self.server.model.next(body, {name.lower(): value for name, value in self.headers.items()})
+        said = self.owner.next(body, {name.lower(): value for name, value in self.headers.items()})
         anthropic = self.path.endswith("/messages")
         if isinstance(said, Fail):
             return self._send(said.status, {"type": "error", "error": said.error}, said.headers)

@@ -8,7 +8,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.overview.transcript import last_entries, sizes
+from swarm_mcp.overview.transcript import last_entries, record_marks
 from swarm_mcp.overview.work import WORKERS as MOST
 from swarm_mcp.overview.work import worker, workers
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
@@ -52,7 +52,7 @@ def _make_one(look: Look) -> Page:
 
 
 def _state(run: Run) -> Callable[[], object]:
-    return lambda: sizes(run)
+    return lambda: record_marks(run)
 
 
 def _entry(entry: dict) -> dict:

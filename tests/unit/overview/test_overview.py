@@ -13,7 +13,7 @@ from swarm_hook_core.naming import UNNAMED
 from swarm_mcp.errors import Deadlock, UnknownInstance
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.overview.checkouts import checkouts
-from swarm_mcp.overview.edits import Edit, edits, journals
+from swarm_mcp.overview.edits import Edit, edits, journal_marks
 from swarm_mcp.overview.lines import Line, Obstacle, circles, lines
 from swarm_mcp.overview.now import FILES, now
 from swarm_mcp.overview.people import People
@@ -153,7 +153,7 @@ def test_how_long_a_lock_was_waited_for_is_on_record(ground, store):
 def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
     subprocess.run([*git, "init", "-q"], check=True)
-    assert edits(store, ground.scope, People(store)) == [] and journals(ground.scope) == {}
+    assert edits(store, ground.scope, People(store)) == [] and journal_marks(ground.scope) == {}
     people = [ground.session("ann"), ground.session("bob")]
     file = f"{ground.scope}/f"
     for name in ("ann", "bob"):
@@ -162,7 +162,7 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
             text.write(name)
     found = edits(store, ground.scope, People(store))
     assert {one.instance_id for one in found} == {row.id for row in people} and {one.path for one in found} == {file}
-    assert len(journals(ground.scope)) == 2
+    assert len(journal_marks(ground.scope)) == 2
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "all"], check=True)
     assert edits(store, ground.scope, People(store)) == []

@@ -13,7 +13,7 @@ from swarm_mcp.page.changes import Edited
 def test_a_write_that_is_made_later_than_it_is_noted_is_found_all_the_same(ground, monkeypatch):
     journal = {"journal": (100, time.time_ns())}
     there: list[Edit] = []
-    monkeypatch.setattr(changes, "journals", lambda _scope: journal)
+    monkeypatch.setattr(changes, "journal_marks", lambda _scope: journal)
     monkeypatch.setattr(changes, "edits", lambda *_: list(there))
 
     async def found():
@@ -35,7 +35,7 @@ def test_a_write_that_is_made_later_than_it_is_noted_is_found_all_the_same(groun
 def test_nobody_is_asked_again_where_nothing_was_written_lately(ground, monkeypatch):
     asked = []
     monkeypatch.setattr(changes, "AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(changes, "journals", lambda _scope: {"journal": (100, 0)})
+    monkeypatch.setattr(changes, "journal_marks", lambda _scope: {"journal": (100, 0)})
     monkeypatch.setattr(changes, "edits", lambda *_: asked.append(1) or [])
 
     async def play():

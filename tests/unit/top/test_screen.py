@@ -267,7 +267,7 @@ def test_what_a_session_has_changed_last_is_what_it_does(ground: Ground, monkeyp
     one = session(ground, "5f0c2f6e")
     found = [Edit(f"{ground.scope}/src/{name}.py", one["id"], "x", 1, "Edit") for name in ("newest", "older")]
     sizes = {"a journal": (1, 1)}
-    monkeypatch.setattr(reading, "journals", lambda scope: dict(sizes))
+    monkeypatch.setattr(reading, "journal_marks", lambda scope: dict(sizes))
     monkeypatch.setattr(reading, "edits", lambda store, scope, people: found)
 
     async def play(pilot: Pilot) -> None:
