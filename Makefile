@@ -75,7 +75,7 @@ bench: $(INSTALLED)
 # Records anew what the documents show: the demo in the README, a new user's first ten minutes, with the real clients,
 # and the page in Chromium.
 picture: $(INSTALLED) $(FETCHED) $(DRIVER)
-	@"$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
+	@PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" tests/documents/top_picture.py docs/images/top.svg
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests:tests/documents SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
 		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md docs/images/first-ten-minutes.svg

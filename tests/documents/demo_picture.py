@@ -16,25 +16,14 @@ import struct
 import sys
 import tempfile
 import termios
-from html import escape
 from pathlib import Path
+
+from terminal_svg import LINE, TOP, Row, drawn, framed, text_of
 
 COMMAND = "swarm-mcp demo"
 COLUMNS, ROWS = 92, 30
-CHARACTER, LINE, EDGE, TOP, FONT = 8.4, 19, 16, 44, 14  # pixels
 SHORTEST, EACH, AT_THE_END = 0.5, 0.016, 6.0  # seconds: of a line, of a character to be read, of the last screen
 TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|\x1b.|([\r\n])|([^\x1b\r\n]+)")
-COLOURS = {  # for the styles that the command line uses: light, dark
-    "s1": ("font-weight:bold", ""),
-    "s2": ("fill:#59636e", "fill:#9198a1"),
-    "s31": ("fill:#b31d28", "fill:#ff7b72"),
-    "s32": ("fill:#116329", "fill:#56d364"),
-    "s33": ("fill:#7d4e00", "fill:#e3b341"),
-    "s34": ("fill:#0550ae", "fill:#79c0ff"),
-    "s35": ("fill:#6639ba", "fill:#d2a8ff"),
-    "s36": ("fill:#0a5c66", "fill:#56d4dd"),
-}
-Row = list  # of (style, text)
 
 
 def recorded(argv: list[str], columns: int = COLUMNS) -> str:
@@ -103,11 +92,6 @@ def _joined(cells: list[tuple[str, str]]) -> Row:
     return row
 
 
-def text_of(rows: list[Row]) -> list[str]:
-    """The rows without their styles."""
-    return ["".join(text for _style, text in row).rstrip() for row in rows]
-
-
 def picture(rows: list[Row], title: str) -> str:
     """The rows as an animated SVG: each appears in its turn, and the whole goes up when the screen is full."""
     appears, clock = [], 0.8
@@ -115,16 +99,8 @@ def picture(rows: list[Row], title: str) -> str:
         appears.append(clock)
         clock += SHORTEST / 3 if not line else max(SHORTEST, EACH * len(line))
     total = clock + AT_THE_END
-    width, height = round(COLUMNS * CHARACTER + 2 * EDGE), TOP + ROWS * LINE + EDGE
-    light = "".join(f".{name}{{{rule}}}" for name, (rule, _dark) in COLOURS.items())
-    dark = "".join(f".{name}{{{rule}}}" for name, (_light, rule) in COLOURS.items() if rule)
     style = [
-        f"text{{font:{FONT}px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre;"
-        "fill:#1f2328}",
-        ".screen{fill:#f6f8fa;stroke:#d1d9e0}.dot{fill:#d1d9e0}",
-        light,
-        f"@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}.screen{{fill:#0d1117;stroke:#3d444d}}.dot{{fill:#3d444d}}{dark}}}",
-        f".row,.all{{animation-duration:{total:.1f}s;animation-iteration-count:infinite;animation-timing-function:step-end}}",
+        f"\n.row,.all{{animation-duration:{total:.1f}s;animation-iteration-count:infinite;animation-timing-function:step-end}}"
     ]
     for number, at in enumerate(appears):
         style.append(f".r{number}{{animation-name:r{number}}}")
@@ -135,25 +111,10 @@ def picture(rows: list[Row], title: str) -> str:
     )
     style.append(f".all{{animation-name:up;transform:translateY({steps[-1][1]}px)}}")
     style.append("@media(prefers-reduced-motion:reduce){.row,.all{animation:none}}")
-    lines = []
-    for number, row in enumerate(rows):
-        spans, column = "", 0
-        for name, text in row:
-            if text.strip():
-                place = f'x="{EDGE + column * CHARACTER:.1f}" textLength="{len(text) * CHARACTER:.1f}"'
-                spans += f"<tspan {place}{f' class={chr(34)}{name}{chr(34)}' if name else ''}>{escape(text)}</tspan>"
-            column += len(text)
-        if spans:
-            lines.append(f'<text class="row r{number}" y="{TOP + (number + 1) * LINE - 5}">{spans}</text>')
-    dots = "".join(f'<circle class="dot" cx="{EDGE + 6 + 18 * n}" cy="20" r="6"/>' for n in range(3))
-    newline = "\n"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        f' role="img"><title>{escape(title)}</title>\n<style>{newline.join(style)}</style>\n'
-        f'<clipPath id="seen"><rect x="0" y="{TOP}" width="{width}" height="{ROWS * LINE}"/></clipPath>\n'
-        f'<rect class="screen" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8"/>{dots}\n'
-        f'<g clip-path="url(#seen)"><g class="all">\n{newline.join(lines)}\n</g></g></svg>\n'
-    )
+    seen = f'<clipPath id="seen"><rect x="0" y="{TOP}" width="100%" height="{ROWS * LINE}"/></clipPath>'
+    lines = [drawn(row, number, f"row r{number}") for number, row in enumerate(rows)]
+    body = [seen, '<g clip-path="url(#seen)"><g class="all">', *lines, "</g></g>"]
+    return framed(body, COLUMNS, ROWS, title, "\n".join(style))
 
 
 def main(target: str) -> None:

@@ -75,9 +75,16 @@ def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
     assert f"```\n{shown}\n```" in section("Your first denial, in 30 seconds"), f"the README should show\n{shown}"
 
 
-def test_the_recording_shows_what_the_demo_prints_today():
+def _recorder(monkeypatch: pytest.MonkeyPatch) -> dict:
+    """What the script defines that draws the demo; it has its neighbours beside it, as when it is run."""
+    folder = ROOT / "tests" / "documents"
+    monkeypatch.syspath_prepend(folder)
+    return runpy.run_path(str(folder / "demo_picture.py"))
+
+
+def test_the_recording_shows_what_the_demo_prints_today(monkeypatch: pytest.MonkeyPatch):
     """But for numbers and ids, which are another run's, and where its lines end."""
-    recorder = runpy.run_path(str(ROOT / "tests" / "documents" / "demo_picture.py"))
+    recorder = _recorder(monkeypatch)
     program = str(Path(sys.executable).with_name("swarm-mcp"))
 
     def said(lines: list[str]) -> str:
@@ -92,8 +99,8 @@ def test_the_recording_shows_what_the_demo_prints_today():
     )
 
 
-def test_the_picture_is_of_what_a_terminal_shows():
-    recorder = runpy.run_path(str(ROOT / "tests" / "documents" / "demo_picture.py"))
+def test_the_picture_is_of_what_a_terminal_shows(monkeypatch: pytest.MonkeyPatch):
+    recorder = _recorder(monkeypatch)
     rows = recorder["rows_of"](
         "one\x1b[1;31m two\x1b[0m <&>\r\n\x1b[2m...\x1b[0m\r\x1b[Kdone\r\nabcdefgh\x1b[?25h\r\n", 6
     )
