@@ -93,12 +93,16 @@ def test_a_terminal_that_cannot_go_back_gets_plain_lines():
 def test_in_a_pipe_each_step_is_a_line_when_it_begins_and_one_when_it_ends():
     with subprocess.Popen(ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin and process.stdout
-        for expected in (("Codex: installing ...", "Claude Code: asking ..."), ("Codex: installed",),
-                         ("Codex: trusting ...",), ("Codex: done", "all done")):  # fmt: skip
+
+        def said(*expected: str) -> bool:
             # Were a line not handed over at once, this would wait for ever: the next step wants its answer first.
-            assert [process.stdout.readline().decode().rstrip("\n") for _ in expected] == list(expected)
+            return [process.stdout.readline().decode().rstrip("\n") for _ in expected] == list(expected)
+
+        assert said("Codex: installing ...", "Claude Code: asking ...")
+        for expected in (("Codex: installed",), ("Codex: trusting ...",), ("Codex: done", "all done")):
             process.stdin.write(b"\n")
-            process.stdin.flush() if process.poll() is None else None
+            process.stdin.flush()
+            assert said(*expected)
 
 
 def test_beside_json_only_a_terminal_on_standard_error_sees_the_steps():
