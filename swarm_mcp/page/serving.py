@@ -37,11 +37,14 @@ def serve(port: int, opens: bool, say: Callable[[str, int], object], viewer: str
     keys = Keys(port)
     begin = f"http://{HOST}:{port}/?{TOKEN}="
     app = application(lambda: Store(read_only=True, adopts=False), keys, viewer, own_id)
-    say(begin + keys.shown, port)
-    if opens and has_browser():
-        # Some browsers come back only when they are closed.
-        threading.Thread(target=webbrowser.open, args=(begin + keys.once,), daemon=True).start()
-    asyncio.run(_serve(app, listening))
+
+    def tell() -> None:
+        say(begin + keys.shown, port)
+        if opens and has_browser():
+            # Some browsers come back only when they are closed.
+            threading.Thread(target=webbrowser.open, args=(begin + keys.once,), daemon=True).start()
+
+    asyncio.run(_serve(app, listening, tell))
 
 
 def has_browser() -> bool:
@@ -62,7 +65,7 @@ def _listening(port: int) -> socket.socket:
     return found
 
 
-async def _serve(app, listening: socket.socket) -> None:
+async def _serve(app, listening: socket.socket, tell: Callable[[], object]) -> None:
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=1
     )
@@ -75,4 +78,5 @@ async def _serve(app, listening: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):  # not by the loop, which cannot on Windows
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(end))
+    tell()  # only now: whoever reads it may end it at once
     await server.serve(sockets=[listening])

@@ -107,6 +107,16 @@ def test_its_address_for_programs_and_its_port(ground, serve):
     assert page.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_can_be_ended_as_soon_as_it_has_said_its_address(ground, number):
+    program = (
+        "import os, sys; from swarm_mcp.page.serving import serve\n"
+        f"serve(0, False, lambda *_: os.kill(os.getpid(), {int(number)}), '', '')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ground.repo, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_commit_is_told_of_to_open_pages_and_asked_for_at_once(ground, serve):
     ann = ground.session("ann")
     page = serve().open()
