@@ -13,12 +13,14 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from swarm_hook_core.untrusted_text import named, one_line
+from swarm_mcp import folders
 from swarm_mcp.top import commands, keys
 from swarm_mcp.top.following import Follower
 from swarm_mcp.top.pages import Keys, Printed, Question
 from swarm_mcp.top.pane import Pane
 from swarm_mcp.top.picture import Picture, Row, Table, Trouble, Wish
 from swarm_mcp.top.room import shared
+from swarm_mcp.top.tables import Places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Top(App[None]):
         self._tables = tables
         # Words that have a command act as the session that `top` acts as, and in the place where it does.
         self._acting, self._here = acting, here
+        self._files = Places(folders.here())
         self._zoomed = False
         self._typed = "words"  # what is typed, or was last: one of ``keys.TYPED``
         self._where = ""
@@ -312,7 +315,7 @@ class Top(App[None]):
             self._ask_about(verb, row.file, self._place(row))
 
     def _ask_about(self, verb: str, path: str, place: list[str]) -> None:
-        self.push_screen(Printed(f"{verb} {_near(path)}", [verb, *self._acting, *place, "--", path]))
+        self.push_screen(Printed(f"{verb} {self._files.shown(path)}", [verb, *self._acting, *place, "--", path]))
 
     def _place(self, row: Row) -> list[str]:
         """The words that have a command work where the row is from."""
@@ -357,9 +360,3 @@ class Top(App[None]):
 
     def _say(self, words: str, bad: bool = False) -> None:
         self.notify(one_line(words), severity="error" if bad else "information", timeout=5, markup=False)
-
-
-def _near(path: str) -> str:
-    """What a file is called from here."""
-    near = os.path.relpath(path)
-    return path if near.startswith("..") else near
