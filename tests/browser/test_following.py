@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from support.sessions import write
 
@@ -56,15 +57,22 @@ def test_a_worker_is_followed_as_it_works(ground, tab):
     tab.shows("$0.2500")
 
 
+@contextmanager
+def news_while_pressed(tab):
+    """A press of the mouse on what it is over, during which what is done in here reaches the browser."""
+    tab.page.mouse.down()
+    with tab.page.expect_response(lambda _: True):
+        yield
+    tab.page.mouse.up()
+
+
 def test_a_link_that_is_pressed_is_followed_whatever_happens_meanwhile(ground, tab):
     ann = ground.session("ann", "claude-code session:5f0c2f6e")
     ground.lock(ann, f"{ground.scope}/a.py")
     tab.is_live()
     tab.page.get_by_role("link", name="a.py").first.hover()
-    tab.page.mouse.down()
-    with tab.page.expect_response(lambda _: True):
+    with news_while_pressed(tab):
         ground.lock(ann, f"{ground.scope}/b.py", "why-it-is-held")
-    tab.page.mouse.up()
     tab.shows("Who holds it")
 
 
@@ -72,10 +80,8 @@ def test_what_has_come_while_a_button_was_pressed_appears_once_it_is_not(ground,
     ann = ground.session("ann", "claude-code session:5f0c2f6e")
     tab.is_live()
     tab.page.get_by_role("main").hover()
-    tab.page.mouse.down()
-    with tab.page.expect_response(lambda _: True):
+    with news_while_pressed(tab):
         ground.lock(ann, f"{ground.scope}/a.py", "why-it-is-held")
-    tab.page.mouse.up()
     tab.shows("why-it-is-held")
 
 
