@@ -14,6 +14,7 @@ from swarm_mcp.acting_session import NO_AGENTS
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.control import named_task
 from swarm_mcp.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text
+from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.domain.task import Task
@@ -67,9 +68,9 @@ def instruct(
     `kept` is the message without secrets, as a supervisor writes it down. A supervised worker had the instructions
     when it was started, and gets only what is new. Returns how the worker was woken (``workspace.prompting``).
     """
-    content = f"[task:{task.id}] {message}"
+    content = of_task(task.id, message)
     had_them_read = store.runs.of_instance(worker.id) is not None
-    store.messages.hand_over(requester, worker.id, content, f"[task:{task.id}] {kept}", had_them_read)
+    store.messages.hand_over(requester, worker.id, content, of_task(task.id, kept), had_them_read)
     return deliver(store, requester, worker.id, content, nudge, force)
 
 

@@ -6,6 +6,7 @@ import time
 
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.request import public_text
+from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.run import CANCEL, PAUSE
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, IN_PROGRESS, TERMINAL, Task
@@ -201,7 +202,7 @@ class WorkerTask:
     def write_instructions_down(self) -> None:
         """Add the instructions to the worker's messages, as read: they show what was asked, and are not sent again."""
         given = self.assignment
-        content = f"[task:{given.task_id}] {public_text(given.message)}"
+        content = of_task(given.task_id, public_text(given.message))
         try:
             self.store.messages.write_down(given.scope, given.requester_id, self.me.id, content)
         except SwarmError as error:

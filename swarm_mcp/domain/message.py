@@ -9,6 +9,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 SYSTEM = "system"  # the sender of what no session wrote
+_MARK = "[task:"
+
+
+def task_mark(task_id: str) -> str:
+    """What a message begins with that belongs to a task."""
+    return f"{_MARK}{task_id}]"
+
+
+def of_task(task_id: str, text: str) -> str:
+    """The content of a message with this `text` that belongs to a task."""
+    return f"{task_mark(task_id)} {text}"
+
+
+def task_and_text(content: str) -> tuple[str, str]:
+    """The id of the task that a message with this content belongs to, empty for none, and its text."""
+    if not content.startswith(_MARK) or "]" not in content:
+        return "", content
+    task_id, _, text = content[len(_MARK) :].partition("]")
+    return task_id, text.removeprefix(" ")
 
 
 class Message(Record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
-from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.message import Message, task_and_text
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
@@ -19,7 +19,6 @@ MOST_READ = 1000  # messages of a scope that are looked through for those about 
 MOST_NAMED = 5  # tasks whose ids begin alike
 RUNS = 20  # of one task, the newest
 EVERYBODY = "all"
-_MARK = "[task:"  # at the beginning of a message, with the task's id and "] "
 ORDER = (*(status for status in STATUSES if status not in TERMINAL), *TERMINAL)  # what is still to be done stands first
 
 
@@ -125,10 +124,7 @@ def messages(
 def message_row(message: Message, people: People) -> MessageRow:
     """A message with the names of those whom it is from and to."""
     to = people.called(message.recipient) if message.recipient else EVERYBODY
-    text, task_id = message.content or "", ""
-    if text.startswith(_MARK) and "] " in text:
-        task_id, _, text = text[len(_MARK) :].partition("] ")
-    return MessageRow(message, people.called(message.sender), to, task_id, text)
+    return MessageRow(message, people.called(message.sender), to, *task_and_text(message.content or ""))
 
 
 def workers(store: Store, scope: str, people: People, limit: int = WORKERS) -> list[Worker]:

@@ -13,7 +13,7 @@ import os
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
-from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.message import Message, task_mark
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as
@@ -258,7 +258,7 @@ class Messages:
     def _unread(self, instance: Session, limit: int, about: str = "") -> list[Message]:
         condition, values = self._waiting(instance)
         if about:
-            mark = f"[task:{about}]"
+            mark = task_mark(about)
             condition, values = f"{condition} AND substr(content, 1, {len(mark)}) = ?", (*values, mark)
         return self._db.rows(
             f"SELECT {_COLUMNS} FROM messages WHERE {condition} ORDER BY id LIMIT ?", (*values, limit), Message

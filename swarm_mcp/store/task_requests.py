@@ -11,6 +11,7 @@ from __future__ import annotations
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.paths import LONGEST
 from swarm_hook_core.untrusted_text import named, quoted
+from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import (
@@ -346,7 +347,7 @@ def tell_unblocked(parts: TaskParts, actor: Session, tasks: list[Task]) -> list[
 
 def is_about(content: str, task_id: str) -> bool:
     """Tell whether a message is nothing but such a notice about this task."""
-    own = f"[task:{task_id}] {AUTO}"
+    own = of_task(task_id, AUTO)
     return content.startswith(own) or (content.startswith(AUTO) and f"task_id: {task_id})" in content)
 
 
@@ -360,6 +361,6 @@ def _post(
     row = parts.sessions.get(recipient) if recipient else None
     if row is None:
         return []
-    content = f"[task:{task.id}] {AUTO}{text}" if task else AUTO + text
+    content = of_task(task.id, AUTO + text) if task else AUTO + text
     parts.messages.post(row.scope, sender.id, row.id, content)
     return [(row.id, content)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.message import of_task, task_and_text
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.profiles import Settings
@@ -121,7 +122,6 @@ def peek(store: Store, sender: Session, recipient: Session, source: str = "recen
 # In a working pane the line lands amid a turn; in a blocked one Enter answers a question, such as
 # whether the agent may run a command.
 BUSY = {"working": "its agent is working", "blocked": "its agent waits for an answer in that pane"}
-_TASK_MARK = "[task:"
 
 
 def prompt(
@@ -137,7 +137,7 @@ def prompt(
 
     Raises what ``store.messages.send`` raises; the rest never fails.
     """
-    content = f"{_TASK_MARK}{task_id.strip()}] {message}" if task_id.strip() and message.strip() else message
+    content = of_task(task_id.strip(), message) if task_id.strip() and message.strip() else message
     store.messages.send(sender, recipient_id, content)
     return deliver(store, sender, recipient_id, content, nudge, force)
 
@@ -174,8 +174,8 @@ def deliver(
 
 def _line(sender: Session, message: str) -> str:
     """What is typed: nothing of the message but the task it is about, and nothing a shell would act on."""
-    mark, _, _ = message.removeprefix(_TASK_MARK).partition("]")
-    task = f" about task {_harmless(mark)}" if message.startswith(_TASK_MARK) and _harmless(mark) else ""
+    task_id = _harmless(task_and_text(message)[0])
+    task = f" about task {task_id}" if task_id else ""
     return f"Swarm message from session {_harmless(short(sender.id))}{task}. Call poll_messages to read it."
 
 
