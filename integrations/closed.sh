@@ -54,10 +54,13 @@ look_into_settings() {
     done
 }
 
-# Whether calls of the client $1 are to be denied that nobody can check. `whose` says who wants that, `way` what ends it.
+# Whether calls are to be denied that nobody can check, of the client whose runtime.py is in the folder $1.
+# `whose` says who wants that, `way` what ends it.
 fails_closed() {
-    case $1 in claude-code) own=CC ;; codex) own=CODEX ;; pi) own=PI ;; hs) own=HS ;; *) own=NONE ;; esac
-    fail=
+    own=NONE fail=
+    while read -r line; do
+        case $line in env_prefix=\"*) own=${line#*\"} own=${own%%\"*} ;; esac
+    done 2>/dev/null <"$1/runtime.py"
     for name in "SWARM_${own}_FAIL" SWARM_FAIL; do
         eval "given=\${$name:-}"
         case $given in

@@ -35,17 +35,24 @@ pass() {
 
 # Nothing can check this call, for the reason $1, which $2 mends: it passes, unless a person has asked for the opposite.
 unchecked() {
-    [ "$event" = pre_tool_use ] && [ -r "$here/closed.sh" ] && . "$here/closed.sh" && fails_closed "$client" || pass
+    [ "$event" = pre_tool_use ] && [ -r "$here/closed.sh" ] && . "$here/closed.sh" && fails_closed "$here/$client" ||
+        pass
     PATH=${PATH:-}:/usr/bin:/bin
     tool=$(dd bs=65536 count=1 2>/dev/null)  # the payload's beginning, as far as one read goes
     case $tool in
         *'"tool_name"'*) tool=${tool#*'"tool_name"'} tool=${tool#*'"'} tool=${tool%%'"'*} ;;
         *) tool= ;;
     esac
-    output='"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason"'
-    may_write "$tool" && printf '{"hookSpecificOutput": {%s: "%s"}}\n' "$output" "$(denial "$1" "$2")"
+    may_write "$tool" && printf "$denial_form\n" "$(denial "$1" "$2")"
     pass
 }
+
+# What clients take for an answer, as printf fills it in; a client with other words has them in its own answers.sh.
+output='"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "%s"'
+denial_form="{\"hookSpecificOutput\": {$output}}"
+output='"hookEventName": "SessionStart", "additionalContext": "%s"'
+greeting_form="{\"systemMessage\": \"%s\", \"hookSpecificOutput\": {$output}}"
+[ -r "$here/$client/answers.sh" ] && . "$here/$client/answers.sh"
 
 # After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py), and there is nothing to start.
 [ "$event" = post_tool_use ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && pass
@@ -104,5 +111,4 @@ fi
 words="swarm: file locks are NOT enforced in this session, because its hooks cannot run: $why."
 words="$words To mend it $mend. Then start a new session."
 model="$words Until then writes are not checked: other sessions may be working in these files. Tell the user."
-output="{\"hookEventName\": \"SessionStart\", \"additionalContext\": \"$model\"}"
-printf '{"systemMessage": "%s", "hookSpecificOutput": %s}\n' "$words" "$output"
+printf "$greeting_form\n" "$words" "$model"

@@ -26,7 +26,7 @@ asked_beside() {
     . "$here/closed.sh"
     client= event=
     for word; do client=$event event=$word; done
-    fails_closed "$client"
+    fails_closed "$here/$client"
 }
 served && ! asked_beside "$@" && exec cat >/dev/null  # a client may complain of a payload that nobody reads
 { printf %s "$payload"; exec cat; } | "$@"

@@ -50,16 +50,19 @@ class Dialect(Frozen):
 
     fields          the core's name of a field -> where the client has it, with a dot between levels
     tools, events   the client's name of a shell tool, of an event -> the core's
+    mcp_tool        ``name -> "mcp__server__tool"`` where a tool's name says that it is an MCP server's, else empty;
+                    None where the client names them so itself, or in no way that can be told
     input_is_text   whether the input of a tool comes as a JSON text
     denial          ``(event, reason) -> object`` that refuses a call
     words           ``(event, text, for_user) -> object`` that tells the model something
     denial_status   exit status of a hook that refuses
     """
 
-    __slots__ = ("fields", "tools", "events", "input_is_text", "denial", "words", "denial_status")
+    __slots__ = ("fields", "tools", "events", "mcp_tool", "input_is_text", "denial", "words", "denial_status")
     fields: "dict[str, str]"
     tools: "dict[str, str]"
     events: "dict[str, str]"
+    mcp_tool: "Callable[[str], str] | None"
     input_is_text: bool
     denial: "Callable[[str, str], dict]"
     words: "Callable[[str, str, str], dict]"
@@ -67,22 +70,24 @@ class Dialect(Frozen):
 
     def __init__(
         self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
-        denial_status=0,
+        denial_status=0, mcp_tool=None,
     ):  # fmt: skip
         super().__init__(
-            fields=dict(fields), tools=dict(tools), events=dict(events), input_is_text=input_is_text, denial=denial,
-            words=words, denial_status=denial_status,
+            fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
+            input_is_text=input_is_text, denial=denial, words=words, denial_status=denial_status,
         )  # fmt: skip
 
     def read(self, payload: dict) -> dict:
         """Return `payload` in the core's words."""
-        if not (self.fields or self.tools or self.events or self.input_is_text):
+        if not (self.fields or self.tools or self.events or self.input_is_text or self.mcp_tool):
             return payload
         found = {**payload, **{name: _at(payload, place) for name, place in self.fields.items()}}
         for key, names in (("tool_name", self.tools), ("hook_event_name", self.events)):
             told = found.get(key)
             if isinstance(told, str) and told in names:
                 found[key] = names[told]
+            elif key == "tool_name" and self.mcp_tool is not None and isinstance(told, str):
+                found[key] = self.mcp_tool(told) or told
         if self.input_is_text and isinstance(found.get("tool_input"), str):
             from swarm_hook_core.json_text import loads_outer
 
@@ -117,6 +122,7 @@ class RuntimeConfig(Frozen):
     extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), where one tool does all; else None
     guards            those of the write tools with which the client itself refuses a call, or tells the model, where
                       the file has changed since this session read it
+    harmless_tools    tools of the client itself whose names sound like writing, and which write no file of a checkout
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
     dialect           how the client spells payloads and answers, where it does so in another way
@@ -124,7 +130,7 @@ class RuntimeConfig(Frozen):
 
     __slots__ = (
         "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "replaces",
-        "extract_changes", "guards", "client_marks", "dialect",
+        "extract_changes", "guards", "harmless_tools", "client_marks", "dialect",
     )  # fmt: skip
     runtime_name: str
     env_prefix: str
@@ -134,18 +140,19 @@ class RuntimeConfig(Frozen):
     replaces: "frozenset[str]"
     extract_changes: "Callable[[object], Iterable[tuple[str, str]]] | None"
     guards: "frozenset[str]"
+    harmless_tools: "frozenset[str]"
     client_marks: "tuple[str, ...]"
     dialect: Dialect
 
     def __init__(
         self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=(), dialect=PLAIN,
-        replaces=(), extract_changes=None, guards=(),
+        replaces=(), extract_changes=None, guards=(), harmless_tools=(),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
             write_tools=frozenset(write_tools), extract_paths=extract_paths, replaces=frozenset(replaces),
-            extract_changes=extract_changes, guards=frozenset(guards), client_marks=tuple(client_marks),
-            dialect=dialect,
+            extract_changes=extract_changes, guards=frozenset(guards),
+            harmless_tools=frozenset(harmless_tools), client_marks=tuple(client_marks), dialect=dialect,
         )  # fmt: skip
 
 

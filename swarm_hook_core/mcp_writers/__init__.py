@@ -1,4 +1,4 @@
-"""What a tool of an MCP server would write, told from its name and its arguments.
+"""What a tool of an MCP server, or of a client, would write, told from its name and its arguments.
 
     table ── kind ── tool_effects, arguments, git ──▶ Effects (see ``swarm_hook_core.shell.model``)
 

@@ -1,4 +1,4 @@
-"""Which tools of MCP servers write files, by the names that common servers give them.
+"""Which tools write files, by the names that common MCP servers, and clients, give them.
 
 Collected in 2026 from what these servers declare: the reference filesystem and git servers and their Go, Rust and
 Python kin, Desktop Commander, Serena, the JetBrains IDEs, text-editor and notebook servers, ``claude mcp serve``,
@@ -45,6 +45,11 @@ _KINDS = {
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
+# Words of a name that is not known by which a tool may be one that writes.
+_WRITING = frozenset(
+    "write edit rewrite overwrite create update append modify save put patch delete remove insert replace truncate"
+    " format apply move rename copy mkdir touch generate scaffold refactor".split()
+)
 # Words before a known name with which it writes nothing: preview_edit_file.
 _ONLY_LOOKS = frozenset(
     "preview dry check validate get list read can show explain simulate plan search find diff".split()
@@ -58,10 +63,15 @@ REMOTE = (
 
 
 def kind_of(tool: str) -> str:
-    """The kind of ``mcp__<server>__<tool>`` (a key of ``_KINDS``, or ``git``); empty where it is not known."""
-    if not tool.startswith("mcp__"):
-        return ""
-    name = plain(tool[5:].partition("__")[2] or tool[5:])
+    """The kind of a client's tool or of ``mcp__<server>__<tool>``; empty where it is not known to write.
+
+    It is a key of ``_KINDS``, ``git``, or ``unknown``: a tool that nobody here knows, with a name that sounds like
+    writing.
+    """
+    server, _, name = tool[5:].partition("__") if tool.startswith("mcp__") else ("", "", tool)
+    name = plain(name or server)
+    if "swarm" in (plain(server) or name).split("_"):
+        return ""  # our own server's tools write no file
     if name.startswith("git_"):
         from swarm_hook_core.mcp_writers.git import VERBS
 
@@ -75,7 +85,7 @@ def kind_of(tool: str) -> str:
         kind = _KIND_OF.get("_".join(words[start:]))
         if kind is not None:
             return "" if _ONLY_LOOKS.intersection(words[:start]) else kind
-    return ""
+    return "unknown" if _WRITING.intersection(words) and not _ONLY_LOOKS.intersection(words) else ""
 
 
 def plain(name: str) -> str:

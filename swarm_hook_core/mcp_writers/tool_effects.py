@@ -1,4 +1,4 @@
-"""What a call of another server's tool would write, by the kind of tool (see ``table``)."""
+"""What a call of a client's or another server's tool would write, by the kind of tool (see ``table``)."""
 
 import os
 
@@ -142,7 +142,7 @@ class ToolEffects:
         from swarm_hook_core.mcp_writers import git
 
         place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
-        name = plain(self.tool[5:].partition("__")[2])[4:]
+        name = plain(self.by)[4:]
         for words in git.commands(name, self.given):
             self.effects.add(GitCall(os.path.normpath(place), words, self.by))
         return self.effects
@@ -160,6 +160,13 @@ class ToolEffects:
             # Where the interpreter stands nobody knows, so that only absolute paths count as certain.
             self._shell(f"python3 -c {quoted(text)}", "", known=False)
         return self.effects
+
+    def as_unknown(self):
+        """A tool that nobody here knows, with a name that sounds like writing: it may write what its arguments name."""
+        places = [place for path in values(self.given, (*PATHS, *TARGETS, *OUTPUTS)) for place in self._places(path)]
+        for place in places:
+            self.effects.add(Tree(place, self.by, _nobody_knows))
+        return self.effects if places else None  # it writes something else than files: an issue, a page
 
     def _transfer(self, moves: bool):
         sources, targets = values(self.given, SOURCES), values(self.given, TARGETS)[:1]
@@ -227,3 +234,7 @@ class ToolEffects:
         places = [os.path.normpath(os.path.join(root, path)) for root in self._roots()]
         there = [place for place in places if os.path.lexists(place)]
         return there or places
+
+
+def _nobody_knows(_path: str) -> None:
+    """As ``Tree.admits``: whether that file is written cannot be told."""

@@ -108,7 +108,11 @@ def _by_this_interpreter(command: str) -> str:
     if event == "pre_tool_use":
         at_once = f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}'
         if not instead:
-            return at_once + end
+            if not end:
+                return at_once
+            # A client that takes any status for a denial gets 0 also where the interpreter dies.
+            otherwise = f'/bin/sh "{root}/{HOOK}" {client} {event} {python}'
+            return f'if [ -x {python} ] && [ -r "{root}/{ENTRY}" ]; then {at_once}; else {otherwise}; fi{end}'
         # Where that cannot be started, HOOK knows whether a person wants the call denied then.
         instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'

@@ -52,7 +52,7 @@ case $status in
         for closed in "$root/closed.sh" "$root/../closed.sh"; do
             [ -r "$closed" ] || continue
             . "$closed"
-            if fails_closed hs; then
+            if fails_closed "$root"; then
                 printf '%s\n' "$(denial 'its guard cannot run' 'swarm-mcp install')"
                 exit 1
             fi

@@ -206,8 +206,20 @@ def test_what_is_none_of_ours(tool: str, given, top: Path):
     assert effects_of_tool(f"mcp__{tool}", given, str(top)) is None
 
 
-def test_only_tools_of_servers_have_these_names(top: Path):
-    assert not is_writer("write_file") and effects_of_tool("write_file", {"path": "a.txt"}, str(top)) is None
+def test_a_tool_of_the_client_that_nobody_has_named_counts_as_one_of_a_server(top: Path):
+    assert written("write_file", {"path": "a.txt"}, top) == ["a.txt"]
+    assert written("files-write_file", {"path": "a.txt"}, top) == ["a.txt"], "as a client names a server's tool"
+    for tool in ("read_file", "files-read_file", "task", "TodoRead", "swarm-kv_append", "swarm_update_task"):
+        assert not is_writer(tool) and effects_of_tool(tool, {"path": "a.txt"}, str(top)) is None
+
+
+@pytest.mark.parametrize("tool", ["RewriteEverything", "doc_update", "mcp__ide__saveBuffer", "ide-apply_fix"])
+def test_an_unknown_tool_that_sounds_like_writing_may_write_what_it_names(tool: str, top: Path):
+    assert is_writer(tool)
+    effects = effects_of_tool(tool, {"target_file": "a.txt"}, str(top))
+    assert effects is not None and not effects.writes
+    assert [(tree.root, tree.admits(tree.root)) for tree in effects.trees] == [(str(top / "a.txt"), None)]
+    assert effects_of_tool(tool, {"title": "a.txt"}, str(top)) is None, "it names no file"
 
 
 @pytest.mark.parametrize(

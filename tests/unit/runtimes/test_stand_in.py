@@ -27,7 +27,8 @@ class StandIn:
         self.runtime, self.root = runtime, root
         script = root / transport.STAND_IN
         script.parent.mkdir(parents=True)
-        for name in (transport.STAND_IN, bundle.STATE, bundle.HOOK, CLOSED):
+        (script.parent / runtime).mkdir()
+        for name in (transport.STAND_IN, bundle.STATE, bundle.HOOK, CLOSED, f"integrations/{runtime}/runtime.py"):
             shutil.copy(ROOT / name, root / name)
         (hook,) = [hook for hook in hooks_by_tool(runtime) if hook["type"] == "command"]
         before, _, _ = str(hook["command"]).partition(' /bin/sh "${CLAUDE_PLUGIN_ROOT}/integrations/hook.sh"')
