@@ -1,7 +1,8 @@
 """The APIs as the model servers speak them: reading a request, rendering an answer.
 
-Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat/completions` (OpenAI API reference)
-and of `POST /v1/messages` (Anthropic API reference), reduced to what the clients read.
+Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat/completions` (OpenAI API reference),
+of `POST /v1/messages` (Anthropic API reference) and of `POST /v1beta/models/M:streamGenerateContent` (Gemini API
+reference), reduced to what the clients read.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class Dialect:
     def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The whole answer, and the same as a list of stream events (each names its `type`)."""
         raise NotImplementedError
+
+    def wants_stream(self, path: str, body: dict[str, Any]) -> bool:
+        """Is the answer to this request wanted as events?"""
+        return bool(body.get("stream"))
 
     def stream(self, events: list[dict[str, Any]]) -> str:
         """The events as server-sent ones."""
@@ -256,3 +261,49 @@ class ChatCompletions(Dialect):
 
     def stream(self, events: list[dict[str, Any]]) -> str:
         return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
+class GenerateContent(Dialect):
+    """Google. A call is `{"name", "input"}`; a result is in a message of the user's, as a part of its own."""
+
+    def position(self, body: dict[str, Any]) -> Position:
+        return _position(
+            [
+                (message.get("role") == "user", self._parts(message), len(self._responses(message)))
+                for message in body.get("contents") or []
+            ]
+        )
+
+    def results(self, body: dict[str, Any]) -> list[str]:
+        return [
+            "\n".join(str(value) for value in (response.get("response") or {}).values())
+            for message in body.get("contents") or []
+            for response in self._responses(message)
+        ]
+
+    def is_errand(self, body: dict[str, Any]) -> bool:
+        wanted = body.get("generationConfig") or {}
+        return not body.get("tools") or wanted.get("responseMimeType") == "application/json"
+
+    @staticmethod
+    def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:
+        return [part for part in message.get("parts") or [] if isinstance(part, dict)]
+
+    def _responses(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        return [part["functionResponse"] for part in self._parts(message) if "functionResponse" in part]
+
+    def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        parts: list[dict[str, Any]] = [{"text": text}] if text else []
+        parts += [{"functionCall": {"name": call["name"], "args": call["input"]}} for call in calls]
+        whole = {
+            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 5, "totalTokenCount": 55},
+            "modelVersion": "scripted",
+        }
+        return whole, [whole]
+
+    def wants_stream(self, path: str, body: dict[str, Any]) -> bool:
+        return path.endswith(":streamGenerateContent")
+
+    def stream(self, events: list[dict[str, Any]]) -> str:
+        return "".join(f"data: {json.dumps(event)}\n\n" for event in events)

@@ -1,4 +1,4 @@
-"""Scripted model servers on loopback: OpenAI's Responses and Chat Completions, Anthropic's Messages.
+"""Scripted model servers on loopback: OpenAI's Responses and Chat Completions, Anthropic's Messages, Google's Gemini.
 
 A test writes a *script*, a list of `Step`s, under a name, and sends the real client the prompt
 `play(name)`. The server keeps no state per conversation: each request carries the whole
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from support.loopback_http import LoopbackServer, QuietHandler
 
-from .dialects import Calls, ChatCompletions, Dialect, Messages, Position, Responses
+from .dialects import Calls, ChatCompletions, Dialect, GenerateContent, Messages, Position, Responses
 
 GATE_LIMIT = 45.0  # seconds: a test that forgets to open its gate ends instead of hanging
 NOTHING_TO_PLAY = "There is nothing to play."
@@ -98,6 +98,8 @@ class ModelServer(LoopbackServer):
         "/responses": Responses(),
         "/messages": Messages(),
         "/chat/completions": ChatCompletions(),
+        ":streamGenerateContent": GenerateContent(),
+        ":generateContent": GenerateContent(),
     }
 
     def __init__(self) -> None:
@@ -178,9 +180,9 @@ class _Handler(QuietHandler):
         if dialect is None:
             self._send(b'{"input_tokens": 1}', "application/json")
         else:
-            self._answer(dialect, body)
+            self._answer(dialect, path, body)
 
-    def _answer(self, dialect: Dialect, body: dict[str, Any]) -> None:
+    def _answer(self, dialect: Dialect, path: str, body: dict[str, Any]) -> None:
         step = Step(text=ERRAND) if dialect.is_errand(body) else self._step(dialect, body)
         if step.gate:
             step.gate.pass_through()
@@ -188,7 +190,7 @@ class _Handler(QuietHandler):
             told = {"type": "error", "error": {"type": "invalid_request_error", "message": step.error}}
             return self._send(json.dumps(told).encode(), "application/json", 400)
         whole, events = dialect.answer(self.owner.spoken(step.calls), step.text, body)
-        if not body.get("stream"):
+        if not dialect.wants_stream(path, body):
             return self._send(json.dumps(whole).encode(), "application/json")
         self._send(dialect.stream(events).encode(), "text/event-stream")
 
