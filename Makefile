@@ -24,7 +24,7 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e browser check format bench picture dist clean
+.PHONY: demo test fast e2e browser check format bench picture clients-table dist clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -80,6 +80,10 @@ picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests:tests/documents SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
 		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md docs/images/first-ten-minutes.svg
 	@SWARM_PICTURES="$(CURDIR)/docs/images" PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser/pictures.py
+
+# Writes the table of clients in docs/clients.md from what their runtimes declare.
+clients-table: $(NEEDED)
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. "$(BIN)/python" tests/documents/clients_table.py docs/clients.md
 
 # The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
 # when (with one zlib). All files have the date that hatchling gives them where it is told none.

@@ -161,6 +161,15 @@ def prove(runtime: Runtime, installed: Installed) -> Finding:
     return Finding(name, "ok", f"a canary lock was denied by {' and by '.join(proven)}", details=details)
 
 
+def coverage(runtime: Runtime) -> Finding:
+    """Return with which release the client's plugin was tested, and what it does not let swarm see or say."""
+    name, covered = f"{runtime.name} coverage", runtime.coverage
+    gaps = f"not all is covered: {'; '.join(covered.gaps())}" if covered.gaps() else "all is covered"
+    if covered.verified is None:
+        return Finding(name, "warn", f"unverified: built from the client's documentation, never run in it; {gaps}")
+    return Finding(name, "info", f"tested with {covered.verified.version} on {covered.verified.date}; {gaps}")
+
+
 def transport(runtime: Runtime, installed: Installed) -> Finding:
     """Return how the check of the installed plugin is asked, and what that does not cover."""
     name = f"{runtime.name} transport"

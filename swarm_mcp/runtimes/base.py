@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes.coverage import Coverage
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.steps import Steps
 
@@ -68,13 +69,15 @@ class Runtime(ABC):
     """One agent client, as it is on this machine.
 
     `name` is also that of its folder under ``integrations/`` and the word in labels; `title` is for people,
-    `executable` its command, `harness` the one that starts sessions of it, `shell_tool` its tool for commands.
+    `executable` its command, `harness` the one that starts sessions of it, `shell_tool` its tool for commands,
+    `coverage` what it lets swarm see and say.
     """
 
     name: str
     title: str
     executable: str
     harness: str
+    coverage: Coverage
     shell_tool = "Bash"
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # whether it tells hooks of the agents that a session starts

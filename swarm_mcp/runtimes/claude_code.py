@@ -11,6 +11,7 @@ from pathlib import Path
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.mcp_file import write_whole
 from swarm_mcp.runtimes.owned_folder import read_record
@@ -32,6 +33,10 @@ class ClaudeCode(Runtime):
     name = "claude-code"
     title = "Claude Code"
     executable = harness = "claude"
+    coverage = Coverage(
+        edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.330", "2026-11-23"),
+    )  # fmt: skip
     manifests = (".claude-plugin",)
     has_subagents = True
     # The agent's id is there, empty, in a session's main thread as well.

@@ -15,6 +15,7 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal, object_in
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
+from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
@@ -79,6 +80,10 @@ class Codex(Runtime):
 
     name = executable = harness = "codex"
     title = "Codex"
+    coverage = Coverage(
+        edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
+        verified=Verified("0.169.0", "2026-11-23"),
+    )  # fmt: skip
     manifests = (".codex-plugin", ".agents")
     has_subagents = True
     check_tool = CheckTool("swarm", '""')

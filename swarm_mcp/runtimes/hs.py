@@ -12,6 +12,7 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes.base import CLOSED, PLUGIN, Finding, Look, Runtime
+from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
 from swarm_mcp.runtimes.steps import Steps
@@ -26,6 +27,11 @@ class Hs(Runtime):
 
     name = executable = harness = "hs"
     title = "the bash harness"
+    coverage = Coverage(
+        edits="partly: tools of other names than its own are not seen", patches="no: it has no tool for them",
+        shell=YES, other_tools="no: it has no MCP", subagents="partly: each counts as a session of its own",
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("0.2.0", "2026-11-23"),
+    )  # fmt: skip
     shell_tool = "bash"
     session_variables = (
         "HARNESS_SESSION", "HARNESS_STAGE", "HARNESS_SOURCES", "HARNESS_ROOT", "HARNESS_LOG", "HARNESS_CWD",

@@ -11,6 +11,7 @@ from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
@@ -24,6 +25,11 @@ class Pi(Runtime):
     """The ``pi`` command."""
 
     name = title = executable = harness = "pi"
+    coverage = Coverage(
+        edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES,
+        subagents="no: it has none", told_before=YES, told_after=YES, ends=YES,
+        verified=Verified("0.74.2", "2026-11-23"),
+    )  # fmt: skip
     shell_tool = "bash"
     session_variables = ("PI_SESSION_ID",)
     earlier_check = "integrations/pi/hooks/pre_tool_use.py"

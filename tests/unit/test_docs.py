@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from documents.clients_table import with_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -31,3 +32,8 @@ def test_each_guarantee_names_tests_that_exist():
     named = set(re.findall(r"`(test_[a-z_]+)`", (ROOT / "SPEC.md").read_text()))
     assert len(named) > 20
     assert [name for name in sorted(named) if f"def {name}(" not in text] == []
+
+
+def test_the_table_of_clients_is_what_the_runtimes_declare():
+    page = (ROOT / "docs/clients.md").read_text()
+    assert page == with_table(page), "run: make clients-table"

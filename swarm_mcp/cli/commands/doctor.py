@@ -98,6 +98,7 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
             tell(finding)
         if look.installed is None:
             return
+        tell(enforcement.coverage(client))
         tell(copies.of_plugin(client, look.installed.root))
         tell(enforcement.transport(client, look.installed))
         steps.begin("writing to a locked file, which its hooks must deny")

@@ -52,12 +52,17 @@ MODULE = '''\
 from pathlib import Path
 
 from swarm_mcp.runtimes.base import Finding, Look, Runtime
+from swarm_mcp.runtimes.coverage import YES, Coverage
 
 LIST = Path.home() / "plugins.txt"
 
 
 class Editor(Runtime):
     name = title = executable = harness = "editor"
+    coverage = Coverage(
+        edits=YES, patches="no: it has none", shell=YES, other_tools=YES, subagents="no: it has none",
+        told_before=YES, told_after=YES, ends=YES, verified=None,
+    )
 
     def install(self, marketplace, steps):
         with steps.step("writing its list", "wrote its list"):
@@ -152,6 +157,8 @@ def test_a_runtime_is_one_folder_one_module_and_one_line(place: Place) -> None:
     assert result["ok"] and any("canary lock was denied" in step for step in result["steps"]), result
     found = {check["name"]: check for check in place.swarm("doctor")["checks"]}
     assert found["editor enforcement"]["status"] == "ok" and found["editor plugin"]["status"] == "ok"
+    covered = found["editor coverage"]
+    assert covered["status"] == "warn" and "unverified" in covered["message"] and "patches (no" in covered["message"]
 
     me = new_session()
     facts = {"conversation": {"id": me}, "workspace": {"root": str(place.repo)}}

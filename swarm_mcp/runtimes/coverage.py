@@ -1,0 +1,64 @@
+"""What each client lets swarm see and say: for `doctor`, and for the table in docs/clients.md."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+YES = "yes"
+
+
+class Verified(NamedTuple):
+    """The release of a client that the tests were run with, and on which date (ISO)."""
+
+    version: str
+    date: str
+
+
+class Coverage(NamedTuple):
+    """What of a client is covered: each field ``yes``, or ``no`` or ``partly`` with a colon and what is not, and why.
+
+    edits        the client's tools for changing and writing files are checked before they do
+    patches      so are its patches of several files, where its models have a tool for them
+    shell        commands of its shell tool are read before they run
+    other_tools  tools of other MCP servers are checked
+    subagents    all of that also holds for the agents that a session starts
+    told_before  the model hears at a session's start, and with a call that goes ahead, what it should know
+    told_after   the model hears what a command has changed of others' files
+    ends         the session's end is told, so that its locks go at once; else they go once its process has gone
+    verified     None where this client could not be run: built from its documentation alone
+    """
+
+    edits: str
+    patches: str
+    shell: str
+    other_tools: str
+    subagents: str
+    told_before: str
+    told_after: str
+    ends: str
+    verified: Verified | None
+
+    def said(self) -> tuple[str, ...]:
+        """Return what is said of each of COLUMNS, in their order."""
+        return (
+            self.edits, self.patches, self.shell, self.other_tools, self.subagents, self.told_before, self.told_after,
+            self.ends,
+        )  # fmt: skip
+
+    def gaps(self) -> list[str]:
+        """Return what is not, or not wholly, covered: ``sub-agents (no: it has none)``."""
+        return [f"{column} ({said})" for column, said in zip(COLUMNS, self.said()) if said != YES]
+
+
+# The fields but the last, as people read them.
+COLUMNS = ("edits", "patches", "shell", "other MCP tools", "sub-agents", "told before", "told after", "ends")
+
+
+def table(rows: list[tuple[str, Coverage]]) -> str:
+    """Return the Markdown table of clients, each by its title."""
+    heads = ("client", *COLUMNS, "verified with")
+    lines: list[tuple[str, ...]] = [heads, ("---",) * len(heads)]
+    for title, covered in rows:
+        verified = f"{covered.verified.version}, {covered.verified.date}" if covered.verified else "**unverified**"
+        lines.append((title, *covered.said(), verified))
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
