@@ -105,7 +105,11 @@ class Client:
         done = self.ground.run(self.command(prompt, resume, fork, extra), env=env, cwd=cwd, seconds=TURN)
         seconds = time.monotonic() - began
         assert done.returncode == 0, f"{self.name} exited {done.returncode}: {(done.stderr or done.stdout)[-800:]}"
-        return Run(_session_id(done.stdout), seconds, done.stdout, done.stderr)
+        return Run(self.session_in(done.stdout), seconds, done.stdout, done.stderr)
+
+    def session_in(self, stream: str) -> str:
+        """The session's id out of the client's stream of JSON lines."""
+        return _session_id(stream)
 
     def run(self, script: str, *steps: Step | Call, **options: Any) -> Run:
         """Write the script and play it in a session of its own."""

@@ -1,0 +1,104 @@
+"""The clients beside Claude Code and Codex: a module each, and all that they have in common for tests.
+
+Which of them a machine has is up to it: what cannot be had is skipped, by name. `make e2e` fetches them.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..client import Call, Client
+from ..ground import Ground, Lacking, client_folder
+
+# The name of a client, as `swarm-mcp install --client` has it -> its class in the module of that name.
+_CLASSES = {
+    "copilot": "Copilot",
+    "gemini": "Gemini",
+    "qwen": "Qwen",
+    "grok": "Grok",
+    "opencode": "OpenCode",
+    "cline": "Cline",
+    "hermes": "Hermes",
+}
+NAMES = tuple(_CLASSES)
+PEERS = ("claude", "codex")  # at hand beside each of them
+
+
+class OtherClient(Client):
+    """One of these clients, on a ground with itself, Claude Code and Codex."""
+
+    executable: ClassVar[str]
+    # What of a person's own in the home may have an entry of ours: these files come back as they were.
+    settings: ClassVar[tuple[str, ...]] = ()
+    # Not asked of these clients, whose sessions on a terminal have no tests of ours.
+    ready = compacted = leave = ""
+
+    def interactive_command(self) -> list[str]:
+        return [self.executable]
+
+    def change(self, path: str, old: str, new: str) -> list[Call]:
+        """The calls that replace one whole line; first what the client wants to have been done before that."""
+        return [self.replace(path, old, new)]
+
+    def patch(self, body: str) -> list[Call]:
+        """The calls that apply a patch with `body` between the markers, where its models have a tool for it."""
+        raise NotImplementedError
+
+    def add_server(self, name: str, command: str, arguments: list[str]) -> None:
+        """Have the client start an MCP server of a person's own, for the tests that follow."""
+        raise NotImplementedError
+
+    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
+        """The calls of a tool of that server."""
+        raise NotImplementedError
+
+    def session_in(self, stream: str) -> str:
+        return ""  # no test here goes on with a session
+
+
+def other_client(name: str, ground: Ground) -> OtherClient:
+    """The client called `name`, on a ground that `ground_for` has made."""
+    found: OtherClient = getattr(import_module(f"{__name__}.{name}"), _CLASSES[name])(ground)
+    return found
+
+
+def ground_for(*names: str) -> Ground:
+    """A ground with these clients and the PEERS on PATH. Raises Lacking."""
+    programs = {name: program(name) for name in names}
+    ground = Ground("-".join(("with", *names)).replace("-", "_"), clients=client_folder())
+    folder = ground.root / "clients"
+    folder.mkdir()
+    for name, path in programs.items():
+        (folder / path.name).symlink_to(path)
+        if name == "qwen":  # which needs a newer one than the others
+            (folder / "node").symlink_to(newer_node())
+    for peer in PEERS:
+        (folder / peer).symlink_to(client_folder() / peer)
+    ground.path[1] = str(folder)
+    ground.env["PATH"] = ":".join(ground.path)
+    (ground.home / ".profile").write_text(f'export PATH="{ground.env["PATH"]}:$PATH"\n')
+    return ground
+
+
+def program(name: str) -> Path:
+    """The executable of the client called `name`. Raises Lacking."""
+    if name == "hermes":
+        path = Path(os.environ.get("SWARM_E2E_HERMES") or "/nonexistent") / "bin" / "hermes"
+    else:
+        path = Path(os.environ.get("SWARM_E2E_MORE") or "/nonexistent") / ".bin" / name
+    if not path.exists():
+        raise Lacking(f"{name} is not on this machine: `make e2e` says why it could not be fetched")
+    if name == "qwen":
+        newer_node()
+    return path.absolute()
+
+
+def newer_node() -> Path:
+    """Node.js 22 or later. Raises Lacking."""
+    path = Path(os.environ.get("SWARM_E2E_NODE") or "/nonexistent") / "node"
+    if not path.exists():
+        raise Lacking("qwen needs Node.js 22, which is not on this machine")
+    return path.absolute()

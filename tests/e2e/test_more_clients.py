@@ -1,0 +1,247 @@
+"""The same lock in every other client: one list of scenarios, run in each of them that this machine has.
+
+What a client does not cover, as its runtime declares it, is left out of its scenarios by that declaration.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from swarm_mcp.runtimes import runtime
+from swarm_mcp.runtimes.coverage import YES, Coverage
+
+from .checks import assert_denied, assert_text, assert_untouched
+from .clients import ClaudeCode
+from .ground import Ground, Lacking, sweep, wait_for
+from .marketplace import Marketplace
+from .more import NAMES, OtherClient, ground_for, other_client
+from .test_fail_open import Broken, no_command_line, store_held_by_another, store_is_garbage
+from .test_shell_writes import OPAQUE
+
+CHANGE = ("notes.md", "line one", "line two")
+# The clients of one worker stay in it: each is installed once.
+CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
+Fault = Callable[[Ground], AbstractContextManager[Broken]]
+
+
+class Stock:
+    """The grounds of one test worker, one for each client, made when first asked for."""
+
+    def __init__(self) -> None:
+        sweep()
+        self._clients: dict[str, OtherClient | BaseException] = {}
+
+    def client(self, name: str) -> OtherClient:
+        """The client called `name`, with the plugin; an installation that failed is not tried again."""
+        if name not in self._clients:
+            try:
+                self._clients[name] = _installed(name)
+            except Exception as raised:
+                self._clients[name] = raised
+        found = self._clients[name]
+        if isinstance(found, Lacking):
+            pytest.skip(str(found))
+        if isinstance(found, BaseException):
+            raise AssertionError(f"the plugin could not be installed into {name}: {found}") from found
+        found.ground.renew()
+        return found
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            if isinstance(client, OtherClient):
+                client.ground.close()
+
+
+def _installed(name: str) -> OtherClient:
+    ground = ground_for(name)
+    client = other_client(name, ground)
+    client.prepare()
+    Marketplace(ground, "install").install(name)
+    return client
+
+
+@pytest.fixture(scope="module")
+def more_stock() -> Iterator[Stock]:
+    stock = Stock()
+    yield stock
+    stock.close()
+
+
+@pytest.fixture(params=CASES)
+def other(request: pytest.FixtureRequest, more_stock: Stock) -> Iterator[OtherClient]:
+    client = more_stock.client(request.param)
+    yield client
+    client.ground.end_processes()
+
+
+@pytest.fixture
+def covered(other: OtherClient) -> Coverage:
+    return runtime(other.name).coverage
+
+
+def test_its_sessions_are_registered_and_go(other: OtherClient, covered: Coverage) -> None:
+    coordinator = other.ground.coordinator
+    with other.held("work", other.create("free.md", "free\n")) as live:
+        (own,) = wait_for(coordinator.sessions, 10)
+        assert own["label"].split()[0].startswith(other.name) or f"origin:{other.name}" in own["label"], own
+        coordinator.lock(own["id"], "notes.md", "mine")
+        live.go_on()
+    assert_text(other, "free.md", "free\n")
+    if covered.ends == YES:
+        assert wait_for(lambda: not coordinator.sessions(), 10), coordinator.sessions()
+    # Else its process tells: nobody holds what was its own.
+    assert wait_for(lambda: not coordinator.locks(), 10), coordinator.locks()
+    assert "is registered as" in other.context("work"), "told before"
+
+
+def test_edits_of_locked_files_are_denied_and_others_made(other: OtherClient) -> None:
+    other.ground.coordinator.peer_lock("notes.md")
+    free, own = other.create("free.md", "free\n"), other.change("other.md", "other", "another")
+    other.run("work", free, *own, *other.change(*CHANGE))
+    assert_denied(other, "work", "notes.md")
+    assert_text(other, "free.md", "free\n")
+    assert_text(other, "other.md", "another\n")
+
+
+def test_a_new_file_that_a_peer_has_locked_is_not_made(other: OtherClient) -> None:
+    other.ground.coordinator.peer_lock("new.md")
+    other.run("work", other.create("new.md", "new\n"))
+    assert not (other.ground.checkout / "new.md").exists()
+    assert "swarm lock blocked" in other.last_result("work")
+
+
+def test_patches(other: OtherClient, covered: Coverage) -> None:
+    if covered.patches != YES:
+        pytest.skip(f"{other.name}: {covered.patches}")
+    other.ground.coordinator.peer_lock("notes.md")
+    update = "*** Update File: notes.md\n@@\n-line one\n+line two"
+    move = "*** Update File: other.md\n*** Move to: notes.md\n@@\n-other\n+moved"
+    free = "*** Add File: free.md\n+free"
+    calls = [*other.patch(update), *other.patch(move), *other.patch(f"{free}\n{update}"), *other.patch(free)]
+    other.run("work", *calls)
+    told = [text for text in other.results("work") if "swarm lock blocked" in text]
+    assert len(told) == 3 and all("notes.md" in text for text in told), other.results("work")
+    assert_untouched(other, "notes.md")
+    assert_untouched(other, "other.md")
+    assert_text(other, "free.md", "free\n")
+
+
+def test_shell_commands(other: OtherClient) -> None:
+    other.ground.coordinator.peer_lock("notes.md")
+    writes = ("echo 'line two' | tee notes.md", "sed -i 's/one/two/' notes.md", "cd sub && echo x > ../notes.md")
+    calls = [other.shell("cat notes.md"), *map(other.shell, writes), other.shell("echo free > free.md")]
+    other.run("work", *calls)
+    told = other.results("work")
+    assert len(told) == len(calls) and "line one" in told[0], told
+    assert all("swarm lock blocked" in text for text in told[1:4]), told
+    assert_untouched(other, "notes.md")
+    assert_text(other, "free.md", "free\n")
+
+
+def test_what_nobody_could_see_is_told(other: OtherClient, covered: Coverage) -> None:
+    (other.ground.checkout / "build.py").write_text(OPAQUE)
+    other.ground.coordinator.peer_lock("notes.md")
+    other.run("work", other.shell("python3 build.py"), other.shell("cat notes.md"))
+    said = json.dumps([exchange.body for exchange in other.exchanges("work")])
+    assert_text(other, "notes.md", "spoilt\n")
+    assert covered.told_before != YES or "other sessions hold" in said, said[-3000:]
+    assert covered.told_after != YES or "swarm-mcp restore" in said, said[-3000:]
+
+
+def test_sub_agents_are_denied_and_write_under_the_lock_of_their_session(other: OtherClient, covered: Coverage) -> None:
+    if covered.subagents != YES:
+        pytest.skip(f"{other.name}: {covered.subagents}")
+    coordinator = other.ground.coordinator
+    coordinator.peer_lock("notes.md")
+    other.models.script("errand", other.replace(*CHANGE), *other.change("other.md", "other", "another"))
+    with other.held("work", *other.sub_agent("errand")) as live:
+        (own,) = wait_for(coordinator.sessions, 10)
+        coordinator.lock(own["id"], "other.md", "mine")
+        live.go_on()
+    assert "swarm lock blocked" in other.results("errand")[0]
+    assert_untouched(other, "notes.md")
+    assert_text(other, "other.md", "another\n")
+
+
+def test_another_server_s_tool(other: OtherClient, covered: Coverage) -> None:
+    if covered.other_tools != YES:
+        pytest.skip(f"{other.name}: {covered.other_tools}")
+    other.ground.coordinator.peer_lock("notes.md")
+    other.add_server("files", sys.executable, [str(Path(__file__).with_name("files_server.py"))])
+    file = str(other.ground.checkout / "notes.md")
+    read = other.server_tool("files", "read_file", {"path": file})
+    other.run("work", *read, *other.server_tool("files", "write_file", {"path": file, "content": "line two\n"}))
+    assert any("line one" in text for text in other.results("work")), other.results("work")
+    assert_denied(other, "work", "notes.md")
+
+
+def test_a_lock_of_claude_code_holds_here_and_one_taken_here_holds_there(other: OtherClient, more_stock: Stock) -> None:
+    coordinator = other.ground.coordinator
+    claude = ClaudeCode(other.ground)
+    if not (other.ground.home / ".claude.json").exists():
+        claude.prepare()
+        Marketplace(other.ground, "install").install(claude.name)
+    lock = claude.swarm_tools(("lock_file", {"file": "notes.md", "reason": "from the other kind"}))
+    with claude.held("holding", *lock, at=len(lock)) as live:
+        assert len(coordinator.locks()) == 1, claude.results("holding")
+        other.run("writing", *other.change(*CHANGE))
+        assert_denied(other, "writing", "notes.md", holder="claude-code", note="from the other kind")
+        live.go_on()
+    lock = other.swarm_tools(("lock_file", {"file": "other.md", "reason": "from here"}))
+    with other.held("taking", *lock, at=len(lock)) as live:
+        assert len(coordinator.locks()) == 1, other.results("taking")
+        claude.run("denied", claude.replace("other.md", "other", "another"))
+        assert_denied(claude, "denied", "other.md", holder=other.name, note="from here")
+        live.go_on()
+
+
+@pytest.mark.parametrize("fault", [no_command_line, store_is_garbage, store_held_by_another], ids=lambda f: f.__name__)
+def test_the_write_lands_whatever_is_broken(other: OtherClient, fault: Fault) -> None:
+    with fault(other.ground) as env:
+        other.run("work", *other.change(*CHANGE), env=env)
+    assert_text(other, "notes.md", "line two\n")
+
+
+def test_the_write_lands_where_the_plugin_s_folder_has_gone(other: OtherClient) -> None:
+    folder = Path(other.ground.coordinator.json("install", "--client", other.name, "--dry-run")["marketplace"])
+    away = folder.with_name("away")
+    shutil.move(folder, away)
+    try:
+        other.run("work", *other.change(*CHANGE))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.move(away, folder)
+    assert_text(other, "notes.md", "line two\n")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_uninstalling_gives_back_what_was_there(name: str) -> None:
+    try:
+        ground = ground_for(name)
+    except Lacking as lacking:
+        pytest.skip(str(lacking))
+    try:
+        client = other_client(name, ground)
+        client.prepare()
+        before = _settings(client)
+        for _again in range(2):
+            ground.coordinator.text("install", "--client", name)
+        checks = {check["name"]: check for check in ground.coordinator.json("doctor", allowed=(0, 1))["checks"]}
+        ground.coordinator.text("uninstall", "--client", name)
+        assert checks[f"{name} enforcement"]["status"] == "ok", checks[f"{name} enforcement"]
+        assert checks[f"{name} coverage"]["status"] == "info"
+        assert _settings(client) == before
+    finally:
+        ground.close()
+
+
+def _settings(client: OtherClient) -> dict[str, bytes | None]:
+    files = {name: client.ground.home / name for name in client.settings}
+    return {name: file.read_bytes() if file.exists() else None for name, file in files.items()}
