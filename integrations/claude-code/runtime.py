@@ -9,5 +9,6 @@ RUNTIME = RuntimeConfig(
     write_tools={"Write", "Edit", "MultiEdit", "NotebookEdit"},
     replaces={"Write"},
     guards={"Write", "Edit", "MultiEdit", "NotebookEdit"},
+    harmless_tools="TodoWrite TaskCreate TaskUpdate CronCreate CronDelete TeamCreate TeamDelete".split(),
     extract_paths=paths_under_keys("file_path", "notebook_path", "path", "file", "filepath"),
 )

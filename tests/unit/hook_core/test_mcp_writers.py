@@ -222,6 +222,20 @@ def test_an_unknown_tool_that_sounds_like_writing_may_write_what_it_names(tool: 
     assert effects_of_tool(tool, {"title": "a.txt"}, str(top)) is None, "it names no file"
 
 
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_call_of_an_unknown_tool_goes_ahead_and_is_told_of_the_lock_that_it_may_meet(runtime: str, top: Path):
+    ready_store()
+    peer_locks(top, top / "m.txt", note="mine")
+    payload = captured(runtime, f"PreToolUse.{NAMES[runtime]}", top)
+    asked = {**payload, "tool_name": "RewriteSymbol", "tool_input": {"path": str(top / "m.txt"), "name": "f"}}
+    said = json.loads(run(runtime, "pre_tool_use", asked).out)["hookSpecificOutput"]
+    assert "permissionDecision" not in said and mistakes() == []
+    assert "RewriteSymbol" in said["additionalContext"] and "m.txt" in said["additionalContext"]
+    assert "swarm lock blocked" in run(runtime, "pre_tool_use", asked, {"SWARM_STRICT": "1"}).reason
+    elsewhere = {**asked, "tool_input": {"path": str(top / "a.txt"), "name": "f"}}
+    assert run(runtime, "pre_tool_use", elsewhere).out == ""
+
+
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
