@@ -16,7 +16,11 @@ OURS = (
     "work",
 )  # fmt: skip
 # A person may still want it: it is named, and stays.
-THEIRS = {"kept": "contents that `swarm-mcp restore` can bring back", "runs": "records of what workers did"}
+THEIRS = {
+    "edited": "what was put into files of clients that still hold it",
+    "kept": "contents that `swarm-mcp restore` can bring back",
+    "runs": "records of what workers did",
+}
 
 
 def remove_ours() -> None:

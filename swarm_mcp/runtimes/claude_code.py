@@ -12,8 +12,8 @@ from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
+from swarm_mcp.runtimes.edited_json import write_whole
 from swarm_mcp.runtimes.installed import Installed
-from swarm_mcp.runtimes.mcp_file import write_whole
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 

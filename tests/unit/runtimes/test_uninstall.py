@@ -39,17 +39,18 @@ def test_what_is_ours_goes_and_what_stays_is_named(ground: Ground, state: Path):
     ground.session("me")
     done = ground.swarm("uninstall")
     assert done.code == 0
-    assert sorted(path.name for path in state.iterdir()) == ["kept", "runs", "somebody's"]
+    left = ["edited", "kept", "runs", "somebody's"]
+    assert sorted(path.name for path in state.iterdir()) == left
     assert (state / "kept" / "content").read_text() == "ours"
-    for path in (ground.database, state / "kept", state / "runs", state / "somebody's"):
+    for path in (ground.database, *(state / name for name in left)):
         assert f"left, for you to keep or to remove: {path}" in done.out
     assert ground.swarm("uninstall", "--json").json["left"] == [
-        ground.database, *(str(state / name) for name in ("kept", "runs", "somebody's")),
+        ground.database, *(str(state / name) for name in left),
     ]  # fmt: skip
 
 
 def test_an_empty_state_folder_goes_too(ground: Ground, state: Path):
-    for name in ("kept", "runs"):
+    for name in state_folder.THEIRS:
         (state / name / "content").unlink()
         (state / name).rmdir()
     (state / "somebody's").unlink()

@@ -1,0 +1,323 @@
+"""A JSON file of a person's, or of their client's, into which swarm puts something of its own, and takes it out again.
+
+What is put in is remembered in the state folder. So what comes out is exactly that: a file that nobody has touched
+since is byte for byte as it was, or gone where it was ours, with the folders we made. Where others have changed it
+meanwhile, all of theirs stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from swarm_hook_core.state import open_private, state_dir, write_private
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.runtimes.json_editor import JsonText, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FOLDER = "edited"  # in the state folder: a file for each that is edited
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Entry(NamedTuple):
+    """One value of ours: the member at `place` (keys from the outermost object inwards), or an element of the array."""
+
+    place: tuple[str, ...]
+    value: object
+    is_element: bool = False
+
+
+@dataclass
+class _Memory:
+    """What one file was like before, as far as that cannot be told from the file as it is now.
+
+    `blank`: what it held where that was no JSON, but blanks or nothing; None where there was no file, too. `made`:
+    objects and arrays of ours around entries; `tails`: blanks behind entries in those that were empty; `frame`: keys
+    that were put in because such a file has to have them.
+    """
+
+    path: str
+    was_missing: bool = False
+    folders: list[str] = field(default_factory=list)
+    blank: str | None = None
+    entries: list[Entry] = field(default_factory=list)
+    made: list[tuple[str, ...]] = field(default_factory=list)
+    tails: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
+    frame: list[str] = field(default_factory=list)
+
+
+class EditedJson:
+    """One such file, and the `entries` that swarm wants in it.
+
+    `frame`: members that the client wants to see in the file besides (``{"version": 1}``); they are put in where they
+    are missing, and go with our entries where nobody else has come to need them. `is_ours` recognises a value of ours
+    that is not remembered as it is, such as after a loss of the state folder; without it, ours is what is remembered,
+    and whatever is in the place of a member that is.
+    """
+
+    def __init__(
+        self, path: Path, entries: list[Entry], frame: Mapping[str, object] | None = None,
+        is_ours: Callable[[object], bool] | None = None,
+    ):  # fmt: skip
+        self.path = path
+        self._entries, self._frame, self._is_ours = entries, dict(frame or {}), is_ours
+
+    def put(self) -> bool:
+        """Bring our entries into the file, in the place of earlier ones; return whether anything changed.
+
+        Raises SwarmError where the file is not what it should be, or has something else in the place of an entry;
+        nothing is changed then.
+        """
+        if self.is_current():
+            return False
+        raw, memory = read(self.path), self._memory()
+        text, mark = decoded(raw, self.path)
+        try:
+            clean = self._without(text, memory)
+            if memory is None:
+                folders = [folder for folder in _target(self.path).parents if not folder.exists()]
+                memory = _Memory(os.path.abspath(self.path), raw is None, [str(folder) for folder in folders])
+            new = _Memory(memory.path, memory.was_missing, memory.folders)
+            wanted = self._with(clean, new)
+            if self._without(wanted, new) != clean:
+                raise ValueError("could not be edited safely")
+        except ValueError as error:
+            raise SwarmError(f"{self.path} {error}; nothing was changed") from None
+        remembered = self._remembered()
+        earlier = remembered.read_text(encoding="utf-8") if remembered.exists() else None
+        self._remember(new)
+        try:
+            write_whole(_target(self.path), mark + encoded(wanted, self.path))
+        except SwarmError:
+            if earlier is None:
+                self._forget()
+            else:
+                write_private(str(remembered), earlier)
+            raise
+        return True
+
+    def take_out(self) -> bool:
+        """Take our entries out, and what was made for them; return whether anything changed. Raises SwarmError."""
+        raw, memory = read(self.path), self._memory()
+        text, mark = decoded(raw, self.path)
+        try:
+            clean = self._without(text, memory)
+        except ValueError as error:
+            raise SwarmError(f"{self.path} {error}; nothing was changed") from None
+        if raw is not None and clean != text:
+            target = _target(self.path)
+            if clean or not (memory and memory.was_missing):
+                write_whole(target, mark + encoded(clean, self.path))
+            else:
+                target.unlink()
+        for folder in memory.folders if memory else ():
+            try:
+                os.rmdir(folder)
+            except OSError:
+                break  # somebody else's things are in it
+        self._forget()
+        return clean != text
+
+    def is_current(self) -> bool:
+        """Whether our entries are in the file as they should be. False also where it cannot be read."""
+        try:
+            tree, memory = tree_in(self.path), self._memory()
+        except SwarmError:
+            return False
+        known = memory.entries if memory else [entry for entry in self._entries if self._recognised(entry.value)]
+        return known == self._entries and all(_index(tree, entry) is not None for entry in self._entries)
+
+    def is_there(self) -> bool:
+        """Whether something of ours is in the file, also of an earlier release. False also where it cannot be read."""
+        try:
+            return bool(self._found(tree_in(self.path), self._memory()))
+        except SwarmError:
+            return False
+
+    # ---------------------------------------------------------------- innards
+
+    def _found(self, tree: object, memory: _Memory | None) -> list[Place]:
+        """Where entries of ours are, the last first."""
+        found: list[Place] = []
+        for entry in memory.entries if memory else ():
+            index, there = _index(tree, entry), _at(tree, entry.place)
+            if entry.is_element and index is not None:
+                found.append((*entry.place, index))
+            elif not entry.is_element and there is not None and (index == 0 or not self._is_ours):
+                found.append(entry.place)
+        for entry in self._entries:
+            there = _at(tree, entry.place)
+            if not entry.is_element and self._recognised(there):
+                found.append(entry.place)
+            elif entry.is_element and isinstance(there, list):
+                found += [(*entry.place, index) for index, value in enumerate(there) if self._recognised(value)]
+        return sorted(set(found), key=_last_first, reverse=True)
+
+    def _recognised(self, value: object) -> bool:
+        return self._is_ours is not None and value is not None and self._is_ours(value)
+
+    def _without(self, text: str, memory: _Memory | None) -> str:
+        """`text` as it is without what is ours; empty where all of it is. Raises ValueError."""
+        if not text.strip():
+            return text
+        memory = memory or _Memory("")
+        tails: dict[Place, str] = dict(memory.tails)
+        found = JsonText(text)
+        places = self._found(found.tree, memory)
+        for place in places:
+            found = JsonText(found.text_without(place, tails.get(place[:-1], "")))
+        stays = False
+        for place in reversed(memory.made):
+            if _at(found.tree, place) in ({}, []) and found.is_empty(place):
+                found = JsonText(found.text_without(place, tails.get(place[:-1], "")))
+            stays |= _at(found.tree, place) is not None
+        for key in () if stays else reversed(memory.frame):
+            if _at(found.tree, (key,)) == self._frame.get(key):
+                found = JsonText(found.text_without((key,), tails.get((), "")))
+        is_all = memory.blank is not None and found.tree == {} and found.is_empty(())
+        return memory.blank or "" if is_all else found.text
+
+    def _with(self, text: str, memory: _Memory) -> str:
+        """`text` with our entries; `memory` is told what has to be remembered. Raises ValueError."""
+        if not text.strip():
+            memory.blank, text = text, "{}\n"
+        found = JsonText(text)
+        for key, value in self._frame.items():
+            if not found.known_of((key,)):
+                memory.frame.append(key)
+                found = self._added(found, Entry((key,), value), memory)
+        for entry in self._entries:
+            if not entry.is_element and found.known_of(entry.place) == len(entry.place):
+                raise ValueError(f"has {'.'.join(entry.place)} already, which is not swarm's")
+            found = self._added(found, entry, memory)
+        memory.entries = list(self._entries)
+        return found.text
+
+    def _added(self, found: JsonText, entry: Entry, memory: _Memory) -> JsonText:
+        known, place = found.known_of(entry.place), entry.place
+        last = len(place) if entry.is_element else len(place) - 1
+        memory.made += [place[:depth] for depth in range(known + 1, last + 1)]
+        text = found.text_with(place, entry.value, entry.is_element)
+        around = place[: min(known, last)]
+        tail = found.tail_of_first(around)
+        if tail:
+            memory.tails.append((around, tail))
+        return JsonText(text)
+
+    # What is remembered of a file is in a file of its own: clients are served side by side.
+
+    def _remembered(self) -> Path:
+        path = os.path.abspath(self.path)
+        return Path(state_dir()) / FOLDER / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
+
+    def _remember(self, memory: _Memory) -> None:
+        try:
+            write_private(str(self._remembered()), json.dumps(memory.__dict__, indent=2) + "\n")
+        except OSError as error:
+            place = self._remembered()
+            raise SwarmError(f"cannot write {place}: {error.strerror}; {self.path} was not changed") from None
+
+    def _memory(self) -> _Memory | None:
+        told = object_in(self._remembered())
+        try:
+            return _Memory(
+                told["path"], told["was_missing"], list(told["folders"]), told["blank"],
+                [Entry(tuple(place), value, is_element) for place, value, is_element in told["entries"]],
+                [tuple(place) for place in told["made"]], [(tuple(place), tail) for place, tail in told["tails"]],
+                list(told["frame"]),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def _forget(self) -> None:
+        remembered = self._remembered()
+        try:
+            remembered.unlink(missing_ok=True)
+            remembered.parent.rmdir()
+        except OSError:
+            pass  # other files are remembered, or none ever was
+
+
+def tree_in(path: Path) -> Any:
+    """Return what the file holds, comments and all; None where it is missing or blank. Raises SwarmError."""
+    text, _ = decoded(read(path), path)
+    try:
+        return JsonText(text).tree if text.strip() else None
+    except ValueError as error:
+        raise SwarmError(f"{path} {error}") from None
+
+
+def read(path: Path) -> bytes | None:
+    """Return the content of a file; None where there is none. Raises SwarmError."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SwarmError(f"cannot read {path}: {error.strerror}") from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all, with the mode it had. Raises SwarmError."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0
+        with open(scratch, "wb", opener=open_private if mode else None) as file:  # it may hold secrets
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode:
+            scratch.chmod(mode)
+        os.replace(scratch, path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise SwarmError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _target(path: Path) -> Path:
+    """What is written in the place of `path`: a link stays a link."""
+    return Path(os.path.realpath(path))
+
+
+def decoded(raw: bytes | None, path: Path) -> tuple[str, bytes]:
+    """The text of a file, and the byte order mark before it."""
+    mark = BYTE_ORDER_MARK if raw and raw.startswith(BYTE_ORDER_MARK) else b""
+    try:
+        return (raw or b"")[len(mark) :].decode("utf-8"), mark
+    except UnicodeDecodeError:
+        raise SwarmError(f"{path} is not UTF-8 text; nothing was changed") from None
+
+
+def encoded(text: str, path: Path) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SwarmError(f"{path} cannot hold a path that is not UTF-8; nothing was changed") from None
+
+
+def _at(tree: Any, place: Place) -> Any:
+    """What `tree` has at `place`; None where it has nothing there."""
+    for part in place:
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree
+
+
+def _index(tree: Any, entry: Entry) -> int | None:
+    """Where the entry's value is: its index in an array, 0 for a member; None where there is another or none."""
+    there = _at(tree, entry.place)
+    if not entry.is_element:
+        return 0 if there == entry.value and there is not None else None
+    elements = there if isinstance(there, list) else []
+    return next((at for at in reversed(range(len(elements))) if elements[at] == entry.value), None)
+
+
+def _last_first(place: Place) -> tuple:
+    return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in place)
