@@ -5,7 +5,7 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { Hooks, type Answer, type Payload } from "./hooks.ts";
+import { Hooks, type Answer, type Payload } from "../hooks.ts";
 import { Servers } from "./servers.ts";
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));

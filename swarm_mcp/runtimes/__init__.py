@@ -16,14 +16,15 @@ _CLASSES = {
     "codex": ("codex", "Codex"),
     "pi": ("pi", "Pi"),
     "hs": ("hs", "Hs"),
+    "opencode": ("opencode", "OpenCode"),
 }
 NAMES = tuple(_CLASSES)
 # What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole
 # id, so that nothing is guessed; and that this is an agent's shell.
-SESSION_ID_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
-SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI")
+SESSION_ID_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID")
+SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE")
 # Agents that take part in swarms by integrations of their own, each started by the harness of its name.
-OTHERS = ("opencode", "hermes")
+OTHERS = ("hermes",)
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}
 _configs: dict[str, RuntimeConfig] = {}

@@ -26,6 +26,7 @@ HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVE
 ENTRY = "integrations/hook.py"  # what that starts: ENTRY CLIENT EVENT
 STATE = "integrations/state.sh"
 COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
+BRIDGE = "integrations/hooks.ts"  # what plugins that run inside a client start the hook commands with
 # In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
@@ -43,7 +44,7 @@ def contents(place: Path | None, transports: dict[str, str] | None = None) -> di
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    shared = ["LICENSE", HOOK, ENTRY, STATE, CLOSED, COORDINATOR, "skills"]
+    shared = ["LICENSE", HOOK, ENTRY, STATE, CLOSED, COORDINATOR, BRIDGE, "skills"]
     own = [part for runtime in everyone for part in (*runtime.manifests, runtime.folder)]
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _files_in(source, [*shared, *own])}
     for path in sorted(core.rglob("*.py")):

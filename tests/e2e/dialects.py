@@ -220,7 +220,7 @@ class ChatCompletions(Dialect):
         ]
 
     def is_errand(self, body: dict[str, Any]) -> bool:
-        return False
+        return not body.get("tools")
 
     def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         tool_calls = [

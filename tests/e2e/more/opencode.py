@@ -1,0 +1,86 @@
+"""OpenCode as the tests use it: how it is set up, started, and told to write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..client import Call, Client
+from ..models import play
+
+PLUGIN = "@opencode-ai/plugin"  # what OpenCode fetches from npm into a home that has it not
+
+
+class OpenCode(Client):
+    name = harness = "opencode"
+    prefix = "OPENCODE"
+    requests = "/chat/completions"
+    ready = r"Ask anything"
+    compacted = r"[Cc]ompact"
+    leave = "/exit"
+
+    plain_model = "scripted"  # gets `write` and `edit`
+    patch_model = "gpt-5-scripted"  # gets `apply_patch` in their place
+    model = plain_model
+
+    def prepare(self) -> None:
+        models = {
+            name: {"limit": {"context": 100_000, "output": 8_000}} for name in (self.plain_model, self.patch_model)
+        }
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"http://127.0.0.1:{self.models.port}", "apiKey": "dummy-key-for-loopback"},
+            "models": models,
+        }
+        settings = {
+            "$schema": "https://opencode.ai/config.json",
+            "autoupdate": False,
+            "share": "disabled",
+            "model": f"loopback/{self.model}",
+            "small_model": f"loopback/{self.model}",
+            "provider": {"loopback": provider},
+            "permission": "allow",
+        }
+        folder = self.ground.home / ".config" / "opencode"
+        (folder / "node_modules").mkdir(parents=True)
+        (folder / "opencode.json").write_text(json.dumps(settings, indent=2))
+        wanted = {"dependencies": {PLUGIN: "*"}}
+        (folder / "package.json").write_text(json.dumps(wanted))
+        (folder / "package-lock.json").write_text(json.dumps({"packages": {"": wanted}}))
+        self.ground.env.update(
+            OPENCODE_DISABLE_AUTOUPDATE="1",
+            OPENCODE_DISABLE_MODELS_FETCH="1",
+            OPENCODE_DISABLE_LSP_DOWNLOAD="1",
+        )
+
+    def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
+        which = ["--session", str(resume or fork)] if resume or fork else []
+        which += ["--fork"] if fork else []
+        return ["opencode", "run", "--format", "json", "-m", f"loopback/{self.model}", *which, *extra, prompt]
+
+    def interactive_command(self) -> list[str]:
+        return ["opencode", "-m", f"loopback/{self.model}"]
+
+    def create(self, path: str, text: str) -> Call:
+        return {"name": "write", "input": {"filePath": self._absolute(path), "content": text}}
+
+    def replace(self, path: str, old: str, new: str) -> Call:
+        change = {"filePath": self._absolute(path), "oldString": old, "newString": new}
+        return {"name": "edit", "input": change}
+
+    def patch(self, body: str) -> Call:
+        """A call of apply_patch, which only `patch_model` has, with `body` between the markers."""
+        return {"name": "apply_patch", "input": {"patchText": f"*** Begin Patch\n{body}\n*** End Patch"}}
+
+    def shell(self, command: str) -> Call:
+        return {"name": "bash", "input": {"command": command, "description": "As scripted"}}
+
+    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
+        return [{"name": f"swarm_{tool}", "input": given} for tool, given in calls]
+
+    def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
+        task = {"description": f"one {name}", "prompt": play(script), "subagent_type": "general"}
+        return [{"name": "task", "input": task}]
+
+    def _absolute(self, path: str) -> str:
+        return path if path.startswith("..") else str(self.ground.checkout / path)
