@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..client import Call, Client
+from ..client import Call
 from ..models import play
+from . import OtherClient
 
 PLUGIN = "@opencode-ai/plugin"  # what OpenCode fetches from npm into a home that has it not
 
 
-class OpenCode(Client):
-    name = harness = "opencode"
+class OpenCode(OtherClient):
+    name = harness = executable = "opencode"
     prefix = "OPENCODE"
     requests = "/chat/completions"
     ready = r"Ask anything"
     compacted = r"[Cc]ompact"
     leave = "/exit"
+    settings = (".config/opencode/opencode.json",)
 
     plain_model = "scripted"  # gets `write` and `edit`
     patch_model = "gpt-5-scripted"  # gets `apply_patch` in their place
-    model = plain_model
+    model = plain_model  # of the next session
 
     def prepare(self) -> None:
         models = {
@@ -54,9 +56,10 @@ class OpenCode(Client):
         )
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
+        model, self.model = self.model, self.plain_model
         which = ["--session", str(resume or fork)] if resume or fork else []
         which += ["--fork"] if fork else []
-        return ["opencode", "run", "--format", "json", "-m", f"loopback/{self.model}", *which, *extra, prompt]
+        return ["opencode", "run", "--format", "json", "-m", f"loopback/{model}", *which, *extra, prompt]
 
     def interactive_command(self) -> list[str]:
         return ["opencode", "-m", f"loopback/{self.model}"]
@@ -68,9 +71,9 @@ class OpenCode(Client):
         change = {"filePath": self._absolute(path), "oldString": old, "newString": new}
         return {"name": "edit", "input": change}
 
-    def patch(self, body: str) -> Call:
-        """A call of apply_patch, which only `patch_model` has, with `body` between the markers."""
-        return {"name": "apply_patch", "input": {"patchText": f"*** Begin Patch\n{body}\n*** End Patch"}}
+    def patch(self, body: str) -> list[Call]:
+        self.model = self.patch_model
+        return [{"name": "apply_patch", "input": {"patchText": f"*** Begin Patch\n{body}\n*** End Patch"}}]
 
     def shell(self, command: str) -> Call:
         return {"name": "bash", "input": {"command": command, "description": "As scripted"}}
@@ -78,9 +81,21 @@ class OpenCode(Client):
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
         return [{"name": f"swarm_{tool}", "input": given} for tool, given in calls]
 
+    def add_server(self, name: str, command: str, arguments: list[str]) -> None:
+        file = self.ground.home / self.settings[0]
+        tree = json.loads(file.read_text())
+        tree["mcp"] = {name: {"type": "local", "command": [command, *arguments]}}
+        file.write_text(json.dumps(tree))
+
+    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
+        return [{"name": f"{server}_{tool}", "input": arguments}]
+
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         task = {"description": f"one {name}", "prompt": play(script), "subagent_type": "general"}
         return [{"name": "task", "input": task}]
+
+    def session_in(self, stream: str) -> str:
+        return str(json.loads(stream.splitlines()[0])["sessionID"])
 
     def _absolute(self, path: str) -> str:
         return path if path.startswith("..") else str(self.ground.checkout / path)
