@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -66,7 +67,7 @@ def install(args: Arguments) -> int:
     clients = chosen(args.value("--client") or args.value("--host"))
     folder = marketplace_folder()
     if not clients:
-        raise SwarmError(f"no agent client was found on PATH (looked for {' and '.join(NAMES)})")
+        raise SwarmError(f"no agent client was found on PATH (looked for {_named(map(runtime, NAMES))})")
     missing = [client for client in clients if not client.program()]
     if missing:
         raise SwarmError(f"the command `{missing[0].executable}` was not found on PATH")
@@ -101,13 +102,36 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
     earlier = upgrade_notes.upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
         about = upgrade_notes.as_json(earlier)
-        show({"dry_run": False, "marketplace": str(folder), "changed": changed, "results": results, "upgrade": about})
+        show(
+            {
+                "dry_run": False, "marketplace": str(folder), "changed": changed, "results": results,
+                "absent": [client.name for client in _absent(args)], "upgrade": about,
+            }
+        )  # fmt: skip
     else:
         titles = {client.title: earlier[client.name] for client in clients if client.name in earlier}
         for line in upgrade_notes.lines(titles, line_width()):
             say(line)
+        _say_absent(args)
         say("Check with: swarm-mcp doctor")
     return 0 if all(result["ok"] for result in results) else 1
+
+
+def _absent(args: Arguments) -> list[Runtime]:
+    """The clients that are not on this machine, where all that are found were meant."""
+    if (args.value("--client") or args.value("--host")) not in ("", "all"):
+        return []
+    return [client for client in map(runtime, NAMES) if not client.program()]
+
+
+def _say_absent(args: Arguments) -> None:
+    absent = _absent(args)
+    if absent:
+        say(f"Not found on PATH, and left alone: {_named(absent)}")
+
+
+def _named(clients: Iterable[Runtime]) -> str:
+    return ", ".join(f"{client.title} ({client.executable})" for client in clients)
 
 
 def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
@@ -140,12 +164,14 @@ def _dry_run(args, clients, folder, transports) -> int:
             {"client": client.name, "program": client.program(), "transport": transports.get(client.name, COMMAND)}
             for client in clients
         ]
-        show({"dry_run": True, "marketplace": str(folder), "results": results})
+        absent = [client.name for client in _absent(args)]
+        show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent})
     else:
         say(f"would write the marketplace folder {folder}")
         for client in clients:
             how = transports.get(client.name, COMMAND)
             say(f"would install the plugin from it into {client.title} ({client.program()}), transport {how}")
+        _say_absent(args)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -221,6 +222,15 @@ def test_an_upgrade_is_told_once(ground: Ground, clients: Clients) -> None:
     assert "Codex had 0.0.1. What has changed:\n  Changed: " in done.out, done
     told = ground.swarm("install", "--client", "codex", "--json").json
     assert told["upgrade"] is None
+
+
+def test_clients_that_are_not_here_are_named(ground: Ground, clients: Clients) -> None:
+    told = ground.swarm("install", "--json").json
+    assert [one["client"] for one in told["results"]] == ["claude-code", "codex"]
+    assert told["absent"] == [name for name in NAMES if name not in ("claude-code", "codex")]
+    for words in (["install"], ["install", "--dry-run"]):
+        assert re.search(r"Not found on PATH, and left alone: .*pi \(pi\)", ground.swarm(*words).out)
+    assert "Not found" not in ground.swarm("install", "--client", "codex").out
 
 
 @pytest.mark.parametrize("other", ["an earlier release", "another marketplace of the name"])
