@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.coverage import YES, Coverage
 
 from .checks import assert_denied, assert_text, assert_untouched
+from .client import Call, Client
 from .clients import ClaudeCode
 from .ground import Ground, Lacking, sweep, wait_for
 from .marketplace import Marketplace
@@ -28,6 +29,7 @@ from .test_shell_writes import OPAQUE
 CHANGE = ("notes.md", "line one", "line two")
 # The clients of one worker stay in it: each is installed once.
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
+TIED = ("grok", "gemini", "opencode")  # with Claude Code, four that are held in different ways
 Fault = Callable[[Ground], AbstractContextManager[Broken]]
 
 
@@ -219,6 +221,42 @@ def test_the_write_lands_where_the_plugin_s_folder_has_gone(other: OtherClient) 
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(away, folder)
     assert_text(other, "notes.md", "line two\n")
+
+
+def test_a_tie_of_four_clients_has_one_winner() -> None:
+    """All lock one file and write it at the same moment, in one checkout and one home."""
+    try:
+        ground = ground_for(*TIED)
+    except Lacking as lacking:
+        pytest.skip(str(lacking))
+    try:
+        clients: list[Client] = [ClaudeCode(ground), *(other_client(name, ground) for name in TIED)]
+        marketplace = Marketplace(ground, "install")
+        for client in clients:
+            client.prepare()
+            marketplace.install(client.name)
+        with ExitStack() as sessions:
+            starts = [sessions.enter_context(client.held(client.name, *_lock_and_write(client))) for client in clients]
+            ends = [client.hold(client.name, len(_lock_and_write(client))) for client in clients]
+            for start in starts:
+                start.gate.open()
+            assert all(end.wait_reached(60) for end in ends)
+            (lock,) = ground.coordinator.locks()
+            written = (ground.checkout / "notes.md").read_text()
+            denied = [client.name for client in clients if "swarm lock blocked" in client.last_result(client.name)]
+            for start, end in zip(starts, ends):
+                end.open()
+                start.go_on()
+    finally:
+        ground.close()
+    (winner,) = {client.name for client in clients} - set(denied)
+    assert written == f"by {winner}\n", (denied, written, lock)
+
+
+def _lock_and_write(client: Client) -> list[Call]:
+    lock = client.swarm_tools(("lock_file", {"file": "notes.md", "reason": f"for {client.name}"}))
+    write = ("notes.md", "line one", f"by {client.name}")
+    return [*lock, *(client.change(*write) if isinstance(client, OtherClient) else [client.replace(*write)])]
 
 
 @pytest.mark.parametrize("name", CASES)
