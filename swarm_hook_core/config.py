@@ -53,33 +53,36 @@ class Dialect(Frozen):
     mcp_tool        ``name -> "mcp__server__tool"`` where a tool's name says that it is an MCP server's, else empty;
                     None where the client names them so itself, or in no way that can be told
     input_is_text   whether the input of a tool comes as a JSON text
+    amend           ``payload -> payload``, called with one in the core's words: what the fields above cannot say; one
+                    without a session's id is an event that comes to nothing
     denial          ``(event, reason) -> object`` that refuses a call
     words           ``(event, text, for_user) -> object`` that tells the model something
     denial_status   exit status of a hook that refuses
     """
 
-    __slots__ = ("fields", "tools", "events", "mcp_tool", "input_is_text", "denial", "words", "denial_status")
+    __slots__ = ("fields", "tools", "events", "mcp_tool", "input_is_text", "amend", "denial", "words", "denial_status")
     fields: "dict[str, str]"
     tools: "dict[str, str]"
     events: "dict[str, str]"
     mcp_tool: "Callable[[str], str] | None"
     input_is_text: bool
+    amend: "Callable[[dict], dict] | None"
     denial: "Callable[[str, str], dict]"
     words: "Callable[[str, str, str], dict]"
     denial_status: int
 
     def __init__(
         self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
-        denial_status=0, mcp_tool=None,
+        denial_status=0, mcp_tool=None, amend=None,
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
-            input_is_text=input_is_text, denial=denial, words=words, denial_status=denial_status,
+            input_is_text=input_is_text, amend=amend, denial=denial, words=words, denial_status=denial_status,
         )  # fmt: skip
 
     def read(self, payload: dict) -> dict:
         """Return `payload` in the core's words."""
-        if not (self.fields or self.tools or self.events or self.input_is_text or self.mcp_tool):
+        if not (self.fields or self.tools or self.events or self.input_is_text or self.mcp_tool or self.amend):
             return payload
         found = {**payload, **{name: _at(payload, place) for name, place in self.fields.items()}}
         for key, names in (("tool_name", self.tools), ("hook_event_name", self.events)):
@@ -95,7 +98,7 @@ class Dialect(Frozen):
                 found["tool_input"] = loads_outer(found["tool_input"])
             except ValueError:
                 pass  # whoever looks for paths in it finds none, and says so
-        return found
+        return self.amend(found) if self.amend is not None else found
 
 
 def _at(payload: object, place: str) -> object:

@@ -15,6 +15,7 @@ _CLASSES = {
     "claude-code": ("claude_code", "ClaudeCode"),
     "codex": ("codex", "Codex"),
     "pi": ("pi", "Pi"),
+    "grok": ("grok", "Grok"),
     "hs": ("hs", "Hs"),
     "opencode": ("opencode", "OpenCode"),
 }

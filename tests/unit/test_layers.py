@@ -69,7 +69,7 @@ INTEGRATIONS = ROOT / "integrations"
 def test_what_a_hook_starts_with_is_short_and_imports_only_the_core(script: Path) -> None:
     tops = {name.partition(".")[0] for name in imported(script)}
     assert tops <= {"swarm_hook_core", "runtime", "gc", "os", "sys"}
-    assert len(script.read_text().splitlines()) <= 40
+    assert len(script.read_text().splitlines()) <= 90
 
 
 def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:

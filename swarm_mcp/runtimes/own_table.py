@@ -1,0 +1,105 @@
+"""A table of ours in a person's TOML file, put in and taken out so that every other byte stays as it is.
+
+Nothing in the standard library writes TOML, and what clients write it with drops comments. The table is therefore put
+behind the rest as text, below a line that says whose it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes.mcp_file import write_whole
+
+MARK = "# Written by `swarm-mcp install`; `swarm-mcp uninstall` takes this table out again.\n"
+_LINES = r"(?:[A-Za-z_ \t\]].*\n?)*"  # of a table's body: no header, no comment, no blank line
+
+
+def put(path: Path, table: str, body: str, sign: str) -> bool:
+    """Have the file at `path` end with our `table` (its dotted name), whose lines are `body`; whether that is news.
+
+    `sign`: a text in `body` by which the table is known to be ours where a client has dropped our comment. Raises
+    SwarmError, and leaves the file alone, where it has such a table that is not ours, or cannot be changed.
+    """
+    text = _read(path)
+    rest = _without(text or "", table, sign)
+    if is_named(rest, table) or _assigns(rest, table) or _assigns(rest, table.rpartition(".")[0]):
+        raise SwarmError(f"{path} has a {table} that is not ours; nothing was changed")
+    # A file that is there gets a line's end of ours before the table, which goes with it.
+    begin = "" if text is None or text.startswith(MARK) else "\n"
+    wanted = f"{rest}{begin}{MARK}[{table}]\n{body}"
+    if wanted == text or (rest != text and text and f"[{table}]\n{body}" in text):
+        return False
+    write_whole(_target(path), wanted.encode("utf-8"))
+    return True
+
+
+def take_out(path: Path, table: str, sign: str) -> bool:
+    """Remove our `table` from the file at `path`, and the file where it was ours alone; whether it was there.
+
+    `sign` as for `put`. Raises SwarmError.
+    """
+    text = _read(path)
+    rest = _without(text or "", table, sign)
+    if text is None or rest == text:
+        return False
+    if rest or not text.startswith(MARK):
+        write_whole(_target(path), rest.encode("utf-8"))
+        return True
+    try:
+        _target(path).unlink()
+    except OSError as error:
+        raise SwarmError(f"cannot remove {path}: {error.strerror}") from None
+    return True
+
+
+def has(path: Path, table: str, sign: str) -> bool:
+    """Whether our `table` is in the file at `path`, as far as that can be read; `sign` as for `put`."""
+    try:
+        text = _read(path) or ""
+    except SwarmError:
+        return False
+    return _without(text, table, sign) != text
+
+
+def is_named(text: str, table: str) -> bool:
+    """Whether `text` has a header of `table`, or of a table below it."""
+    return bool(re.search(rf"^[ \t]*\[[ \t]*{_spelled(table)}[ \t]*[\].]", text, re.MULTILINE))
+
+
+def _assigns(text: str, table: str) -> bool:
+    """Whether `text` gives `table` as a value, which no header may add to."""
+    return bool(re.search(rf"^[ \t]*{_spelled(table)}[ \t]*[.=]", text, re.MULTILINE))
+
+
+def _spelled(table: str) -> str:
+    return r"[ \t]*\.[ \t]*".join(rf"[\"']?{re.escape(word)}[\"']?" for word in table.split("."))
+
+
+def _without(text: str, table: str, sign: str) -> str:
+    """`text` without our table: the one below our comment, or where that has gone, the one with `sign` in it."""
+    section = rf"\n?({re.escape(MARK)})?^\[{re.escape(table)}\]\n{_LINES}"
+    for found in re.finditer(section, text, re.MULTILINE):
+        if found[1] or sign in found[0]:
+            before, after = text[: found.start()], text[found.end() :]
+            glue = "\n" if before and after and not before.endswith("\n") else ""
+            return before + glue + after
+    return text
+
+
+def _read(path: Path) -> str | None:
+    """The text of the file at `path`; None where there is no file."""
+    try:
+        return _target(path).read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SwarmError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SwarmError(f"{path} is not UTF-8 text; nothing was changed") from None
+
+
+def _target(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # a link stays a link
