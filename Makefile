@@ -88,7 +88,7 @@ picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md docs/images/first-ten-minutes.svg
 	@SWARM_PICTURES="$(CURDIR)/docs/images" PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser/pictures.py
 
-# Writes the table of clients in docs/clients.md from what their runtimes declare.
+# Writes the tables of clients in docs/clients.md from what their runtimes declare.
 clients-table: $(NEEDED)
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. "$(BIN)/python" tests/documents/clients_table.py docs/clients.md
 

@@ -52,13 +52,3 @@ class Coverage(NamedTuple):
 
 # The fields but the last, as people read them.
 COLUMNS = ("edits", "patches", "shell", "other MCP tools", "sub-agents", "told before", "told after", "ends")
-
-
-def table(rows: list[tuple[str, Coverage]]) -> str:
-    """Return the Markdown table of clients, each by its title."""
-    heads = ("client", *COLUMNS, "verified with")
-    lines: list[tuple[str, ...]] = [heads, ("---",) * len(heads)]
-    for title, covered in rows:
-        verified = f"{covered.verified.version}, {covered.verified.date}" if covered.verified else "**unverified**"
-        lines.append((title, *covered.said(), verified))
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

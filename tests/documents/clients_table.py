@@ -1,4 +1,4 @@
-"""Writes the table in docs/clients.md from what the runtimes declare: clients_table.py docs/clients.md"""
+"""Writes the tables in docs/clients.md from what the runtimes declare: clients_table.py docs/clients.md"""
 
 from __future__ import annotations
 
@@ -6,21 +6,45 @@ import re
 import sys
 from pathlib import Path
 
-from swarm_mcp.runtimes import NAMES, runtime
-from swarm_mcp.runtimes.coverage import table
+from swarm_mcp.runtimes import NAMES, hook_config, runtime
+from swarm_mcp.runtimes.coverage import COLUMNS
 
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 
 
-def with_table(page: str) -> str:
-    """`page` with its only table as the runtimes declare it now."""
-    declared = table([(runtime(name).title, runtime(name).coverage) for name in NAMES])
-    changed, count = _TABLE.subn(lambda _found: declared, page)
-    if count != 1:
-        raise ValueError(f"the page has {count} tables instead of one")
+def with_tables(page: str) -> str:
+    """`page` with its two tables, what is covered and what hooks know, as the runtimes declare them now."""
+    declared = iter([_table(_covered()), _table(_known_to_hooks())])
+    changed, count = _TABLE.subn(lambda _found: next(declared), page)
+    if count != 2:
+        raise ValueError(f"the page has {count} tables instead of two")
     return changed
+
+
+def _covered() -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("client", *COLUMNS, "verified with")]
+    for name in NAMES:
+        covered = runtime(name).coverage
+        verified = f"{covered.verified.version}, {covered.verified.date}" if covered.verified else "**unverified**"
+        rows.append((runtime(name).title, *covered.said(), verified))
+    return rows
+
+
+def _known_to_hooks() -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("client", "`--client`", "its variables begin with", "tools that write files")]
+    for name in NAMES:
+        config = hook_config(name)
+        tools = ", ".join(f"`{tool}`" for tool in sorted(config.write_tools))
+        rows.append((runtime(name).title, f"`{name}`", f"`SWARM_{config.env_prefix}_`", tools))
+    return rows
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    """The Markdown table with these rows, the heads first."""
+    heads, *others = rows
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ("---",) * len(heads), *others))
 
 
 if __name__ == "__main__":
     page = Path(sys.argv[1])
-    page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

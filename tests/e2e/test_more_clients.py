@@ -5,7 +5,6 @@ What a client does not cover, as its runtime declares it, is left out of its sce
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator

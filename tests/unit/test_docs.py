@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from documents.clients_table import with_table
+from documents.clients_table import with_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -34,6 +34,6 @@ def test_each_guarantee_names_tests_that_exist():
     assert [name for name in sorted(named) if f"def {name}(" not in text] == []
 
 
-def test_the_table_of_clients_is_what_the_runtimes_declare():
+def test_the_tables_of_clients_are_what_the_runtimes_declare():
     page = (ROOT / "docs/clients.md").read_text()
-    assert page == with_table(page), "run: make clients-table"
+    assert page == with_tables(page), "run: make clients-table"
