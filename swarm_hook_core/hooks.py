@@ -70,10 +70,11 @@ def tool_call(payload: dict) -> ToolCall:
         _text(payload.get(key))
         for key in ("tool_name", "session_id", "cwd", "hook_event_name", "agent_id", "tool_use_id")
     ]
-    # Claude Code tells the end of a command in the background as soon as it has been started.
-    response = payload.get("tool_response")
+    # Clients tell the end of a command in the background as soon as it has been started.
+    given, response = payload.get("tool_input"), payload.get("tool_response")
     goes_on = tool == "Monitor" or (isinstance(response, dict) and bool(response.get("backgroundTaskId")))
-    return ToolCall(tool, payload.get("tool_input"), session_id, cwd, name, agent, call_id, goes_on)
+    goes_on = goes_on or (isinstance(given, dict) and given.get("is_background") is True)
+    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on)
 
 
 def _text(value: object) -> str:

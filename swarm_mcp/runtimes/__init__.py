@@ -18,12 +18,13 @@ _CLASSES = {
     "grok": ("grok", "Grok"),
     "hs": ("hs", "Hs"),
     "opencode": ("opencode", "OpenCode"),
+    "gemini": ("gemini", "Gemini"),
 }
 NAMES = tuple(_CLASSES)
 # What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole
 # id, so that nothing is guessed; and that this is an agent's shell.
 SESSION_ID_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID")
-SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE")
+SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI")
 # Agents that take part in swarms by integrations of their own, each started by the harness of its name.
 OTHERS = ("hermes",)
 DEFAULT_HARNESS = "claude"

@@ -89,7 +89,9 @@ def test_a_bundle_is_whole(bundled: Path):
     launcher = {"bin/swarm-mcp"} if local else set()
     small = {name for name in files if name.startswith("codex/")}
     assert {name.removeprefix("codex/") for name in small} <= whole and bool(small) is local
-    assert files == whole | earlier | launcher | small | {"LICENSE", "install.json", "package.json"}
+    made = {"integrations/gemini/hooks/hooks.json", "integrations/gemini/commands/swarm.toml"}
+    made |= {f"integrations/gemini/{name}" for name in whole if name.startswith("skills/")}
+    assert files == whole | earlier | launcher | small | made | {"LICENSE", "install.json", "package.json"}
     assert any(name.endswith("/SKILL.md") for name in files)
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
     assert sorted([*record["files"], "install.json"]) == sorted(files)

@@ -1,0 +1,48 @@
+"""Gemini CLI: the tools that write files, where it finds their paths, and its words for payloads and answers."""
+
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+_named = paths_under_keys("file_path")
+
+
+def extract_paths(tool_input):
+    """Return the paths that the client may open: it mends those that it is given."""
+    paths = _named(tool_input)
+    if all(path[0] == "/" and "%" not in path and "\0" not in path for path in paths):
+        return paths
+    from swarm_hook_core.mended_paths import opened
+
+    return [place for path in paths for place in opened(path, is_sought="old_string" in tool_input)]
+
+
+def amend(payload):
+    """Say the server of another server's tool, whose name is cut to fit, and the folder of a shell command."""
+    server, tool_input = payload.get("mcp_context"), payload.get("tool_input")
+    if isinstance(server, dict):
+        return {**payload, "tool_name": f"mcp__{server.get('server_name')}__{server.get('tool_name')}"}
+    folder = tool_input.get("dir_path") if isinstance(tool_input, dict) else None
+    if payload.get("tool_name") == "Bash" and isinstance(folder, str) and isinstance(payload.get("cwd"), str):
+        from os.path import join, normpath
+
+        return {**payload, "cwd": normpath(join(payload["cwd"], folder))}
+    return payload
+
+
+RUNTIME = RuntimeConfig(
+    runtime_name="gemini",
+    env_prefix="GEMINI",
+    scratch_dir_name="swarm-gemini",
+    write_tools={"write_file", "replace"},
+    replaces={"write_file"},
+    extract_paths=extract_paths,
+    harmless_tools={"write_todos", "update_topic", "tracker_create_task", "tracker_update_task"},
+    dialect=Dialect(
+        tools={"run_shell_command": "Bash"},
+        events={
+            "BeforeAgent": "UserPromptSubmit", "BeforeTool": "PreToolUse", "AfterTool": "PostToolUse",
+            "AfterAgent": "Stop",
+        },
+        amend=amend,
+        denial=lambda event, reason: {"decision": "deny", "reason": reason},
+    ),
+)  # fmt: skip

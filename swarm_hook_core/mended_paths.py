@@ -1,0 +1,44 @@
+"""Paths that a client mends before it opens them, as Gemini CLI and its kin do."""
+
+import os
+
+FOLDERS = 400  # into which we look for a file; that client stops after 50, those that git ignores not counted
+
+
+def opened(path: str, is_sought: bool) -> list:
+    """Every path that the client may open for `path`; relative ones count from this process's folder.
+
+    It takes the ``@`` of a mention off, and decodes ``%2E``. With `is_sought`, where a relative path is not there, it
+    takes the one file below whose path ends so.
+    """
+    path = path.replace("\0", "")
+    places = [path]
+    if not os.path.isabs(path) and not os.path.lexists(path):
+        places += [path[1:].lstrip("/\\")] if path[:1] == "@" else []
+        places += [place for end in places for place in _ending_in(end)] if is_sought else []
+    return list(filter(None, dict.fromkeys(one for place in places for one in (place, _decoded(place)))))
+
+
+def _decoded(path: str) -> str:
+    """`path` read as part of an address."""
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote
+
+    return unquote(path, errors="surrogateescape")
+
+
+def _ending_in(end: str) -> list:
+    """Absolute paths of the files below this process's folder that end in `end`, those nearest by first."""
+    name, folders, found = os.path.basename(end), [os.getcwd()], []
+    for folder in folders:  # which grows
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue  # the client passes over it as well
+        for entry in entries:
+            if entry.name == name and entry.path.endswith(end) and entry.is_file():
+                found.append(entry.path)
+            elif entry.name != ".git" and len(folders) < FOLDERS and entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+    return found
