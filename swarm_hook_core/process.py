@@ -106,6 +106,8 @@ def ancestors(limit: int = 24, below: int = 0):
 
 
 KEEPER = "swarm-keeper"  # the name of the process that keeps what a run has started (Linux)
+# Scripts with which clients start a server, and which then stand between the two: Hermes has one.
+BETWEEN = ("mcp_stdio_watchdog.py",)
 # Programs that are given the processes whose parent has ended, beside process 1 itself.
 ADOPTERS = (KEEPER, "systemd", "init", "launchd", "tini", "dumb-init", "catatonit", "conmon")
 
@@ -125,7 +127,7 @@ def client_process(marks=()) -> tuple[int, str]:
     for pid in ancestors():
         if program_name(pid) in ADOPTERS:
             break  # whoever started us has ended
-        if not _is_shell(pid) and not (ours and ours in command_line(pid)):
+        if not _is_shell(pid) and not (ours and ours in command_line(pid)) and not _stands_between(pid):
             started = start_time(pid)
             return (pid, started) if started not in ("", "-") else (0, "")
     return 0, ""
@@ -149,6 +151,11 @@ def _own_words() -> str:
 def _is_shell(pid: int) -> bool:
     """Whether `pid` is a shell. One that runs a script by its first line goes by the script's name on Linux."""
     return program_name(pid) in SHELLS or os.path.basename(command_line(pid).partition(" ")[0]) in SHELLS
+
+
+def _stands_between(pid: int) -> bool:
+    script = command_line(pid).split(" ")[1:2]
+    return bool(script) and script[0].endswith(BETWEEN)
 
 
 def _script(marks) -> int:

@@ -153,12 +153,14 @@ class ToolEffects:
         return self._shell(text, first(self.given, FOLDERS)) if text else None
 
     def as_code(self):
+        is_own = not self.tool.startswith("mcp__")  # the client's: it runs as a command would
         text = first(self.given, ("code", "script", "source", "python_code"))
         language = str(self.given.get("language") or self.given.get("runtime") or "python").lower()
-        self._guess("code that is run elsewhere than in the shell")
+        if not is_own or not language.startswith("py"):
+            self._guess("code that is run elsewhere than in the shell")
         if text and language.startswith("py"):
-            # Where the interpreter stands nobody knows, so that only absolute paths count as certain.
-            self._shell(f"python3 -c {quoted(text)}", "", known=False)
+            # Where a server's interpreter stands nobody knows, so that only absolute paths count as certain there.
+            self._shell(f"python3 -c {quoted(text)}", "", known=is_own)
         return self.effects
 
     def as_unknown(self):

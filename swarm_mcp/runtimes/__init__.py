@@ -16,6 +16,7 @@ _CLASSES = {
     "codex": ("codex", "Codex"),
     "pi": ("pi", "Pi"),
     "grok": ("grok", "Grok"),
+    "hermes": ("hermes", "Hermes"),
     "hs": ("hs", "Hs"),
     "opencode": ("opencode", "OpenCode"),
     "gemini": ("gemini", "Gemini"),
@@ -23,10 +24,10 @@ _CLASSES = {
 NAMES = tuple(_CLASSES)
 # What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole
 # id, so that nothing is guessed; and that this is an agent's shell.
-SESSION_ID_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID")
+SESSION_ID_VARIABLES = (
+    "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID",
+)  # fmt: skip
 SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI")
-# Agents that take part in swarms by integrations of their own, each started by the harness of its name.
-OTHERS = ("hermes",)
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}
 _configs: dict[str, RuntimeConfig] = {}
@@ -78,8 +79,6 @@ def of_call(meta: dict) -> str:
 
 def harness_of(origin: str) -> str:
     """Return the harness that starts sessions like one whose label names the runtime `origin`; empty if unknown."""
-    if origin in OTHERS:
-        return origin
     return runtime(origin).harness if origin in NAMES else ""
 
 

@@ -13,7 +13,7 @@ from swarm_mcp.domain.message import of_task, task_and_text
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.profiles import Settings
-from swarm_mcp.runtimes import NAMES, OTHERS, harness_of
+from swarm_mcp.runtimes import NAMES, harness_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.user_interface import pane_summary
 from swarm_mcp.views import short
@@ -82,7 +82,7 @@ def stranger_in(pane: Pane, row: Session) -> str:
     if pane.instance_id and pane.instance_id != row.id:
         return f"it reports to be instance {pane.instance_id}"
     # A workspace calls an agent by its command, which is also what harnesses are called; some labels say that.
-    kinds = {harness_of(name) for name in (*NAMES, *OTHERS)}
+    kinds = {harness_of(name) for name in NAMES}
     origin = token(row.label or "", "origin")
     kind = origin if origin in kinds else harness_of(origin)
     if kind and pane.agent in kinds and pane.agent != kind:

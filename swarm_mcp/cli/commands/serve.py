@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from swarm_mcp.cli.arguments import INTERNAL, SETUP, Arguments, Option, Usage, choice, verb
 from swarm_mcp.hook_process import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
@@ -25,6 +27,9 @@ def serve(args: Arguments) -> int:
 
     example: swarm-mcp serve
     """
+    # Some clients hand on what stands for a variable in their settings as it stands, where there is no such variable.
+    for name in [name for name, value in os.environ.items() if value == f"${{{name}}}"]:
+        del os.environ[name]
     from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
     from swarm_mcp.server.app import run as serve_client
 

@@ -1,0 +1,150 @@
+"""swarm in Hermes: every write is checked against the locks of other sessions before it happens.
+
+The hooks in `hooks.json` beside this file are asked as clients ask hooks: short processes that read a payload and may
+answer. Whatever goes wrong counts as no answer. Hermes calls in threads: of sessions, and of tools side by side.
+"""
+
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+
+FOLDER = os.path.dirname(os.path.realpath(__file__))
+
+
+def register(ctx):
+    """Called by Hermes, once in each of its processes."""
+    bridge = Bridge()
+    for hook in ("pre_llm_call", "pre_tool_call", "transform_tool_result", "on_session_end", "subagent_start"):
+        ctx.register_hook(hook, getattr(bridge, hook))
+    for hook in ("on_session_finalize", "subagent_stop"):  # after /new, at the end; of most a turn's end has told so
+        ctx.register_hook(hook, bridge.end)
+
+
+class Bridge:
+    """What Hermes tells, told to the plugin's hooks; what these answer, in the form that Hermes takes."""
+
+    def __init__(self):
+        try:
+            with open(f"{FOLDER}/hooks.json", encoding="utf-8") as file:
+                self.wired = json.load(file)["hooks"]
+        except (OSError, ValueError, KeyError):
+            self.wired = {}  # `swarm-mcp doctor` tells of it
+        self.begun = set()  # sessions that have been told of, those of sub-agents among them
+        self.agents = {}  # session of a sub-agent -> the session that it works for, and its id there
+        self.turns = {}  # turn -> its session: what code of execute_code calls names the turn alone
+        self.words = {}  # call, or turn -> what its result is to say besides
+
+    def pre_llm_call(self, session_id="", task_id="", is_first_turn=True, **_):
+        """A turn begins: its session, or sub-agent, joins before it works."""
+        is_agent, is_new = session_id in self.agents, session_id not in self.begun
+        self.begun.add(session_id)
+        events = ["SubagentStart" if is_agent else "SessionStart"] * is_new + ["UserPromptSubmit"] * (not is_agent)
+        why = "startup" if is_first_turn else "resume"
+        answers = [self.run(event, session_id, task_id, source=why).get("additionalContext") for event in events]
+        return {"context": "\n\n".join(filter(None, answers))}
+
+    def pre_tool_call(self, task_id="", tool_call_id="", **call):
+        """A call is about to be made: whether it may."""
+        answer = self.run_call("PreToolUse", task_id, tool_call_id, **call)
+        reason = answer.get("permissionDecision") == "deny" and answer.get("permissionDecisionReason")
+        if not tool_call_id or not reason:  # code that made this call may never print its answer
+            self.tell(tool_call_id or task_id, reason or answer.get("additionalContext"))
+        return {"action": "block", "message": reason} if reason else None
+
+    def transform_tool_result(self, result=None, task_id="", tool_call_id="", **call):
+        """A call has been made: its result with what the model is to know; None for the result as it is."""
+        answer = self.run_call("PostToolUse", task_id, tool_call_id, **call)
+        self.tell(tool_call_id or task_id, answer.get("additionalContext"))
+        if not tool_call_id:
+            return None  # code reads this; the model is told with the result of that code
+        words = "\n".join([*self.words.pop(task_id, ()), *self.words.pop(tool_call_id, ())])
+        try:
+            return json.dumps({**json.loads(result), "swarm": words}, ensure_ascii=False) if words else None
+        except (TypeError, ValueError, RecursionError):  # it is no object
+            return f"{result}\n\n{words}" if isinstance(result, str) else None
+
+    def on_session_end(self, session_id="", task_id="", platform="", **_):
+        """A turn has ended; with it a sub-agent, a scheduled run, and the session of `hermes -z`."""
+        self.turns.pop(task_id, None)
+        if session_id in self.agents or platform == "cron" or _is_oneshot():
+            self.end(session_id)
+        elif session_id in self.begun:
+            self.run("Stop", session_id)
+
+    def subagent_start(self, parent_session_id="", child_session_id="", child_subagent_id="", **_):
+        """A sub-agent begins: it has a session of its own, and works for that of its parent."""
+        session, _agent = self.agents.get(parent_session_id, (parent_session_id, ""))
+        self.agents[child_session_id] = session, child_subagent_id or child_session_id
+
+    def end(self, session_id="", child_session_id="", **_):
+        session_id = child_session_id or session_id
+        if session_id in self.begun:
+            self.begun.discard(session_id)
+            self.run("SubagentStop" if session_id in self.agents else "SessionEnd", session_id)
+
+    def tell(self, key, words):
+        if words:
+            self.words.setdefault(key, []).append(words)
+
+    def run_call(self, event, task_id, call_id, tool_name="", args=None, session_id="", **_):
+        args = args if isinstance(args, dict) else {}
+        response = {"backgroundTaskId": "terminal"} if args.get("background") is True else None
+        more = {"tool_input": args, "tool_use_id": call_id or f"{task_id}-{threading.get_ident()}"}
+        return self.run(event, session_id, task_id, tool_name, tool_response=response, **more)
+
+    def run(self, event, session_id, task_id="", tool_name="", **more):
+        """Run the hooks of this event: the first answer that decides or says something, empty for none."""
+        try:
+            if session_id and task_id:
+                self.turns[task_id] = session_id
+            session_id = session_id or self.turns.get(task_id, "")
+            session, agent = self.agents.get(session_id, (session_id, ""))
+            cwd = _folder(task_id, tool_name, more.get("tool_input") or {})
+            payload = {"hook_event_name": event, "session_id": session, "agent_id": agent, "cwd": cwd}
+            groups = [one for one in self.wired.get(event, ()) if re.search(one.get("matcher", ""), tool_name)]
+            hooks = (hook for group in groups for hook in group["hooks"])
+            return next(filter(None, (_asked(hook, {**payload, "tool_name": tool_name, **more}) for hook in hooks)), {})
+        except Exception:
+            return {}
+
+
+def _asked(hook, payload):
+    """What one hook answers; empty where it says nothing. Raises what goes wrong, a lack of time too."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", hook["command"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={**os.environ, "SWARM_PLUGIN_ROOT": os.path.dirname(os.path.dirname(FOLDER))}, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            said, _ = process.communicate(json.dumps(payload).encode(), timeout=hook["timeout"])
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return json.loads(said).get("hookSpecificOutput") or {} if said.strip() else {}
+
+
+def _folder(task_id, tool, given):
+    """The folder that a relative path of this turn counts from; for a command the one that it runs in."""
+    place = os.environ.get("TERMINAL_CWD", "")
+    try:
+        place = place if os.path.isabs(place) else os.getcwd()
+        from tools.file_tools import _resolve_base_dir
+
+        place = str(_resolve_base_dir(task_id or "default"))
+        if tool == "terminal":
+            from tools.approval import get_current_session_key
+            from tools.terminal_tool import get_session_cwd
+
+            place = get_session_cwd(get_current_session_key(default="") or task_id) or place
+    except Exception:
+        pass  # the folder is gone, or a release keeps it elsewhere
+    chosen = tool == "terminal" and given.get("workdir")
+    return os.path.join(place, os.path.expanduser(chosen)) if chosen else place
+
+
+def _is_oneshot():
+    """Whether this is the one turn of `hermes -z`, whose process then ends without a further word."""
+    return any(frame.filename.endswith("hermes_cli/oneshot.py") for frame in inspect.stack(0))

@@ -1,0 +1,59 @@
+"""Hermes: the tools that write files, and how it reads the paths and patches that they are given."""
+
+import os
+
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+_HOWS = {"Update": EDIT, "Add": REPLACE, "Delete": REMOVE, "Move": REMOVE}
+_named = paths_under_keys("path")
+
+
+def extract_changes(tool_input):
+    """Return ``(path, how)`` of each file that `write_file` or `patch` names.
+
+    A patch is read as Hermes reads it: its headers count wherever they stand at the beginning of a line, with or
+    without the envelope around them.
+    """
+    is_write = isinstance(tool_input, dict) and "content" in tool_input
+    text = tool_input.get("patch") if isinstance(tool_input, dict) and tool_input.get("mode") == "patch" else None
+    if not isinstance(text, str):
+        return [(_expanded(path), REPLACE if is_write else EDIT) for path in _named(tool_input)]
+    changes: dict = {}
+    for verb, path in _headers(text):
+        source, arrow, target = path.partition("->")
+        if verb != "Move":
+            changes[path] = _HOWS[verb]
+        elif arrow:
+            changes[source.strip()] = REMOVE
+            changes[target.strip()] = REPLACE
+    if not changes:
+        raise ValueError("the patch names no file")
+    return [(_expanded(path), how) for path, how in changes.items()]
+
+
+def _headers(text):
+    """``(verb, path)`` of each line such as ``*** Update File: path``; of a move the path is ``from -> to``."""
+    for line in text.split("\n"):
+        verb, _, rest = line[3:].lstrip().partition(" ") if line.startswith("***") else ("", "", "")
+        rest = rest.lstrip()
+        if verb in _HOWS and rest.startswith("File:") and rest[5:].strip():
+            yield verb, rest[5:].strip()
+
+
+def _expanded(path):
+    return os.path.expanduser(path) if path.startswith("~") else path
+
+
+RUNTIME = RuntimeConfig(
+    runtime_name="hermes",
+    env_prefix="HERMES",
+    scratch_dir_name="swarm-hermes",
+    write_tools={"write_file", "patch"},
+    extract_paths=lambda tool_input: [path for path, _how in extract_changes(tool_input)],
+    extract_changes=extract_changes,
+    replaces={"write_file"},
+    # What its names say is written is its own, or lies elsewhere.
+    harmless_tools={"skill_manage", "project_create", "feishu_drive_add_comment"},
+    dialect=Dialect(tools={"terminal": "Bash"}),
+)
