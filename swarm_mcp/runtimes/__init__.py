@@ -17,6 +17,7 @@ _CLASSES = {
     "pi": ("pi", "Pi"),
     "grok": ("grok", "Grok"),
     "hermes": ("hermes", "Hermes"),
+    "cursor": ("cursor", "Cursor"),
     "hs": ("hs", "Hs"),
     "opencode": ("opencode", "OpenCode"),
     "gemini": ("gemini", "Gemini"),

@@ -1,0 +1,73 @@
+"""Cursor: the tools that write files, and how it spells payloads and answers, as its documentation has them.
+
+Nobody could run it here. Where its documentation is silent, what others have published of its payloads decides.
+"""
+
+import os
+
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.config import Dialect, RuntimeConfig, changes_in_patch, paths_under_keys
+
+_named = paths_under_keys("file_path", "path", "target_file", "target_notebook", "notebook_path")
+
+
+def extract_changes(tool_input):
+    """Return ``(path, how)`` of each file of a call; all that these tools get tells them apart."""
+    try:
+        path = _named(tool_input)[0]
+    except ValueError:
+        return changes_in_patch(tool_input)
+    if len(tool_input) == 1:
+        return [(path, REMOVE)]
+    whole = "old_string" not in tool_input and ("content" in tool_input or "contents" in tool_input)
+    return [(path, REPLACE if whole else EDIT)]
+
+
+def extract_paths(tool_input):
+    return [path for path, _how in extract_changes(tool_input)]
+
+
+def _amended(payload):
+    """Say where the session works, and where its command runs: hooks are started in Cursor's own folder."""
+    roots, given = payload.get("workspace_roots"), payload.get("tool_input")
+    root = next((one for one in roots if isinstance(one, str) and one), "") if isinstance(roots, list) else ""
+    root = root or os.environ.get("CURSOR_PROJECT_DIR", "")
+    given = given if isinstance(given, dict) else {}
+    folders = (payload.get("cwd"), given.get("working_directory"), given.get("cwd"))
+    payload["cwd"] = os.path.join(root, next((one for one in folders if isinstance(one, str) and one), ""))
+    return payload
+
+
+def _denial(event, reason):
+    # The one for the user is what the model was seen to get; the other is what the documentation names.
+    return {"permission": "deny", "user_message": reason, "agent_message": reason}
+
+
+def _words(event, text, for_user=""):
+    asked = {"continue": True} if event == "UserPromptSubmit" else {}
+    return {**asked, "additional_context": text}
+
+
+RUNTIME = RuntimeConfig(
+    runtime_name="cursor",
+    env_prefix="CURSOR",
+    scratch_dir_name="swarm-cursor",
+    write_tools="Write Edit MultiEdit StrReplace EditNotebook Delete ApplyPatch".split(),
+    extract_paths=extract_paths,
+    extract_changes=extract_changes,
+    # The last are our own server's: Cursor does not say whose tool it is.
+    harmless_tools="TodoWrite UpdateCurrentStep"
+    " MCP:update_task MCP:kv_append MCP:kv_delete MCP:remove_instance".split(),
+    dialect=Dialect(
+        fields={"session_id": "conversation_id"},
+        tools={"Shell": "Bash"},
+        events={
+            "sessionStart": "SessionStart", "beforeSubmitPrompt": "UserPromptSubmit", "preToolUse": "PreToolUse",
+            "postToolUse": "PostToolUse", "postToolUseFailure": "PostToolUseFailure", "stop": "Stop",
+            "sessionEnd": "SessionEnd",
+        },
+        amend=_amended,
+        denial=_denial,
+        words=_words,
+    ),
+)  # fmt: skip

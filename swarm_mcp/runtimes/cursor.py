@@ -1,0 +1,236 @@
+"""Cursor: entries in its own files that name the bundle's, which run in place, and copies of the skills.
+
+Built from its documentation; nobody could run it here. It throws a whole ``hooks.json`` away where one entry is not
+as it wants them, so an entry has only what the documentation names. Links to skills it does not follow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from swarm_mcp import __version__
+from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.runtimes.base import PLUGIN, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.coverage import YES, Coverage
+from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
+from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
+from swarm_mcp.runtimes.steps import Steps
+
+FOLDER = "integrations/cursor"
+LAUNCHER = "bin/swarm-mcp"
+SKILLS = ("swarm", "swarm-mcp")
+MEND = "swarm-mcp install --client cursor"
+# Ours -> the client's.
+EVENTS = {
+    "SessionStart": "sessionStart", "UserPromptSubmit": "beforeSubmitPrompt", "PreToolUse": "preToolUse",
+    "PostToolUse": "postToolUse", "PostToolUseFailure": "postToolUseFailure", "Stop": "stop",
+    "SessionEnd": "sessionEnd",
+}  # fmt: skip
+_OURS = re.compile(r'/bin/sh "(?P<root>(?:[^"\\]|\\.)*)/integrations/hook\.sh" cursor \w+')
+_SPECIAL = re.compile(r'[\\"$`]')  # within quotes, to a shell
+
+
+class Cursor(Runtime):
+    """The ``cursor-agent`` command, and the editor, which reads the same files."""
+
+    name = "cursor"
+    title = "Cursor"
+    executable = harness = "cursor-agent"
+    coverage = Coverage(
+        edits="partly: those of its agents, but not what its Tab key completes", patches=YES, shell=YES,
+        other_tools="partly: known by the tool's name alone, since it does not say which server's it is",
+        subagents="partly: each counts as a session of its own, since it does not say who has started it",
+        told_before="partly: each prompt only where it is typed, not in `cursor-agent -p`", told_after=YES, ends=YES,
+        verified=None,
+    )  # fmt: skip
+    shell_tool = "Shell"
+    # The first four are those of its hooks, which a worker must not be taken for.
+    session_variables = (
+        "CURSOR_VERSION", "CURSOR_PROJECT_DIR", "CURSOR_TRANSCRIPT_PATH", "CURSOR_CODE_REMOTE", "CURSOR_AGENT",
+        "CURSOR_TRACE_ID",
+    )  # fmt: skip
+
+    def program(self) -> str:
+        """The command for a terminal, or that of the editor."""
+        return shutil.which(self.executable) or shutil.which("cursor") or ""
+
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
+        try:
+            steps.begin(f"adding the hooks to {hooks_file()}")
+            if _hooks(marketplace).put():
+                steps.add(f"added the hooks to {hooks_file()}")
+        except SwarmError as error:
+            raise ClientFailed(str(error)) from error
+        # The hooks hold without what else there is.
+        try:
+            if _server(marketplace).put():
+                steps.add(f"added the MCP server to {servers_file()}")
+        except SwarmError as error:
+            steps.add(f"the MCP server could not be added: {error}")
+        try:
+            changed = [put(skills_folder() / name, _skill(marketplace, name)) for name in SKILLS]
+            if any(changed):
+                steps.add(f"copied the skills into {skills_folder()}")
+        except (SwarmError, OSError) as error:
+            steps.add(f"the skills could not be copied: {error}")
+        return _installed(self, marketplace)
+
+    def uninstall(self, steps: Steps) -> None:
+        root = self._root() or marketplace_folder()
+        trouble = []
+        try:
+            removed = [remove(skills_folder() / name) for name in SKILLS]
+            if any(removed):
+                with suppress(OSError):  # it holds others
+                    skills_folder().rmdir()
+                steps.add(f"removed the skills from {skills_folder()}")
+        except OSError as error:
+            trouble.append(f"the skills in {skills_folder()} could not be removed: {error.strerror}")
+        # The hooks came first, and remember what folder was made for all.
+        for what, edited in (("MCP server", _server(root)), ("hooks", _hooks(root))):
+            try:
+                if edited.take_out():
+                    steps.add(f"took the {what} out of {edited.path}")
+            except SwarmError as error:
+                trouble.append(str(error))
+        if trouble:
+            raise ClientFailed("; ".join(trouble))
+
+    def traces(self) -> bool:
+        root = self._root() or marketplace_folder()
+        ours = _hooks(root).is_there() or _server(root).is_there()
+        return ours or any(read_record(skills_folder() / name) for name in SKILLS)
+
+    def version(self) -> str:
+        root = self._root()
+        return str(read_record(root).get("version") or "") if root else ""
+
+    def look(self, marketplace: Path, steps: Steps) -> Look:
+        root = self._root()
+        if root is None:
+            text = "only in part installed: its hooks are missing" if self.traces() else "not installed"
+            return Look([Finding("cursor hooks", "warn", text, MEND)], None)
+        found = [self._finding(root)]
+        if not _server(root).is_current():
+            text = f"{servers_file()} does not name it as it is installed"
+            found.append(Finding("cursor MCP server", "warn", text, MEND))
+        if any(differing(skills_folder() / name, _skill(root, name)) for name in SKILLS):
+            text = f"{skills_folder()} has them in another version, or not"
+            found.append(Finding("cursor skills", "warn", text, MEND))
+        return Look(found, _installed(self, root))
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+        return {
+            "conversation_id": session_id, "generation_id": "doctor", "model": "default", "tool_name": "Write",
+            "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "tool_doctor", "session_id": session_id,
+            "hook_event_name": "preToolUse", "cursor_version": "3.0.0", "workspace_roots": [cwd], "user_email": None,
+            "transcript_path": None,
+        }  # fmt: skip
+
+    # ---------------------------------------------------------------- innards
+
+    def _root(self) -> Path | None:
+        """The folder that the hooks run from, which may have gone; None where they are not installed."""
+        found = (_OURS.search(hook.get("command") or "") for _event, hook in _wired() if _is_hook(hook))
+        roots = [re.sub(r"\\(.)", r"\1", match["root"]) for match in found if match]
+        return Path(roots[0]) if roots else None
+
+    def _finding(self, root: Path) -> Finding:
+        name, version = "cursor hooks", self.version()
+        if not (root / FOLDER / "runtime.py").is_file():
+            return Finding(name, "fail", f"{hooks_file()} names {root}, which has no {FOLDER}", MEND)
+        if not _hooks(root).is_current():
+            return Finding(name, "warn", f"{hooks_file()} does not have them as they are installed", MEND)
+        if version != __version__:
+            return Finding(name, "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
+        return Finding(name, "ok", f"version {version}, at {root}")
+
+
+def home() -> Path:
+    """Return the client's folder, which need not exist."""
+    return Path.home() / ".cursor"
+
+
+def hooks_file() -> Path:
+    """Return the file of the user's hooks; it need not exist."""
+    return home() / "hooks.json"
+
+
+def servers_file() -> Path:
+    """Return the file of the user's MCP servers; it need not exist."""
+    return home() / "mcp.json"
+
+
+def skills_folder() -> Path:
+    """Return the folder of the user's skills; it need not exist."""
+    return home() / "skills"
+
+
+def _hooks(root: Path) -> EditedJson:
+    """The file of hooks, with those of the bundle in `root` in the client's form."""
+    groups = object_in(root / FOLDER / "hooks.json").get("hooks") or {}
+    entries = [
+        Entry(("hooks", EVENTS[event]), _in_clients_form(hook, group.get("matcher"), root), is_element=True)
+        for event, wired in groups.items()
+        for group in wired
+        for hook in group["hooks"]
+    ]
+    return EditedJson(hooks_file(), entries, frame={"version": 1}, is_ours=_is_hook)
+
+
+def _in_clients_form(hook: dict, matcher: str | None, root: Path) -> dict:
+    place = _SPECIAL.sub(r"\\\g<0>", str(root))
+    command = hook["command"].replace("${SWARM_PLUGIN_ROOT}", place)
+    return {"command": command, "timeout": hook["timeout"], **({"matcher": matcher} if matcher else {})}
+
+
+def _is_hook(value: object) -> bool:
+    return isinstance(value, dict) and bool(_OURS.search(str(value.get("command"))))
+
+
+def _server(root: Path) -> EditedJson:
+    """The file of MCP servers, with that of the bundle in `root`."""
+    server = {"command": "/bin/sh", "args": [str(root / LAUNCHER), "serve"]}
+    return EditedJson(servers_file(), [Entry(("mcpServers", PLUGIN), server)], is_ours=_is_server)
+
+
+def _is_server(value: object) -> bool:
+    args = value.get("args") if isinstance(value, dict) else None
+    return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
+
+
+def _skill(root: Path, name: str) -> dict[str, bytes]:
+    """The files of a skill in a folder of its own, whose record says that they are ours."""
+    source = root / "skills" / name
+    files = {path.relative_to(source).as_posix(): path.read_bytes() for path in sorted(source.rglob("*.md"))}
+    place = f"PLUGIN being\n{root}".encode()
+    before = b"PLUGIN being the folder two above\nthis file's"
+    files = {path: text.replace(before, place) for path, text in files.items()}
+    record = {"name": PLUGIN, "version": read_record(root).get("version"), "files": sorted([*files, RECORD])}
+    return {**files, RECORD: (json.dumps(record, indent=2) + "\n").encode()}
+
+
+def _wired() -> list[tuple[str, dict]]:
+    """``(event, hook)`` of each hook in the user's file; none where it cannot be read."""
+    try:
+        tree = tree_in(hooks_file())
+    except SwarmError:
+        return []
+    events = tree.get("hooks") if isinstance(tree, dict) else None
+    found = events.items() if isinstance(events, dict) else ()
+    lists = [(event, hooks) for event, hooks in found if isinstance(hooks, list)]
+    return [(event, hook) for event, hooks in lists for hook in hooks if isinstance(hook, dict)]
+
+
+def _installed(runtime: Cursor, root: Path) -> Installed:
+    """The plugin in the folder `root`, with the hooks as the client will run them."""
+    ours = {theirs: ours for ours, theirs in EVENTS.items()}
+    wired = [(event, hook) for event, hook in _wired() if event in ours and _is_hook(hook)]
+    told = [HookCommand(ours[event], str(hook["command"]), {}) for event, hook in wired]
+    return runtime.installed_at(root, told)

@@ -1,0 +1,200 @@
+"""Cursor, which nobody could run here: payloads as its documentation has them, its files, and the hook commands in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sessions import PAYLOADS, ROOT, hook_core, new_session, peer_locks, ready_store
+
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.mcp_writers import is_writer
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes import bundle, cursor
+from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.server.tools import all_tools
+
+WRITES = {
+    "preToolUse.Write": REPLACE, "preToolUse.StrReplace": EDIT, "preToolUse.Delete": REMOVE,
+    "preToolUse.EditNotebook": EDIT, "preToolUse.ApplyPatch": EDIT,
+}  # fmt: skip
+SHELLS = ("preToolUse.Shell", "preToolUse.Shell.empty_cwd", "preToolUse.Shell.below")
+# What its documentation names in an entry: with anything else it may throw the whole file away.
+DOCUMENTED = {"command", "timeout", "matcher"}
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A local bundle, in a folder whose name a shell would read otherwise."""
+    root = tmp_path_factory.mktemp("cursor").resolve() / "a $HOME `b"
+    bundle.write(root, local=True)
+    return root
+
+
+class Client:
+    """The client's files, and what its hooks do, started as it would: in a shell, in its own folder."""
+
+    def __init__(self, home: Path, repo: Path):
+        self.folder, self.repo, self.me = home / ".cursor", repo, new_session()
+        (repo / ".git").mkdir(parents=True)
+
+    def payload(self, name: str, **more: Any) -> dict[str, Any]:
+        text = (PAYLOADS / "cursor" / f"{name}.json").read_text().replace("/repo", str(self.repo))
+        told = {**json.loads(text), "conversation_id": self.me, **more}
+        return {**told, "session_id": self.me} if "session_id" in told else told
+
+    def asked(self, name: str, **more: Any) -> dict[str, Any]:
+        """The answers of all hooks that would run, as one object; each has to end with 0."""
+        payload = self.payload(name, **more)
+        event, tool = payload["hook_event_name"], payload.get("tool_name")
+        answer: dict[str, Any] = {}
+        for hook in json.loads((self.folder / "hooks.json").read_text())["hooks"].get(event, []):
+            if tool and not re.search(hook.get("matcher", ""), tool):
+                continue
+            environment = {**os.environ, "CURSOR_VERSION": "3.18.0", "CURSOR_PROJECT_DIR": str(self.repo)}
+            given = "\ufeff" + json.dumps(payload)  # as it sends them on Windows
+            done = subprocess.run(["/bin/sh", "-c", hook["command"]], input=given, env=environment, cwd=self.folder,
+                                  capture_output=True, text=True, timeout=30, check=False)  # fmt: skip
+            assert (done.returncode, done.stderr) == (0, ""), done
+            answer.update(json.loads(done.stdout or "{}"))
+        return answer
+
+
+@pytest.fixture
+def client(home: Path, tmp_path: Path, plugin: Path) -> Client:
+    ready_store()
+    made = Client(home, tmp_path / "repo")
+    cursor.Cursor().install(plugin, Steps())
+    return made
+
+
+@pytest.mark.parametrize("name", sorted([*WRITES, *SHELLS, "preToolUse.MCP"]))
+@pytest.mark.slow
+def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
+    assert client.asked(name) == {}
+    peer_locks(client.repo, client.repo / "f", "mine", "the peer")
+    answer = client.asked(name)
+    assert set(answer) == {"permission", "user_message", "agent_message"} and answer["permission"] == "deny"
+    assert answer["user_message"] == answer["agent_message"]
+    assert answer["user_message"].startswith("swarm lock blocked ") and "the peer" in answer["user_message"]
+
+
+@pytest.mark.slow
+def test_a_session_is_greeted_works_and_leaves(client: Client):
+    greeting = client.asked("sessionStart")
+    assert set(greeting) == {"additional_context"} and "is registered as" in greeting["additional_context"]
+    assert set(client.asked("beforeSubmitPrompt")) <= {"continue", "additional_context"}
+    peer_locks(client.repo, client.repo / "f", "mine", "the peer")
+    for quiet in ("preToolUse.Read", "postToolUse.Shell", "stop", "sessionEnd"):
+        assert client.asked(quiet) == {}, quiet
+
+
+def test_what_is_told_with_a_prompt_lets_it_go_on():
+    words = hook_core("cursor").config.dialect.words
+    assert words("UserPromptSubmit", "news", "") == {"continue": True, "additional_context": "news"}
+    assert words("PreToolUse", "news", "") == {"additional_context": "news"}, (
+        "'allow' would spare the user's own question"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(WRITES))
+def test_what_a_write_does_to_the_file(name: str):
+    tool_input = json.loads((PAYLOADS / "cursor" / f"{name}.json").read_text())["tool_input"]
+    assert list(hook_core("cursor").config.extract_changes(tool_input)) == [("/repo/f", WRITES[name])]
+
+
+@pytest.mark.parametrize("tool_input", [None, "x", {}, {"file_path": ""}, {"patch": "no envelope"}])
+def test_an_input_without_a_path_is_an_error(tool_input: object):
+    with pytest.raises(ValueError, match=r"."):
+        hook_core("cursor").config.extract_paths(tool_input)
+
+
+def test_our_own_servers_tools_are_not_taken_for_writers():
+    """Cursor names a server's tool without the server: ``MCP:update_task`` sounds like writing."""
+    config = hook_core("cursor").config
+    names = {f"MCP:{name}" for name in all_tools()}
+    assert {name for name in names if is_writer(name)} <= config.harmless_tools
+    assert {name for name in config.harmless_tools if name.startswith("MCP:")} <= names
+
+
+def test_odd_payloads_are_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CURSOR_PROJECT_DIR", "/elsewhere")
+    read = hook_core("cursor").config.dialect.read
+    assert read({})["cwd"] == "/elsewhere/" and read({"workspace_roots": [1, "/a"]})["cwd"] == "/a/"
+    assert read({"workspace_roots": None, "tool_input": 1, "cwd": 2})["cwd"] == "/elsewhere/"
+    assert read({"workspace_roots": ["/a"], "cwd": "/b", "tool_input": {"cwd": "/c"}})["cwd"] == "/b"
+
+
+def test_entries_have_only_what_is_documented(client: Client):
+    tree = json.loads((client.folder / "hooks.json").read_text())
+    assert tree["version"] == 1 and set(tree) == {"version", "hooks"}
+    assert set(tree["hooks"]) == set(cursor.EVENTS.values())
+    for hook in (hook for hooks in tree["hooks"].values() for hook in hooks):
+        assert set(hook) <= DOCUMENTED and {"command", "timeout"} <= set(hook)
+    (check,) = tree["hooks"]["preToolUse"]
+    for tool, reaches in {"Write": True, "Shell": True, "MCP:x": True, "NewTool": True, "Read": False, "Grep": False,
+                          "ReadAndWrite": True}.items():  # fmt: skip
+        assert bool(re.search(check["matcher"], tool)) == bool(re.fullmatch(check["matcher"], tool)) == reaches, tool
+
+
+def test_the_files_come_back_as_they_were(home: Path, plugin: Path):
+    folder = home / ".cursor"
+    folder.mkdir()
+    mine = {
+        "hooks.json": '{\r\n  // mine\r\n  "version": 1,\r\n  "hooks": {"preToolUse": [{"command": "x"}],},\r\n}\r\n',
+        "mcp.json": '{"mcpServers": {"other": {"url": "http://127.0.0.1:1", "headers": {"n": 1.50}}}}',
+    }
+    for name, text in mine.items():
+        (folder / name).write_bytes(text.encode())
+    client, steps = cursor.Cursor(), Steps()
+    installed = client.install(plugin, steps)
+    assert client.traces() and len(steps.done) == 3 and len(installed.commands()) == len(cursor.EVENTS)
+    steps = Steps()
+    client.install(plugin, steps)
+    assert steps.done == []
+    findings = client.look(plugin, Steps()).findings
+    assert [finding.status for finding in findings] == ["ok"] and client.version()
+    client.uninstall(Steps())
+    assert {path.name: path.read_bytes().decode() for path in folder.iterdir()} == mine and not client.traces()
+
+
+def test_what_was_made_for_it_goes(home: Path, plugin: Path):
+    before = sorted(home.iterdir())
+    client = cursor.Cursor()
+    client.install(plugin, Steps())
+    skill = (home / ".cursor" / "skills" / "swarm" / "SKILL.md").read_text()
+    assert str(plugin) in skill and "two above" not in skill
+    client.uninstall(Steps())
+    assert not (home / ".cursor").exists() and not client.traces()
+    assert sorted(home.iterdir()) in (before, sorted([*before, home / "state"]))
+
+
+def test_files_that_are_not_as_they_should_be_are_left(home: Path, plugin: Path):
+    folder, client = home / ".cursor", cursor.Cursor()
+    (folder / "skills" / "swarm").mkdir(parents=True)
+    (folder / "skills" / "swarm" / "SKILL.md").write_text("mine")
+    (folder / "mcp.json").write_text('{"mcpServers": {"swarm": {"url": "http://127.0.0.1:1"}}}')
+    steps = Steps()
+    client.install(plugin, steps)
+    assert "could not be added" in steps.done[1] and "could not be copied" in steps.done[2]
+    assert [finding.status for finding in client.look(plugin, Steps()).findings] == ["ok", "warn", "warn"]
+    client.uninstall(Steps())
+    assert (folder / "skills" / "swarm" / "SKILL.md").read_text() == "mine" and not (folder / "hooks.json").exists()
+    (folder / "hooks.json").write_text("{")
+    with pytest.raises(ClientFailed, match=r"hooks\.json is not valid JSON"):
+        client.install(plugin, Steps())
+    assert (folder / "hooks.json").read_text() == "{"
+
+
+def test_where_no_hook_can_run_the_answers_are_its_own(tmp_path: Path):
+    """As hook.sh fills them in: words with a denial, with a greeting those for the user and those for the model."""
+    answers = ROOT / "integrations" / "cursor" / "answers.sh"
+    script = f'. "{answers}"; printf "$denial_form\\n" why; printf "$greeting_form\\n" user model'
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+    denied, greeted = map(json.loads, done.stdout.splitlines())
+    assert denied == {"permission": "deny", "user_message": "why"} and greeted == {"additional_context": "model"}
