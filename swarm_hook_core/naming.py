@@ -64,8 +64,11 @@ def _client(runtime: str, session_id: str, label: str, kind: str, instance_id: s
 
 
 def _is_time(number: str) -> bool:
-    """Whether this beginning of an id may be a time, a date or that of a UUID of version 7: sessions may share it."""
-    return number.isdigit() or (number[:2] == "01" and number[2:3] in tuple("89abcdef"))
+    """Whether this beginning of an id may be a time, a date, that of a UUID of version 7, or OpenCode's ``ses_<time>``.
+
+    Sessions may share it.
+    """
+    return number.isdigit() or (number[:2] == "01" and number[2:3] in tuple("89abcdef")) or number[:3] == "ses"
 
 
 def _chosen(label: str, kind: str) -> list:

@@ -14,6 +14,7 @@ const LOOKED_UP_MS = 2_000; // how long a call waits at most for OpenCode to say
 
 type Fields = Record<string, any>;
 type Call = { tool: string; sessionID: string; callID: string; args?: Fields };
+type Message = { info: Fields; parts: Fields[] };
 
 export default async function swarm({ client, directory }: { client: any; directory: string }) {
 	const hooks = new Hooks(FOLDER);
@@ -23,14 +24,13 @@ export default async function swarm({ client, directory }: { client: any; direct
 	const words = new Map<string, string>(); // user's message -> what the model reads with it
 	const notices = new Map<string, string>(); // call -> what its result is to say besides
 	let servers: string[] = []; // names of MCP servers, the longest first
+	let isOurs = false; // whether the one called swarm is the plugin's
 
 	async function parent(id: string): Promise<string> {
-		const known = parents.get(id);
-		if (known !== undefined) return known;
-		const asked = client.session.get({ path: { id } }).then((found: Fields) => found.data.parentID ?? "");
-		const told = await Promise.race([asked, new Promise((done) => setTimeout(done, LOOKED_UP_MS, ""))]).catch(() => "");
-		parents.set(id, told);
-		return told;
+		const asked = async () => (await client.session.get({ path: { id } })).data.parentID ?? "";
+		const enough = new Promise<string>((done) => setTimeout(done, LOOKED_UP_MS, ""));
+		if (!parents.has(id)) parents.set(id, await Promise.race([asked().catch(() => ""), enough]));
+		return parents.get(id) ?? "";
 	}
 
 	/** What hooks are told: a sub-agent has a session of its own in OpenCode, and works in its parent's. */
@@ -42,11 +42,10 @@ export default async function swarm({ client, directory }: { client: any; direct
 	}
 
 	async function call(event: string, { tool, sessionID, callID, args }: Call): Promise<Payload> {
-		const server = servers.find((name) => tool.startsWith(`${plain(name)}_`));
+		const server = servers.find((name) => tool.startsWith(`${name.replace(/[^a-zA-Z0-9_-]/g, "_")}_`));
 		const name = server === undefined ? tool : `mcp__${server}__${tool.slice(server.length + 1)}`;
-		const more = { tool_name: name, tool_input: args, tool_use_id: callID };
-		const folder = typeof args?.workdir === "string" ? { cwd: resolve(directory, args.workdir) } : {};
-		return payload(sessionID, event, { ...more, ...folder });
+		const cwd = typeof args?.workdir === "string" ? resolve(directory, args.workdir) : directory;
+		return payload(sessionID, event, { tool_name: name, tool_input: args, tool_use_id: callID, cwd });
 	}
 
 	async function ended(id: string): Promise<void> {
@@ -54,104 +53,86 @@ export default async function swarm({ client, directory }: { client: any; direct
 	}
 
 	async function rested(id: string): Promise<void> {
-		if (!here.has(id)) return;
-		const isAgent = await parent(id);
-		if (isAgent) here.delete(id);
-		await hooks.inOrder(await payload(id, isAgent ? "SubagentStop" : "Stop"));
+		const agent = here.has(id) && (await parent(id));
+		if (agent) here.delete(id);
+		if (agent !== false) await hooks.inOrder(await payload(id, agent ? "SubagentStop" : "Stop"));
 	}
 
 	return {
-		async config(config: Fields) {
-			try {
-				const own = JSON.parse(readFileSync(join(FOLDER, "mcp.json"), "utf8")).mcpServers;
-				for (const [name, { command, args }] of Object.entries<Fields>(own)) {
-					const words = [command, ...args].map((word) => word.replace("${SWARM_PLUGIN_ROOT}", ROOT));
-					config.mcp = { [name]: { type: "local", command: words }, ...config.mcp };
-				}
-				config.skills = { ...config.skills, paths: [...(config.skills?.paths ?? []), join(ROOT, "skills")] };
-				servers = Object.keys(config.mcp).sort((one, other) => other.length - one.length);
-			} catch {
-				// `swarm-mcp doctor` tells of it
-			}
-		},
+		config: quietly(async (config: Fields) => {
+			const { command, args, env } = JSON.parse(readFileSync(join(FOLDER, "mcp.json"), "utf8")).mcpServers.swarm;
+			const argv = [command, ...args].map((word) => word.replace("${SWARM_PLUGIN_ROOT}", ROOT));
+			isOurs = !config.mcp?.swarm; // a person may have one, or have switched it off
+			config.mcp = { swarm: { type: "local", command: argv, environment: env }, ...config.mcp };
+			config.skills = { ...config.skills, paths: [...(config.skills?.paths ?? []), join(ROOT, "skills")] };
+			servers = Object.keys(config.mcp).sort((one, other) => other.length - one.length);
+		}),
 
-		async event({ event }: { event: { type: string; properties: Fields } }) {
-			try {
-				const { info, sessionID = info?.id } = event.properties;
-				if (event.type === "session.created") {
-					parents.set(sessionID, info.parentID ?? "");
-					begins.set(sessionID, "startup");
-				}
-				if (event.type === "session.compacted" && here.delete(sessionID)) begins.set(sessionID, "compact");
-				if (event.type === "session.idle") await rested(sessionID);
-				if (event.type === "session.deleted") await ended(sessionID);
-			} catch {
-				// the client goes on
-			}
-		},
+		event: quietly(async ({ event: { type, properties } }: { event: { type: string; properties: Fields } }) => {
+			const { info, sessionID: id = info?.id } = properties;
+			if (type === "session.created") {
+				parents.set(id, info.parentID ?? "");
+				begins.set(id, "startup");
+			} else if (type === "session.compacted" && here.delete(id)) begins.set(id, "compact");
+			else if (type === "session.idle") await rested(id);
+			else if (type === "session.deleted") await ended(id);
+		}),
 
-		async "chat.message"({ sessionID }: { sessionID: string }, { message }: { message: Fields }) {
-			try {
-				const turn = await payload(sessionID, "UserPromptSubmit");
-				const said: Answer[] = [];
-				if (!here.has(sessionID)) {
-					here.add(sessionID);
-					const event = turn.agent_id ? "SubagentStart" : "SessionStart";
-					said.push(await hooks.inOrder({ ...turn, hook_event_name: event, source: begins.get(sessionID) ?? "resume" }));
-				}
-				if (!turn.agent_id) said.push(await hooks.inOrder(turn));
-				for (const { systemMessage } of said)
-					if (systemMessage) client.tui.showToast({ body: { message: systemMessage, variant: "warning" } }).catch(() => {});
-				const text = said.map((answer) => answer.additionalContext).filter(Boolean).join("\n\n");
-				if (text) words.set(message.id, text);
-			} catch {
-				// the model is told nothing
+		"chat.message": quietly(async ({ sessionID }: { sessionID: string }, { message }: { message: Fields }) => {
+			const turn = await payload(sessionID, "UserPromptSubmit");
+			const start = { ...turn, hook_event_name: turn.agent_id ? "SubagentStart" : "SessionStart" };
+			const said: Answer[] = [];
+			if (!here.has(sessionID)) {
+				here.add(sessionID);
+				said.push(await hooks.inOrder({ ...start, source: begins.get(sessionID) ?? "resume" }));
 			}
-		},
+			if (!turn.agent_id) said.push(await hooks.inOrder(turn));
+			const text = said.map((answer) => answer.additionalContext).filter(Boolean).join("\n\n");
+			if (text) words.set(message.id, text);
+			for (const { systemMessage: shown } of said)
+				if (shown) await client.tui.showToast({ body: { message: shown, variant: "warning" } });
+		}),
 
 		// Not kept in the conversation: OpenCode would make a title of it, and publish it where that is shared.
-		async "experimental.chat.messages.transform"(_: object, { messages }: { messages: { info: Fields; parts: Fields[] }[] }) {
+		"experimental.chat.messages.transform": quietly(async (_: object, { messages }: { messages: Message[] }) => {
 			for (const { info, parts } of messages) {
 				const [text, id] = [words.get(info.id), `${parts.at(-1)?.id}s`];
 				if (text) parts.push({ id, sessionID: info.sessionID, messageID: info.id, type: "text", synthetic: true, text });
 			}
-		},
+		}),
 
 		async "tool.execute.before"(of: Call, { args }: { args: Fields }) {
 			let denial: string | undefined;
-			try {
-				const answer = await hooks.run(await call("PreToolUse", { ...of, args }));
+			await quietly(async () => {
+				const asked = await call("PreToolUse", { ...of, args });
+				const answer = await hooks.run(asked);
 				if (answer.permissionDecision === "deny") denial = answer.permissionDecisionReason;
 				else if (answer.additionalContext) notices.set(of.callID, answer.additionalContext);
-			} catch {
-				// the call passes
-			}
+				// OpenCode does not tell a server which of its sessions calls.
+				if (isOurs && asked.tool_name?.startsWith("mcp__swarm__")) args._session = asked.session_id;
+			})();
 			if (denial) throw new Error(denial);
 		},
 
-		async "tool.execute.after"(of: Call, result: Fields) {
-			try {
-				const after = await hooks.run(await call("PostToolUse", of));
-				const text = [notices.get(of.callID), after.additionalContext].filter(Boolean).join("\n");
-				notices.delete(of.callID);
-				if (text && Array.isArray(result.content)) result.content.push({ type: "text", text }); // of an MCP server
-				else if (text) result.output = `${result.output}\n\n${text}`;
-			} catch {
-				// the result stays as it is
-			}
-		},
+		"tool.execute.after": quietly(async (of: Call, result: Fields) => {
+			const after = await hooks.run(await call("PostToolUse", of));
+			const text = [notices.get(of.callID), after.additionalContext].filter(Boolean).join("\n");
+			notices.delete(of.callID);
+			if (text && Array.isArray(result.content)) result.content.push({ type: "text", text }); // of an MCP server
+			else if (text) result.output = `${result.output}\n\n${text}`;
+		}),
 
-		async "shell.env"({ sessionID }: { sessionID?: string }, { env }: { env: Fields }) {
+		"shell.env": quietly(async ({ sessionID }: { sessionID?: string }, { env }: { env: Fields }) => {
 			if (sessionID) env.OPENCODE_SESSION_ID = (await payload(sessionID, "")).session_id;
-		},
+		}),
 
-		async dispose() {
+		dispose: quietly(async () => {
 			await Promise.all([...here].map(ended));
-		},
+		}),
 	};
 }
 
-/** A server's name as it stands in the names of its tools. */
-function plain(name: string): string {
-	return name.replace(/[^a-zA-Z0-9_-]/g, "_");
+/** A handler that never fails: `swarm-mcp doctor` tells what is amiss. */
+function quietly<Given extends unknown[]>(handler: (...given: Given) => Promise<void>) {
+	return (...given: Given) => handler(...given).catch(() => {});
 }

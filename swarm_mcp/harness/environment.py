@@ -17,7 +17,7 @@ from swarm_mcp.harness.query import HarnessQuery
 # Of swarm itself, and of the terminal that a session sits in; `_OWN_ENDS` are of every runtime's own (SWARM_CC_LABEL).
 _OWN = frozenset({
     "SWARM_MCP_INSTANCE_ID", "SWARM_TASK_ID", "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO", "HERDR_PANE_ID",
-    "HERDR_PANE", "SWARM_LOOP_CONFIG", RUN_ID, OUTLIVES,
+    "HERDR_PANE", "SWARM_LOOP_CONFIG", "SWARM_MCP_SESSION_ARGUMENT", RUN_ID, OUTLIVES,
 })  # fmt: skip
 _OWN_ENDS = ("_LABEL", "_AGENT_ROLE")
 

@@ -38,7 +38,7 @@ class OpenCode(Runtime):
         root = marketplace.resolve()
         if _root() != root:
             if _root() is None and os.path.lexists(link()):
-                raise ClientFailed(f"{link()} is in the way, and not ours")
+                raise ClientFailed(f"{link()} is not ours; move it away and try again")
             with steps.step(f"linking the plugin as {link()}", f"linked the plugin as {link()}"):
                 _put_link(root / PLUGIN_FILE)
         return self.installed_at(root)

@@ -24,6 +24,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
 NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's metadata
+SESSION_ARGUMENT = "_session"
 
 
 def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> Session | None:
@@ -245,6 +246,18 @@ class CallingSession:
             return rows[0]
         hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
         return next((row for row in rows if row.session_id == hint), None)
+
+
+def with_session(arguments: dict, meta: dict) -> tuple[dict, dict]:
+    """The arguments and the metadata of a call, as a plugin makes it that can say whose it is in an argument alone.
+
+    Only a server that such a plugin has started heeds that: elsewhere a model could speak for any session.
+    """
+    if not os.environ.get("SWARM_MCP_SESSION_ARGUMENT", "").strip():
+        return arguments, meta
+    named = arguments.get(SESSION_ARGUMENT)
+    rest = {key: value for key, value in arguments.items() if key != SESSION_ARGUMENT}
+    return rest, {**meta, "sessionId": named} if isinstance(named, str) else meta
 
 
 def _names_session(meta: dict) -> bool:

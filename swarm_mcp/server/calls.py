@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.server.calling_session import CallingSession
+from swarm_mcp.server.calling_session import CallingSession, with_session
 from swarm_mcp.server.store_watcher import StoreWatcher
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to, bounded
 from swarm_mcp.store import Store
@@ -37,7 +37,7 @@ class Calls:
 
     async def use(self, name: str, arguments: dict, meta: dict) -> Answer:
         """Call the tool `name`. A refusal is an ordinary answer; wrong arguments and faults are errors."""
-        return bounded(await self._use(name, arguments, meta))
+        return bounded(await self._use(name, *with_session(arguments, meta)))
 
     async def _use(self, name: str, arguments: dict, meta: dict) -> Answer:
         tool = self.tools[name]

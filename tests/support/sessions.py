@@ -25,7 +25,7 @@ from swarm_mcp.store.sessions import Registration
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOADS = ROOT / "tests" / "data" / "payloads"
 RUNTIMES = ("claude-code", "codex")
-FOLDERS = {"claude-code": "claude", "codex": "codex"}  # of captured payloads
+FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
 INTERPRETER = sys.executable  # what runs the hooks
 EVENTS = {
     "session_start": "SessionStart",
@@ -112,7 +112,7 @@ def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None
 
 def captured(runtime: str, name: str, cwd: Any) -> dict[str, Any]:
     """A payload captured from the real client, with its placeholders filled in."""
-    text = (PAYLOADS / FOLDERS[runtime] / f"{name}.json").read_text()
+    text = (PAYLOADS / FOLDERS.get(runtime, runtime) / f"{name}.json").read_text()
     payload = json.loads(text.replace("<CWD>", str(cwd)).replace("<HOME>", os.environ["HOME"]))
     assert isinstance(payload, dict)
     return payload

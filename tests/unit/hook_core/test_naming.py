@@ -12,6 +12,7 @@ from swarm_hook_core.naming import agent_name, holder_name, session_name
 
 CLAUDE = "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10"
 CODEX = "01a20081-270c-7251-afea-bde51fc291c9"  # begins with the time
+OPENCODE = "ses_df5df9f4fffeH1umt6LQYQI6mu"  # so does this
 INSTANCE = "8e3c69bd-7f0d-4b3e-9f5e-6f6d3a0c2b11"
 TERMINAL_LABEL = "identity:work mode:gateway origin:terminal"
 
@@ -22,6 +23,7 @@ TERMINAL_LABEL = "identity:work mode:gateway origin:terminal"
         ("claude-code", CLAUDE, compose("claude-code", CLAUDE, "work", "gateway", "planner"), "claude-code 5f0c2f6e"),
         ("codex", CODEX, compose("codex", CODEX), "codex 8e3c69bd"),
         ("hs", "20261122-093000-abcd", compose("hs", "20261122-093000-abcd"), "hs 8e3c69bd"),
+        ("opencode", OPENCODE, compose("opencode", OPENCODE), "opencode 8e3c69bd"),
         ("codex", CODEX, compose("codex", CODEX, override="importer"), "importer 8e3c69bd"),
         ("codex", CODEX, compose("codex", CODEX, override="the importer"), '"the importer" 8e3c69bd'),
         ("claude-code", CLAUDE, None, "claude-code 5f0c2f6e"),

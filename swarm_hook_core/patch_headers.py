@@ -1,0 +1,38 @@
+"""Reads apply_patch envelopes as clients with a laxer grammar than Codex's do (for that see ``patch``).
+
+Seen in OpenCode 1.18: a header begins its line, blanks around the path do not count, and lines that nobody understands
+are passed over. Where a client refuses a patch, or reads no header (behind the end, amid a file's text), this names a
+path too many, never one too few.
+"""
+
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.patch import PatchUnreadable
+
+_MOVE = "*** Move to:"
+_HOWS = {"*** Add File:": REPLACE, "*** Update File:": EDIT, "*** Delete File:": REMOVE, _MOVE: REPLACE}
+# What JavaScript trims. Python's own strip() would take \x1c..\x1f and \x85 off a file name, and leave \ufeff.
+_BLANKS = (
+    " \t\n\x0b\x0c\r\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"
+    "\u205f\u3000\ufeff"
+)
+
+
+def changes_by_headers(text: str) -> "list[tuple[str, str]]":
+    """``(path, how)`` of each file that a header names, in order; `how`: see ``change``.
+
+    Raises PatchUnreadable where none does.
+    """
+    changes: dict = {}
+    updated = ""
+    for line in text.split("\n"):
+        header = line[: line.find(":") + 1]
+        path = line[len(header) :].strip(_BLANKS)
+        if header not in _HOWS or not path or "\0" in path:
+            continue
+        if header == _MOVE and updated and updated != path:
+            changes[updated] = REMOVE
+        changes[path] = _HOWS[header]
+        updated = path
+    if not changes:
+        raise PatchUnreadable("no header in the patch names a file")
+    return list(changes.items())

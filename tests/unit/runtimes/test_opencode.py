@@ -1,0 +1,160 @@
+"""OpenCode's plugin: what its payloads come to, the grammar of its patches, and a link that is all there is of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sessions import captured, instances, new_session, peer_locks, ready_store, run
+
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.patch import PatchUnreadable
+from swarm_hook_core.patch_headers import changes_by_headers
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes import bundle, hook_config, runtime
+from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
+from swarm_mcp.runtimes.steps import Steps
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    ready_store()
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "sub").mkdir()
+    return tmp_path / "repo"
+
+
+@pytest.mark.parametrize(
+    ("payload", "locked"),
+    [
+        ("PreToolUse.write", "new.md"),
+        ("PreToolUse.write.subagent", "sub.md"),
+        ("PreToolUse.edit", "notes.md"),
+        ("PreToolUse.apply_patch", "moved.md"),
+        ("PreToolUse.apply_patch", "other.md"),
+        ("PreToolUse.bash", "notes.md"),  # with a working directory of its own
+        ("PreToolUse.mcp__files__write_file", "n.md"),
+    ],
+)
+def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, payload: str, locked: str):
+    call = {**captured("opencode", payload, repo), "session_id": new_session()}
+    assert run("opencode", "pre_tool_use", call).out == ""
+    peer_locks(repo, repo / locked)
+    assert str(repo / locked) in run("opencode", "pre_tool_use", call).reason
+
+
+def test_a_session_comes_and_goes_with_its_sub_agents(repo: Path):
+    session = new_session()
+
+    def told(hook: str, name: str) -> str:
+        ran = run("opencode", hook, {**captured("opencode", name, repo), "session_id": session})
+        assert (ran.code, ran.err) == (0, "")
+        return ran.out
+
+    assert "is registered as `opencode " in told("session_start", "SessionStart.startup")
+    assert captured("opencode", "SubagentStart", repo)["agent_id"] in told("subagent", "SubagentStart")
+    assert told("turn", "UserPromptSubmit") == told("post_tool_use", "PostToolUse.bash") == ""
+    assert told("subagent", "SubagentStop") == told("turn", "Stop") == ""
+    assert [row["session_id"] for row in instances()] == [session]
+    assert told("session_end", "SessionEnd") == "" and instances() == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes"),
+    [
+        ("*** Add File: a", [("a", REPLACE)]),
+        ("*** Add File:a\r", [("a", REPLACE)]),
+        ("*** Update File: \u00a0a b\ufeff ", [("a b", EDIT)]),
+        ("*** Delete File: a\n*** Add File: a", [("a", REPLACE)]),
+        ("*** Update File: a\n*** Move to: b\n@@\n-x\n+y", [("a", REMOVE), ("b", REPLACE)]),
+        ("*** Update File: a\n*** Move to:a", [("a", REPLACE)]),
+        ("what is this?\n*** Update File: a\n@@\n+*** Delete File: b\n *** Delete File: c", [("a", EDIT)]),
+        ("*** Add File: a\x1c", [("a\x1c", REPLACE)]),
+    ],
+)
+def test_every_header_of_a_patch_names_a_file(lines: str, changes: list[tuple[str, str]]):
+    assert changes_by_headers(f"*** Begin Patch\n{lines}\n*** End Patch") == changes
+
+
+@pytest.mark.parametrize(
+    "text", ["", "*** Begin Patch\n*** End Patch", "*** Add File: \n", "Add File: a", "*** Move to: \0"]
+)
+def test_a_patch_that_names_no_file_cannot_be_read(text: str):
+    with pytest.raises(PatchUnreadable):
+        changes_by_headers(text)
+
+
+@pytest.mark.parametrize("given", [None, [], {}, {"filePath": 1}, {"filePath": " "}, {"patchText": "x"}, "notes.md"])
+def test_a_call_that_names_no_file_is_said_to_be_unreadable(given: Any):
+    with pytest.raises(ValueError, match="p"):
+        hook_config("opencode").extract_paths(given)
+
+
+class Place:
+    """OpenCode's folder of settings, and a bundle beside it."""
+
+    def __init__(self, folder: Path):
+        self.marketplace = folder / "marketplace"
+        bundle.write(self.marketplace)
+        self.link = link()
+        self.settings = self.link.parent.parent / "opencode.jsonc"
+        self.settings.parent.mkdir(parents=True)
+        self.settings.write_text('{ // mine\n  "mcp": {},\n}\n')
+
+    def files(self) -> dict[str, bytes]:
+        folder = self.settings.parent
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def install(place: Place) -> list[str]:
+    steps = Steps(lambda text: None)
+    assert runtime("opencode").install(place.marketplace, steps).root == place.marketplace
+    return steps.done
+
+
+def test_it_is_one_link_which_goes_again(place: Place):
+    client, before = runtime("opencode"), place.files()
+    assert not client.traces() and client.version() == ""
+    assert len(install(place)) == 1 and install(place) == []
+    assert place.link.read_bytes() == (place.marketplace / PLUGIN_FILE).read_bytes()
+    assert client.traces() and client.version() == bundle.__version__
+    (found,) = client.look(place.marketplace, Steps(lambda text: None)).findings
+    assert found.status == "ok"
+    client.uninstall(Steps(lambda text: None))
+    assert place.files() == before and not place.link.parent.exists() and not client.traces()
+
+
+def test_other_plugins_stay_and_one_of_our_name_is_left_alone(place: Place):
+    place.link.parent.mkdir()
+    (place.link.parent / "mine.js").write_text("export {}")
+    place.link.write_text("export {}")
+    before = place.files()
+    with pytest.raises(ClientFailed, match="not ours"):
+        install(place)
+    runtime("opencode").uninstall(Steps(lambda text: None))
+    assert place.files() == before
+    place.link.unlink()
+    install(place)
+    runtime("opencode").uninstall(Steps(lambda text: None))
+    assert os.listdir(place.link.parent) == ["mine.js"]
+
+
+def test_a_link_to_a_bundle_that_has_gone_is_told_and_led_elsewhere(place: Place, tmp_path: Path):
+    client, old = runtime("opencode"), tmp_path / "old"
+    shutil.copytree(place.marketplace, old)
+    place.link.parent.mkdir()
+    place.link.symlink_to(old / PLUGIN_FILE)
+    shutil.rmtree(old)
+    (found,) = client.look(place.marketplace, Steps(lambda text: None)).findings
+    assert found.status == "fail" and str(old) in found.message
+    assert install(place) and place.link.resolve() == (place.marketplace / PLUGIN_FILE).resolve()
