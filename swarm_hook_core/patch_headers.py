@@ -1,8 +1,8 @@
 """Reads apply_patch envelopes as clients with a laxer grammar than Codex's do (for that see ``patch``).
 
-Seen in OpenCode 1.18: a header begins its line, blanks around the path do not count, and lines that nobody understands
-are passed over. Where a client refuses a patch, or reads no header (behind the end, amid a file's text), this names a
-path too many, never one too few.
+Seen in OpenCode 1.18 and Cline 3.0: a header begins its line, blanks around the path do not count, and lines that
+nobody understands are passed over. Where a client refuses a patch, or reads no header (behind the end, amid a file's
+text), this names a path too many, never one too few.
 """
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE

@@ -106,8 +106,9 @@ def ancestors(limit: int = 24, below: int = 0):
 
 
 KEEPER = "swarm-keeper"  # the name of the process that keeps what a run has started (Linux)
-# Scripts with which clients start a server, and which then stand between the two: Hermes has one.
-BETWEEN = ("mcp_stdio_watchdog.py",)
+# Scripts with which clients start a server or run plugins, and which then stand between the two: Hermes has one for
+# servers, Cline one for plugins, which it ends while a session rests.
+BETWEEN = ("mcp_stdio_watchdog.py", "plugin-sandbox-bootstrap.js")
 # Programs that are given the processes whose parent has ended, beside process 1 itself.
 ADOPTERS = (KEEPER, "systemd", "init", "launchd", "tini", "dumb-init", "catatonit", "conmon")
 

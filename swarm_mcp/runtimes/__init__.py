@@ -21,6 +21,7 @@ _CLASSES = {
     "hs": ("hs", "Hs"),
     "opencode": ("opencode", "OpenCode"),
     "gemini": ("gemini", "Gemini"),
+    "cline": ("cline", "Cline"),
 }
 NAMES = tuple(_CLASSES)
 # What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole

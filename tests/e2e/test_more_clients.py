@@ -131,7 +131,8 @@ def test_patches(other: OtherClient, covered: Coverage) -> None:
     assert len(told) == 3 and all("notes.md" in text for text in told), other.results("work")
     assert_untouched(other, "notes.md")
     assert_untouched(other, "other.md")
-    assert_text(other, "free.md", "free\n")
+    made = (other.ground.checkout / "free.md").read_text()
+    assert made.removesuffix("\n") == "free"  # Cline does not end the last line of a file that a patch adds
 
 
 def test_shell_commands(other: OtherClient) -> None:

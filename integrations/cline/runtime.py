@@ -1,0 +1,58 @@
+"""Cline: the tools that write files, and the commands of one call of its shell tool."""
+
+from swarm_hook_core.change import EDIT
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+_named = paths_under_keys("path")
+
+
+def extract_changes(tool_input):
+    """Return ``(path, how)`` of each file that a call of `editor` or `apply_patch` changes."""
+    patch = tool_input.get("input") if isinstance(tool_input, dict) else tool_input
+    if isinstance(patch, str):
+        from swarm_hook_core.patch_headers import changes_by_headers
+
+        return changes_by_headers(patch)
+    return [(path, EDIT) for path in _named(tool_input)]
+
+
+def extract_paths(tool_input):
+    """Return the paths alone."""
+    return [path for path, _how in extract_changes(tool_input)]
+
+
+def _amended(payload):
+    """Return `payload` with the commands of a call of the shell tool where the core looks for them."""
+    if payload.get("tool_name") != "Bash":
+        return payload
+    return {**payload, "tool_input": {"command": shell_text(payload.get("tool_input"))}}
+
+
+def shell_text(tool_input):
+    """Return the commands of a call as one text.
+
+    Cline runs each in a shell of its own that begins in the session's folder. They come as texts or as
+    ``{command, args}``, one or a list, under ``commands`` or in any other form that models are known to write.
+    """
+    from swarm_hook_core.separate_commands import one_text
+
+    given = tool_input
+    if isinstance(given, dict) and "args" not in given:
+        given = next((given[key] for key in ("commands", "command", "cmd") if key in given), "")
+    return one_text(given if isinstance(given, list) else [given])
+
+
+def mcp_tool(name):
+    """Return ``mcp__server__tool`` for the tool of an MCP server, which Cline calls ``server__tool``; else nothing."""
+    return f"mcp__{name}" if "__" in name else ""
+
+
+RUNTIME = RuntimeConfig(
+    runtime_name="cline",
+    env_prefix="CLINE",
+    scratch_dir_name="swarm-cline",
+    write_tools={"editor", "apply_patch"},
+    extract_paths=extract_paths,
+    extract_changes=extract_changes,
+    dialect=Dialect(tools={"run_commands": "Bash"}, mcp_tool=mcp_tool, amend=_amended),
+)

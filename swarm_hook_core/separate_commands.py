@@ -1,0 +1,41 @@
+"""Several commands of one call, which a client runs at the same time and each by itself, as one text for a shell."""
+
+import re
+import shlex
+
+_HEREDOC = re.compile(r"""(?<!<)<<-?\s*(?:"([^"]+)"|'([^']+)'|([A-Za-z0-9_./-]+))""")
+
+
+def one_text(commands: list) -> str:
+    """Return a text that does what `commands` do: texts for a shell, or ``{command, args}`` to run without one.
+
+    Texts from one that begins a heredoc to the one that ends it are a single command. What is neither is left out.
+    """
+    texts = []
+    for command in _whole(commands):
+        if isinstance(command, dict):
+            words = [command.get("command"), *(command.get("args") or [])]
+            command = shlex.join(word for word in words if isinstance(word, str))
+        if isinstance(command, str):
+            texts.append(command)
+    return texts[0] if len(texts) == 1 else "\n".join(f"bash -c {shlex.quote(text)}" for text in texts)
+
+
+def _whole(commands: list) -> list:
+    """`commands` with each heredoc in one piece."""
+    found, rest = [], list(commands)
+    while rest:
+        command = rest.pop(0)
+        begun = _HEREDOC.search(command) if isinstance(command, str) else None
+        ends = [word for word in begun.groups() if word] if begun else []
+        lines: list = []
+        for line in rest if ends else ():
+            if not isinstance(line, str):
+                break
+            lines.append(line)
+            if line.strip() in ends:
+                command = "\n".join([command, *lines])
+                del rest[: len(lines)]
+                break
+        found.append(command)
+    return found
