@@ -69,6 +69,9 @@ class YamlText:
             self._lines[at] = f"{before}[{left}]{after}"
             if not left.strip() and _is_marked(after):
                 self._remove(section, at, at + 1)
+            elif _is_marked(after):  # the list is somebody else's now
+                self._leave(at)
+                self._leave(self._section(section))
             return
         listed = self._items(at)
         for line in [line for line in listed if self._item(line) == item][:1]:
@@ -162,13 +165,18 @@ class YamlText:
         has_end = self._lines[ends - 1].endswith("\n")
         del self._lines[start:ends]
         if at is not None and self._below(at):
-            self._lines[at] = self._lines[at].replace(_MARK, "", 1)
+            self._leave(at)
         elif at is not None and _is_marked(self._lines[at]):
             del self._lines[at]
         elif at is not None:
             self._lines[at] = self._lines[at].replace(_WAS_EMPTY, "{}", 1)
         if not has_end and self._lines:
             self._lines[-1] = self._lines[-1].rstrip("\r\n")
+
+    def _leave(self, at: int | None) -> None:
+        """Take our mark off a line that is needed without us."""
+        if at is not None:
+            self._lines[at] = self._lines[at].replace(_MARK, "", 1).replace(f" {_WAS_EMPTY}", "", 1)
 
 
 def _counts(line: str) -> bool:

@@ -274,6 +274,10 @@ def test_shell_servers(top: Path):
     assert effects is not None and not (effects.writes or effects.trees or effects.guesses)
     code = {"code": f"open({str(top / 'a.txt')!r}, 'w'); open('b', 'w')"}
     assert written("mcp__py__run_python_code", code, top) == ["a.txt"], "where a kernel stands nobody knows"
+    own = {"code": "open('a.txt', 'w').write('x')"}
+    assert written("execute_code", own, top) == ["a.txt"], "a client's own tool runs it as it does commands"
+    effects = effects_of_tool("execute_code", {"code": "print(1)"}, str(top))
+    assert effects is not None and not (effects.writes or effects.trees or effects.guesses)
 
 
 # -- config.json ------------------------------------------------------------------------------------

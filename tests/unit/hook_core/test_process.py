@@ -214,6 +214,14 @@ def test_the_client_is_found_behind_a_shell_that_nobody_knows(tmp_path: Path) ->
     assert asked([sys.executable, "-c", odd, wired]) == [str(os.getpid()), start_time(os.getpid())]
 
 
+def test_the_client_is_found_behind_the_script_that_watches_it(tmp_path: Path) -> None:
+    """Hermes' servers are children of such a script."""
+    script = tmp_path / "mcp_stdio_watchdog.py"
+    script.write_text("import subprocess, sys; subprocess.run(sys.argv[4:])")
+    watched = [sys.executable, str(script), "--ppid", "1", "--", sys.executable, "-c", ASK]
+    assert asked(watched) == [str(os.getpid()), start_time(os.getpid())]
+
+
 def test_an_unknown_client_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_read", lambda path: "")
     assert client_process() == (0, "")

@@ -139,6 +139,13 @@ def test_the_client_process_tells_which_session_calls(ground: Ground, server: Se
     assert ground.sql("SELECT id FROM instances WHERE id = ?", newer["id"])
 
 
+def test_a_variable_that_a_client_has_not_filled_in_is_none(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    """Hermes hands ``${NAME}`` of its settings on as it stands where there is no such variable."""
+    monkeypatch.setenv("SWARM_MCP_SCOPE", "${SWARM_MCP_SCOPE}")
+    with Server(ground) as server:
+        assert server.value("register", {"directory": str(ground.repo)})["scope"] == ground.scope
+
+
 def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
     parent, child = (
         ground.session("parent", runtime="codex", client=ME),
