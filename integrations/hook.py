@@ -15,6 +15,10 @@ if __name__ == "__main__":
     try:
         from runtime import RUNTIME
 
+        if client == "claude-code" and "CURSOR_VERSION" in os.environ:  # Cursor runs such hooks as well
+            from swarm_hook_core.guests import leave_it_to_the_host
+
+            leave_it_to_the_host()
         if killed:
             from swarm_hook_core.unanswered import tell
 

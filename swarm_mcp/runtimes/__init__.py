@@ -28,8 +28,9 @@ NAMES = tuple(_CLASSES)
 # id, so that nothing is guessed; and that this is an agent's shell.
 SESSION_ID_VARIABLES = (
     "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID",
+    "CURSOR_CONVERSATION_ID",
 )  # fmt: skip
-SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI")
+SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI", "CURSOR_AGENT")
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}
 _configs: dict[str, RuntimeConfig] = {}

@@ -50,10 +50,10 @@ class Cursor(Runtime):
         verified=None,
     )  # fmt: skip
     shell_tool = "Shell"
-    # The first four are those of its hooks, which a worker must not be taken for.
+    # The first are those of its hooks, which a worker's are not to be taken for (integrations/hook.py).
     session_variables = (
         "CURSOR_VERSION", "CURSOR_PROJECT_DIR", "CURSOR_TRANSCRIPT_PATH", "CURSOR_CODE_REMOTE", "CURSOR_AGENT",
-        "CURSOR_TRACE_ID",
+        "CURSOR_CONVERSATION_ID", "CURSOR_EXTENSION_HOST_ROLE",
     )  # fmt: skip
 
     def program(self) -> str:

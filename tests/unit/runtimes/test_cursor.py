@@ -85,6 +85,29 @@ def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("event", ["pre_tool_use", "session_start"])
+def test_hooks_of_claude_codes_plugin_are_guests_where_it_has_its_own(client: Client, plugin: Path, event: str):
+    """Cursor runs those as well, for a session of another name, which its own locks would keep off its files."""
+    name = {"pre_tool_use": "preToolUse.Write", "session_start": "sessionStart"}[event]
+    ours = {"pre_tool_use": "PreToolUse", "session_start": "SessionStart"}[event]
+    tree = json.loads((plugin / "integrations/claude-code/hooks.json").read_text())
+    command = tree["hooks"][ours][0]["hooks"][0]["command"]
+    peer_locks(client.repo, client.repo / "f", "mine", "the peer")
+
+    def said(**more: str) -> str:
+        environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(plugin), **more}
+        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(client.payload(name, session_id=client.me)),
+                              env=environment, capture_output=True, text=True, timeout=30, check=False)  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    assert said(CURSOR_VERSION="3.18.0") == ""
+    assert said() != ""
+    cursor.Cursor().uninstall(Steps())
+    assert said(CURSOR_VERSION="3.18.0") != "", "else nobody would check it"
+
+
+@pytest.mark.slow
 def test_a_session_is_greeted_works_and_leaves(client: Client):
     greeting = client.asked("sessionStart")
     assert set(greeting) == {"additional_context"} and "is registered as" in greeting["additional_context"]
