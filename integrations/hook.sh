@@ -55,8 +55,9 @@ output='"hookEventName": "SessionStart", "additionalContext": "%s"'
 greeting_form="{\"systemMessage\": \"%s\", \"hookSpecificOutput\": {$output}}"
 [ -r "$here/$client/answers.sh" ] && . "$here/$client/answers.sh"
 
-# After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py), and there is nothing to start.
-[ "$event" = post_tool_use ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && pass
+# After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py) and nobody has anything to be
+# told yet (swarm_hook_core/unheard.py), so that there is nothing to start.
+[ "$event" = post_tool_use ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] && pass
 
 # The real interpreter behind the command $1, if it can run the hooks: a version manager's stand-in costs 100 ms.
 real_one() {

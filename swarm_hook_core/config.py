@@ -58,9 +58,13 @@ class Dialect(Frozen):
     denial          ``(event, reason) -> object`` that refuses a call
     words           ``(event, text, for_user) -> object`` that tells the model something
     denial_status   exit status of a hook that refuses
+    unheard         ``(event, source) -> whether the client drops words to the model there``, None where it drops none
     """
 
-    __slots__ = ("fields", "tools", "events", "mcp_tool", "input_is_text", "amend", "denial", "words", "denial_status")
+    __slots__ = (
+        "fields", "tools", "events", "mcp_tool", "input_is_text", "amend", "denial", "words", "denial_status",
+        "unheard",
+    )  # fmt: skip
     fields: "dict[str, str]"
     tools: "dict[str, str]"
     events: "dict[str, str]"
@@ -70,14 +74,16 @@ class Dialect(Frozen):
     denial: "Callable[[str, str], dict]"
     words: "Callable[[str, str, str], dict]"
     denial_status: int
+    unheard: "Callable[[str, str], bool] | None"
 
     def __init__(
         self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
-        denial_status=0, mcp_tool=None, amend=None,
+        denial_status=0, mcp_tool=None, amend=None, unheard=None,
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
             input_is_text=input_is_text, amend=amend, denial=denial, words=words, denial_status=denial_status,
+            unheard=unheard,
         )  # fmt: skip
 
     def read(self, payload: dict) -> dict:

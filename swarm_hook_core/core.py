@@ -99,7 +99,7 @@ class HookCore:
             return 0
         denial = verdict.denial
         if denial is None:
-            self.tell("PreToolUse", self.words_beside(verdict, call))
+            self.tell("PreToolUse", call, self.words_beside(verdict, call))
             return 0
         status = self._deny(denial)
         try:
@@ -382,7 +382,7 @@ class HookCore:
 
     def _post_tool_use(self, call) -> None:
         failed = call.name == "PostToolUseFailure"
-        self.tell("PostToolUseFailure" if failed else "PostToolUse", self.words_after(call))
+        self.tell("PostToolUseFailure" if failed else "PostToolUse", call, self.words_after(call))
 
     # ---------------------------------------------------------------------------------------- other events
 
@@ -396,10 +396,29 @@ class HookCore:
 
         return body
 
-    def tell(self, event: str, text: str, for_user: str = "") -> None:
-        """Print words for the model, and for the user, at an event; nothing where there is no text."""
-        if text:
-            answer(self.config.dialect.words(event, text, for_user))
+    def tell(self, name: str, event, text: str, for_user: str = "") -> None:
+        """Print words for the model, and for the user, at an event called `name`; nothing where there is no text.
+
+        What the client would drop there, the model is told at the session's next event at which it listens.
+        """
+        if self.config.dialect.unheard is not None and event.session_id:
+            text = self._heard(name, event, text)
+        if text or for_user:
+            answer(self.config.dialect.words(name, text, for_user))
+
+    def _heard(self, name: str, event, text: str) -> str:
+        """What of `text` the model hears at this event, and what has been kept for it."""
+        from swarm_hook_core import unheard
+
+        try:
+            if not self.config.dialect.unheard(name, event.source):
+                return "\n".join(filter(None, (unheard.take(self.config, event.session_id), text)))
+            if text:
+                unheard.keep(self.config, event.session_id, text)
+            return ""
+        except OSError as error:
+            self.record_fault("unheard", error)
+            return text
 
     def record_fault(self, hook: str, error: BaseException) -> None:
         """Write down what went wrong, where `swarm-mcp doctor` shows it."""

@@ -8,14 +8,16 @@ FOLDERS = 400  # into which we look for a file; that client stops after 50, thos
 def opened(path: str, is_sought: bool) -> list:
     """Every path that the client may open for `path`; relative ones count from this process's folder.
 
-    It takes the ``@`` of a mention off, and decodes ``%2E``. With `is_sought`, where a relative path is not there, it
-    takes the one file below whose path ends so.
+    It takes the ``@`` of a mention off, unless a folder is called so, and decodes ``%2E``. With `is_sought`, where a
+    relative path is not there, it takes the one file below whose path ends so.
     """
     path = path.replace("\0", "")
     places = [path]
     if not os.path.isabs(path) and not os.path.lexists(path):
-        places += [path[1:].lstrip("/\\")] if path[:1] == "@" else []
-        places += [place for end in places for place in _ending_in(end)] if is_sought else []
+        bare = path[1:].lstrip("/\\") if path[:1] == "@" else path
+        places.append(bare)
+        if is_sought and (not os.path.lexists(bare) or os.path.lexists(path.partition("/")[0])):
+            places += _ending_in(bare)
     return list(filter(None, dict.fromkeys(one for place in places for one in (place, _decoded(place)))))
 
 

@@ -19,7 +19,7 @@ def begins(core, event) -> None:
         words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
     told = (words, core.words_now(event), news and news.words)
-    core.tell("SessionStart", "\n\n".join(filter(None, told)), trouble)
+    core.tell("SessionStart", event, "\n\n".join(filter(None, told)), trouble)
     _was_told(core, news)
     if is_fetched:  # after it has been said
         from swarm_hook_core import own_release
@@ -49,7 +49,7 @@ def takes_turn(core, event) -> None:
         core.registrar.told()
         return  # at a turn's end words are of no use: a client that is told something then goes on working
     news = news_of_others(core, event)
-    core.tell("UserPromptSubmit", "\n".join(filter(None, [*words, news and news.words])))
+    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, news and news.words])))
     _was_told(core, news)
 
 
@@ -58,7 +58,7 @@ def has_subagent(core, event) -> None:
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
 
-        core.tell("SubagentStart", subagent_greeting(event.agent))
+        core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
         lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
 
@@ -67,6 +67,10 @@ def ends(core, event) -> None:
     """Deregister the session and remove what it left."""
     core.words_now(event)  # first: afterwards nobody knows this session any more
     lifecycle.end(core.config, event, core.registrar, core.driver)
+    if core.config.dialect.unheard is not None:
+        from swarm_hook_core import unheard
+
+        unheard.take(core.config, event.session_id)
 
 
 def news_of_others(core, event):

@@ -12,8 +12,8 @@ from swarm_hook_core.state import state_dir
 OURS = (
     "*-fault", "*-hooks.json", "assignment-*", "busy", "claims", "command", "crashes", "faults.jsonl",
     "faults.jsonl.1", "fetched", "loop", "plugin", "plugin.lock", "python", "repeated-denials.jsonl",
-    "repeated-denials.jsonl.1", "repositories", "running", "server", "slots", "swarm-*", "traces", "watched",
-    "work",
+    "repeated-denials.jsonl.1", "repositories", "running", "server", "slots", "swarm-*", "traces", "unheard",
+    "watched", "work",
 )  # fmt: skip
 # A person may still want it: it is named, and stays.
 THEIRS = {

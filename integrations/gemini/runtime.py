@@ -44,5 +44,6 @@ RUNTIME = RuntimeConfig(
         },
         amend=amend,
         denial=lambda event, reason: {"decision": "deny", "reason": reason},
+        unheard=lambda event, source: event == "PreToolUse" or source == "clear",
     ),
 )  # fmt: skip

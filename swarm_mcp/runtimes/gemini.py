@@ -37,12 +37,23 @@ class Gemini(Runtime):
     title = "Gemini CLI"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
-        told_before="partly: at a session's start and with each prompt, but not with a call that goes ahead",
-        told_after=YES, ends=YES, verified=Verified("0.61.0", "2026-11-23"),
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("0.61.0", "2026-11-23"),
     )  # fmt: skip
     shell_tool = "run_shell_command"
-    # As of release 0.61.0, in its hooks.
-    session_variables = ("GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR", "GEMINI_CLI")
+    # As of release 0.61.0.
+    first_questions = (
+        ("initialize", {
+            "protocolVersion": "2025-06-18", "capabilities": {"roots": {"listChanged": True}},
+            "clientInfo": {"name": "swarm-mcp install", "version": __version__},
+        }),
+        ("notifications/initialized", {}),
+        ("tools/list", {}),
+    )  # fmt: skip
+    # As of release 0.61.0, in its hooks and, the last ones, its shells.
+    session_variables = (
+        "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CLI",
+        "GEMINI_CLI_NO_RELAUNCH",
+    )  # fmt: skip
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Make the folder an extension: the hooks as the client reads them, skills, and a command for one of them."""
@@ -50,7 +61,8 @@ class Gemini(Runtime):
         wired = {EVENTS[event]: _wired(groups, place) for event, groups in hooks.items()}
         files[f"{FOLDER}/hooks/hooks.json"] = _json({"hooks": wired})
         manifest = json.loads(files[f"{FOLDER}/gemini-extension.json"])
-        files[f"{FOLDER}/gemini-extension.json"] = _json({**manifest, "version": __version__})
+        servers = json.loads(files[f"{FOLDER}/mcp.json"].replace(b"${SWARM_PLUGIN_ROOT}", b"${extensionPath}/../.."))
+        files[f"{FOLDER}/gemini-extension.json"] = _json({**manifest, "version": __version__, **servers})
         for name in [name for name in files if name.startswith("skills/")]:
             files[f"{FOLDER}/{name}"] = files[name].replace(b"folder two above", b"folder four above")
         files[f"{FOLDER}/commands/swarm.toml"] = _command(files[f"{FOLDER}/skills/swarm/SKILL.md"].decode())

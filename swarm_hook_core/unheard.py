@@ -1,0 +1,62 @@
+"""Words to a model at an event whose answer its client drops: kept for the session, and told at the next that it hears.
+
+    <state>/unheard/<runtime>.<session>   what there is to tell; the folder is there only while somebody has words
+
+A hook that finds no folder has nothing to do.
+"""
+
+import os
+import time
+
+from swarm_hook_core.state import make_private, name_of, open_private, state_dir, write_all
+
+LONGEST = 20_000  # characters that a session is told at once, the newest
+DROPPED_SECONDS = 86400  # a session silent for so long will not ask
+
+
+def keep(config, session_id: str, words: str) -> None:
+    """Keep `words` for a session, behind what waits already. Raises OSError."""
+    folder = _folder()
+    make_private(folder)
+    _prune(folder, time.time() - DROPPED_SECONDS)
+    handle = open_private(_path(config, session_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        write_all(handle, f"{words}\n".encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(handle)
+
+
+def take(config, session_id: str) -> str:
+    """Return what waits for a session, nearly always nothing: it counts as told."""
+    if not os.path.isdir(_folder()):
+        return ""
+    path, words = _path(config, session_id), ""
+    taken = f"{path}.{os.getpid()}"
+    try:
+        os.rename(path, taken)  # of two hooks at once one has it
+        with open(taken, encoding="utf-8", errors="surrogateescape") as file:
+            words = file.read().strip()
+        os.remove(taken)
+        os.rmdir(_folder())
+    except OSError:
+        pass  # there is nothing, or others have something there
+    return words[-LONGEST:]
+
+
+def _folder() -> str:
+    return os.path.join(state_dir(), "unheard")
+
+
+def _path(config, session_id: str) -> str:
+    return os.path.join(_folder(), f"{config.runtime_name}.{name_of(session_id)}")
+
+
+def _prune(folder: str, before: float) -> None:
+    """Remove what nobody has asked for since `before`."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        try:
+            if os.stat(path).st_mtime < before:
+                os.remove(path)
+        except OSError:
+            continue
