@@ -190,7 +190,8 @@ def _wired(groups: list[dict], place: Path | None) -> list[dict]:
                 {
                     "type": hook["type"],
                     "name": NAME,
-                    "command": _IN_PLUGIN.sub(found, hook["command"]),
+                    # Where a hook answers nothing the client takes its complaints for the answer.
+                    "command": f"exec 2>/dev/null; {_IN_PLUGIN.sub(found, hook['command'])}",
                     "timeout": hook["timeout"] * 1000,
                 }
                 for hook in group["hooks"]

@@ -32,11 +32,11 @@ def captured(name: str, cwd: Path, **more: Any) -> dict[str, Any]:
 
 
 class Place:
-    """A repository, and a bundle in a folder of an odd name, whose hooks are run as the client does."""
+    """A repository, and a bundle in a folder with an odd name, whose hooks are run as the client does."""
 
     def __init__(self, folder: Path):
         ready_store()
-        self.repo, self.root = folder / "repo", folder / "it's a \"bundle\" $HOME"
+        self.repo, self.root = folder / "repo", folder / 'a "bundle" of $HOME'
         (self.repo / ".git").mkdir(parents=True)
         (self.repo / "sub").mkdir()
         (self.repo / "sub" / "deep.md").write_text("deep\n")
