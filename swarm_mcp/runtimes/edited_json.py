@@ -81,10 +81,10 @@ class EditedJson:
         text, mark = decoded(raw, self.path)
         try:
             clean = self._without(text, memory)
-            if memory is None:
-                folders = [folder for folder in _target(self.path).parents if not folder.exists()]
-                memory = _Memory(os.path.abspath(self.path), raw is None, [str(folder) for folder in folders])
-            new = _Memory(memory.path, memory.was_missing, memory.folders)
+            made = [str(folder) for folder in _target(self.path).parents if not folder.exists()]
+            made += [folder for folder in (memory.folders if memory else ()) if folder not in made]
+            was_missing = raw is None or (memory is not None and memory.was_missing)
+            new = _Memory(os.path.abspath(self.path), was_missing, made)
             wanted = self._with(clean, new)
             if self._without(wanted, new) != clean:
                 raise ValueError("could not be edited safely")
@@ -116,7 +116,7 @@ class EditedJson:
             if clean or not (memory and memory.was_missing):
                 write_whole(target, mark + encoded(clean, self.path))
             else:
-                target.unlink()
+                _delete(target)
         for folder in memory.folders if memory else ():
             try:
                 os.rmdir(folder)
@@ -280,6 +280,13 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError as error:
         scratch.unlink(missing_ok=True)
         raise SwarmError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError as error:
+        raise SwarmError(f"cannot remove {path}: {error.strerror}") from None
 
 
 def _target(path: Path) -> Path:

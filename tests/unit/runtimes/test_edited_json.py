@@ -181,6 +181,18 @@ def test_a_file_that_is_gone_is_no_trouble(tmp_path: Path):
     assert not edited.take_out() and not path.parent.exists() and not remembered()
 
 
+def test_a_file_that_was_the_users_and_is_made_anew_goes(tmp_path: Path):
+    path = tmp_path / "their" / "settings.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    EditedJson(path, [SERVER]).put()
+    path.unlink()
+    path.parent.rmdir()
+    edited = EditedJson(path, [SERVER])
+    assert not edited.is_current() and edited.put() and edited.take_out()
+    assert not path.parent.exists() and not remembered()
+
+
 def test_a_file_that_has_been_broken_since_is_left_and_remembered(path: Path):
     edited = EditedJson(path, [SERVER])
     edited.put()
