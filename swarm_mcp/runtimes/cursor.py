@@ -57,8 +57,9 @@ class Cursor(Runtime):
     )  # fmt: skip
 
     def program(self) -> str:
-        """The command for a terminal, or that of the editor."""
-        return shutil.which(self.executable) or shutil.which("cursor") or ""
+        """The command for a terminal, or that of the editor, or its folder: an editor may have none on PATH."""
+        has_run = (home() / "argv.json").is_file() or (home() / "extensions").is_dir()
+        return shutil.which(self.executable) or shutil.which("cursor") or (str(home()) if has_run else "")
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         try:

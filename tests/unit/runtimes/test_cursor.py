@@ -186,6 +186,14 @@ def test_the_files_come_back_as_they_were(home: Path, plugin: Path):
     assert {path.name: path.read_bytes().decode() for path in folder.iterdir()} == mine and not client.traces()
 
 
+def test_the_editor_is_found_without_a_command(home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", os.defpath)
+    (home / ".cursor").mkdir()
+    assert cursor.Cursor().program() == "", "the folder may be that of our hooks alone"
+    (home / ".cursor" / "extensions").mkdir()
+    assert cursor.Cursor().program() == str(home / ".cursor")
+
+
 def test_what_was_made_for_it_goes(home: Path, plugin: Path):
     before = sorted(home.iterdir())
     client = cursor.Cursor()
