@@ -107,6 +107,17 @@ class Dialect(Frozen):
         return self.amend(found) if self.amend is not None else found
 
 
+def in_own_folder(payload: dict, key: str) -> dict:
+    """Return `payload` with the folder that a shell command runs in, where its input names one under `key`."""
+    tool_input, cwd = payload.get("tool_input"), payload.get("cwd")
+    folder = tool_input.get(key) if isinstance(tool_input, dict) else None
+    if payload.get("tool_name") not in SHELL_TOOLS or not isinstance(folder, str) or not isinstance(cwd, str):
+        return payload
+    from os.path import join, normpath
+
+    return {**payload, "cwd": normpath(join(cwd, folder))}
+
+
 def _at(payload: object, place: str) -> object:
     """Return what `payload` has at `place`, names with dots between them; None where it has nothing there."""
     for name in place.split("."):

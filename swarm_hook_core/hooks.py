@@ -19,16 +19,20 @@ class SessionEvent:
     cwd         the folder that the session works in, empty where none was told
     agent       the id of the subagent that it is about, empty for the session itself
     source      why a session begins: ``startup``, ``resume``, ``compact``; of a notification what it tells
+    turn        the client's id of the turn, where its beginning may be told more than once; else empty
     """
 
-    __slots__ = ("name", "session_id", "cwd", "agent", "source")
+    __slots__ = ("name", "session_id", "cwd", "agent", "source", "turn")
 
-    def __init__(self, session_id: str = "", cwd: str = "", name: str = "", agent: str = "", source: str = ""):
+    def __init__(
+        self, session_id: str = "", cwd: str = "", name: str = "", agent: str = "", source: str = "", turn: str = ""
+    ):
         self.name = name
         self.session_id = session_id
         self.cwd = cwd
         self.agent = agent
         self.source = source
+        self.turn = turn
 
 
 class ToolCall(SessionEvent):
@@ -60,7 +64,7 @@ class ToolCall(SessionEvent):
 def session_event(payload: dict) -> SessionEvent:
     """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
     why = "notification_type" if payload.get("hook_event_name") == "Notification" else "source"
-    words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", why)]
+    words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn")]
     return SessionEvent(*words)
 
 

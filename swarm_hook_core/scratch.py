@@ -12,6 +12,7 @@ from swarm_hook_core.state import name_of, state_dir, write_private
 _NAME = "meta.json"
 _SERVER = "server"
 RENEWED = "renewed"  # as old as the last renewal that a hook of the session has started
+_TURN = "turn"
 
 
 def folder_of(config, session_id: str) -> str:
@@ -48,7 +49,7 @@ def remember(config, session_id: str, **facts) -> None:
 def clear(config, session_id: str) -> None:
     """Remove what we saved, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)
-    files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED))
+    files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED, _TURN))
     for remove, path in (*((os.remove, file) for file in files), (os.rmdir, folder)):
         try:
             remove(path)
@@ -62,10 +63,29 @@ def tried_lately(config, session_id: str, seconds: float, now: float) -> bool:
     return isinstance(failed_at, (int, float)) and 0 <= now - failed_at < seconds
 
 
+def begin_turn(config, session_id: str, turn: str) -> bool:
+    """Leave word that the session is in this turn of its client's; whether it was not already."""
+    path = os.path.join(folder_of(config, session_id), _TURN)
+    if _line_in(path) == turn:
+        return False
+    write_private(path, turn + "\n")
+    return True
+
+
+def end_turn(config, session_id: str) -> None:
+    """Take that word back, and remove the folder if nothing else is in it: not every session's end is told."""
+    folder = folder_of(config, session_id)
+    try:
+        os.remove(os.path.join(folder, _TURN))
+        os.rmdir(folder)
+    except OSError:
+        return
+
+
 def say_serving(config, session_id: str, server: str) -> bool:
     """Leave word that this session's checks are answered by the process `server`, ``pid start``; whether it is news."""
     path = os.path.join(folder_of(config, session_id), _SERVER)
-    if _server_in(path) == server:
+    if _line_in(path) == server:
         return False
     write_private(path, server + "\n")
     return True
@@ -86,7 +106,7 @@ def forget_dead_servers(config) -> None:
     here, base = host_id(), os.path.join(state_dir(), config.scratch_dir_name)
     for name in os.listdir(base):
         folder = os.path.join(base, name)
-        pid, _, started = _server_in(os.path.join(folder, _SERVER)).partition(" ")
+        pid, _, started = _line_in(os.path.join(folder, _SERVER)).partition(" ")
         if pid.isdigit() and gone(here, int(pid), started, here):
             for remove, path in ((os.remove, os.path.join(folder, _SERVER)), (os.rmdir, folder)):
                 try:
@@ -95,9 +115,10 @@ def forget_dead_servers(config) -> None:
                     break
 
 
-def _server_in(path: str) -> str:
+def _line_in(path: str) -> str:
+    """What a file of one short line says; empty where there is none."""
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read(64).strip()
+            return file.read(512).strip()
     except (OSError, ValueError):
         return ""

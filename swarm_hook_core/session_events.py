@@ -13,6 +13,7 @@ from swarm_hook_core.hooks import ToolCall
 def begins(core, event) -> None:
     """Register the session and print its context."""
     trouble, is_fetched = "", False
+    _is_same_turn(core, event)
     try:
         words = lifecycle.start(core.config, event, core.registrar)
     except lifecycle.NotRegistered as error:
@@ -43,7 +44,9 @@ def _unregistered(core, event, error) -> "tuple[str, str, bool]":
 
 
 def takes_turn(core, event) -> None:
-    """Renew the session at the beginning or end of a turn."""
+    """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
+    if _is_same_turn(core, event):
+        return
     words = [lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
     if event.name != "UserPromptSubmit":
         core.registrar.told()
@@ -51,6 +54,22 @@ def takes_turn(core, event) -> None:
     news = news_of_others(core, event)
     core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, news and news.words])))
     _was_told(core, news)
+
+
+def _is_same_turn(core, event) -> bool:
+    """Whether the session is told to begin a turn that it is in already, by a client that may do so."""
+    if "turn" not in core.config.dialect.fields or not event.session_id or event.source == "compact":
+        return False
+    from swarm_hook_core import scratch
+
+    if event.name != "UserPromptSubmit" or not event.turn:
+        scratch.end_turn(core.config, event.session_id)
+        return False
+    try:
+        return not scratch.begin_turn(core.config, event.session_id, event.turn)
+    except OSError as error:  # better a turn too many
+        core.record_fault("turn", error)
+        return False
 
 
 def has_subagent(core, event) -> None:

@@ -1,6 +1,6 @@
 """Gemini CLI: the tools that write files, where it finds their paths, and its words for payloads and answers."""
 
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, paths_under_keys
 
 _named = paths_under_keys("file_path")
 
@@ -17,15 +17,10 @@ def extract_paths(tool_input):
 
 def amend(payload):
     """Say the server of another server's tool, whose name is cut to fit, and the folder of a shell command."""
-    server, tool_input = payload.get("mcp_context"), payload.get("tool_input")
+    server = payload.get("mcp_context")
     if isinstance(server, dict):
         return {**payload, "tool_name": f"mcp__{server.get('server_name')}__{server.get('tool_name')}"}
-    folder = tool_input.get("dir_path") if isinstance(tool_input, dict) else None
-    if payload.get("tool_name") == "Bash" and isinstance(folder, str) and isinstance(payload.get("cwd"), str):
-        from os.path import join, normpath
-
-        return {**payload, "cwd": normpath(join(payload["cwd"], folder))}
-    return payload
+    return in_own_folder(payload, "dir_path")
 
 
 RUNTIME = RuntimeConfig(

@@ -22,13 +22,14 @@ _CLASSES = {
     "opencode": ("opencode", "OpenCode"),
     "gemini": ("gemini", "Gemini"),
     "cline": ("cline", "Cline"),
+    "qwen": ("qwen", "Qwen"),
 }
 NAMES = tuple(_CLASSES)
 # What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole
 # id, so that nothing is guessed; and that this is an agent's shell.
 SESSION_ID_VARIABLES = (
     "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID",
-    "CURSOR_CONVERSATION_ID",
+    "CURSOR_CONVERSATION_ID", "QWEN_CODE_SESSION_ID",
 )  # fmt: skip
 SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI", "CURSOR_AGENT")
 DEFAULT_HARNESS = "claude"

@@ -1,0 +1,75 @@
+"""An extension as Gemini CLI and Qwen Code have it linked: a folder under its name, with a file that says where it is.
+
+Their own commands write the same file. They also ask, take seconds, and bring the person's settings up to date.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.runtimes.json_editor import JsonText
+from swarm_mcp.runtimes.mcp_file import write_whole
+
+
+@dataclass(frozen=True)
+class LinkedExtension:
+    """The extension `name` of the client that keeps its settings in `home`.
+
+    `link`: the name of the file that says where it is; `user`: the folder around all that the user has.
+    """
+
+    home: Path
+    name: str
+    link: str
+    user: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where the client looks for it. It need not exist."""
+        return self.home / "extensions" / self.name
+
+    def source(self) -> str:
+        """The folder that it is linked to; empty where it is not there, or a copy."""
+        told = object_in(self.folder / self.link)
+        source = told.get("source")
+        return source if told.get("type") == "link" and isinstance(source, str) else ""
+
+    def put(self, source: Path) -> None:
+        """Link it to the folder `source`. Raises ClientFailed."""
+        text = json.dumps({"source": str(source), "type": "link"}, indent=2)
+        try:
+            write_whole(self.folder / self.link, text.encode())
+        except SwarmError as error:
+            raise ClientFailed(str(error)) from error
+
+    def remove(self) -> None:
+        """Take the link away, and the folders around it that are empty then."""
+        (self.folder / self.link).unlink()
+        for folder in (self.folder, self.folder.parent, self.home):
+            try:
+                folder.rmdir()
+            except OSError:
+                break  # it holds what is not ours
+
+    def is_disabled(self) -> bool:
+        """Whether a person has disabled it for all folders; the last rule that fits counts."""
+        rules = object_in(self.folder.parent / "extension-enablement.json").get(self.name)
+        rules = rules.get("overrides") if isinstance(rules, dict) else None
+        found = False
+        for rule in rules if isinstance(rules, list) else []:
+            folder = str(rule).removeprefix("!").removesuffix("*")
+            if f"{self.user}/".startswith(folder):
+                found = str(rule).startswith("!")
+        return found
+
+    def settings(self) -> dict:
+        """The person's settings, a file with comments; empty where there is none that can be read."""
+        try:
+            tree = JsonText((self.home / "settings.json").read_text(encoding="utf-8")).tree
+        except (OSError, ValueError):
+            return {}
+        return tree if isinstance(tree, dict) else {}

@@ -1,0 +1,211 @@
+"""Qwen Code: what its payloads come to, turns that it tells of again and again, words that it hears late, and its link."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from support.sessions import captured, fault_lines, hook_core, instances, new_session, peer_locks, ready_store, run
+
+from swarm_hook_core.hooks import tool_call
+from swarm_hook_core.traces import claims
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes import bundle, runtime
+from swarm_mcp.runtimes.qwen import HOOKS, LINK, MANIFEST
+from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.store import Store
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    ready_store()
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "sub").mkdir()
+    return tmp_path / "repo"
+
+
+# -- its payloads --
+
+
+@pytest.mark.parametrize(
+    ("payload", "locked"),
+    [
+        ("PreToolUse.edit", "notes.md"),
+        ("PreToolUse.write_file.subagent", "sub.md"),
+        ("PreToolUse.run_shell_command.directory", "sub/here.md"),
+        ("PreToolUse.run_shell_command.background", "bg.md"),
+        ("PreToolUse.mcp__files__write_file", "srv.md"),
+    ],
+)
+def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, payload: str, locked: str):
+    call = {**captured("qwen", payload, repo), "session_id": new_session()}
+    assert run("qwen", "pre_tool_use", call).out == ""
+    peer_locks(repo, repo / locked)
+    assert str(repo / locked) in run("qwen", "pre_tool_use", call).reason
+
+
+def test_a_command_in_the_background_goes_on_when_its_end_is_told(repo: Path):
+    read = hook_core("qwen").config.dialect.read
+    calls = ("PostToolUse.run_shell_command.background", "PostToolUseFailure.run_shell_command")
+    assert [tool_call(read(captured("qwen", name, repo))).goes_on for name in calls] == [True, False]
+
+
+# -- turns --
+
+
+def told(repo: Path, session: str, name: str, **changed: str) -> str:
+    hook = {"SessionStart": "session_start", "SessionEnd": "session_end"}.get(name.partition(".")[0], "turn")
+    ran = run("qwen", hook, {**captured("qwen", name, repo), "session_id": session, **changed})
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out
+
+
+def claim(repo: Path, session: str) -> None:
+    """Have the session write a file that it keeps for its turn."""
+    claims.make(str(repo / "f"), str(repo / "f"), "qwen", session, "", "edit", time.time_ns())
+
+
+def is_kept(repo: Path) -> bool:
+    with Store() as store:  # which makes a lock of a claim
+        return bool(store.locks.on(str(repo / "f")))
+
+
+def test_results_of_tools_begin_no_turn(repo: Path):
+    session = new_session()
+    assert "is registered as `qwen " in told(repo, session, "SessionStart.startup")
+    told(repo, session, "UserPromptSubmit")
+    claim(repo, session)
+    for _again in range(2):
+        assert told(repo, session, "UserPromptSubmit.tool_result") == "" and is_kept(repo)
+    told(repo, session, "SessionStart.startup", source="compact")
+    told(repo, session, "UserPromptSubmit.tool_result")
+    assert is_kept(repo), "it was in the middle of its turn"
+    told(repo, session, "UserPromptSubmit", prompt_id="another")
+    assert not is_kept(repo)
+    (row,) = instances()
+    assert row["state"] == "working" and fault_lines() == []
+
+
+def test_a_turn_of_the_same_number_is_another_one_after_an_end_or_a_start(repo: Path):
+    session = new_session()
+    for between in ("Stop", "SessionStart.startup"):
+        told(repo, session, "UserPromptSubmit")
+        told(repo, session, between)
+        claim(repo, session)
+        told(repo, session, "UserPromptSubmit")
+        assert not is_kept(repo), between
+
+
+def test_a_session_that_ends_leaves_nothing(repo: Path, home: Path):
+    session = new_session()
+    told(repo, session, "SessionStart.startup")
+    told(repo, session, "UserPromptSubmit")
+    run(
+        "qwen",
+        "session_end",
+        {**captured("qwen", "Stop", repo), "session_id": session, "hook_event_name": "SessionEnd"},
+    )
+    assert [path for path in home.rglob(f"*{session}*") if path.is_dir()] == []
+
+
+# -- words that it would throw away before a call --
+
+
+def test_what_is_to_be_told_with_a_call_is_told_with_its_result(repo: Path):
+    session = new_session()
+    told(repo, session, "SessionStart.startup")
+    peer_locks(repo, repo / "notes.md")
+    (repo / "build.py").write_text("import sys\nopen(sys.argv[1], 'w')\nopen(input(), 'w')\n")
+    call = captured("qwen", "PreToolUse.run_shell_command.directory", repo)
+    call.update(session_id=session, tool_input={"command": "python3 build.py"})
+    assert run("qwen", "pre_tool_use", call).out == ""
+    answer = json.loads(run("qwen", "post_tool_use", {**call, "hook_event_name": "PostToolUse"}).out)
+    assert "other sessions hold" in answer["hookSpecificOutput"]["additionalContext"]
+    assert run("qwen", "post_tool_use", {**call, "hook_event_name": "PostToolUse"}).out == ""
+    assert fault_lines() == []
+
+
+# -- its extension --
+
+
+@pytest.fixture
+def marketplace(tmp_path: Path, compiled_once: None) -> Path:
+    folder = tmp_path / "market 'place'"
+    bundle.write(folder, local=True)
+    return folder
+
+
+def extension(home: Path) -> Path:
+    return home / ".qwen/extensions/swarm"
+
+
+def test_installing_links_and_uninstalling_leaves_nothing(home: Path, marketplace: Path):
+    qwen = runtime("qwen")
+    assert qwen.look(marketplace, Steps()).findings[0].status == "warn" and not qwen.traces()
+    for _again in range(2):
+        qwen.install(marketplace, Steps())
+    assert json.loads((extension(home) / LINK).read_text()) == {"source": str(marketplace), "type": "link"}
+    look = qwen.look(marketplace, Steps())
+    assert look.findings[0].status == "ok" and look.installed and look.installed.commands()
+    assert qwen.traces() and qwen.version()
+    qwen.uninstall(Steps())
+    assert not (home / ".qwen").exists()
+    qwen.uninstall(Steps())
+
+
+def test_a_person_s_own_folder_stays(home: Path, marketplace: Path):
+    settings = home / ".qwen/settings.json"
+    settings.parent.mkdir()
+    settings.write_text('// mine\n{"disableAllHooks": true}')
+    runtime("qwen").install(marketplace, Steps())
+    (found,) = runtime("qwen").look(marketplace, Steps()).findings
+    assert found.status == "fail" and "switched off" in found.message
+    runtime("qwen").uninstall(Steps())
+    assert settings.read_text() == '// mine\n{"disableAllHooks": true}' and not extension(home).parent.exists()
+
+
+def test_one_that_a_person_has_disabled_is_found_out(home: Path, marketplace: Path):
+    runtime("qwen").install(marketplace, Steps())
+    rules = {"swarm": {"overrides": [f"!{home}/*"]}}
+    (home / ".qwen/extensions/extension-enablement.json").write_text(json.dumps(rules))
+    (found,) = runtime("qwen").look(marketplace, Steps()).findings
+    assert found.status == "fail" and "disabled" in found.message
+
+
+def test_another_extension_of_that_name_is_left_alone(home: Path, marketplace: Path, tmp_path: Path):
+    extension(home).mkdir(parents=True)
+    with pytest.raises(ClientFailed, match="another extension"):
+        runtime("qwen").install(marketplace, Steps())
+    (extension(home) / LINK).write_text(json.dumps({"source": str(tmp_path), "type": "link"}))
+    with pytest.raises(ClientFailed, match="another extension"):
+        runtime("qwen").install(marketplace, Steps())
+    runtime("qwen").uninstall(Steps())
+    assert (extension(home) / LINK).exists()
+
+
+def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, marketplace: Path):
+    """As releases before this one are: the client converts them, and no hook of theirs knows its tools."""
+    shutil.copytree(marketplace, extension(home))
+    manifest = json.loads((extension(home) / MANIFEST).read_text())
+    (extension(home) / MANIFEST).write_text(json.dumps({**manifest, "hooks": {}}))
+    (found,) = runtime("qwen").look(marketplace, Steps()).findings
+    assert found.status == "fail" and "another client" in found.message
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_the_manifest_names_what_is_there(tmp_path: Path, local: bool, compiled_once: None):
+    folder = tmp_path / "bundle"
+    bundle.write(folder, local=local)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (server,) = manifest["mcpServers"].values()
+    assert manifest["hooks"] == HOOKS and server["args"][-1] == "serve"
+    assert ("${extensionPath}" in server["args"][0]) is not local
+    hooks = [
+        hook for groups in json.loads((folder / HOOKS).read_text())["hooks"].values() for hook in groups[0]["hooks"]
+    ]
+    assert all(hook.get("env") == ({"SWARM_PLUGIN_ROOT": str(folder)} if local else None) for hook in hooks)
