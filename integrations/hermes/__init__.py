@@ -22,17 +22,15 @@ def register(ctx):
         ctx.register_hook(hook, getattr(bridge, hook))
     for hook in ("on_session_finalize", "subagent_stop"):  # after /new, at the end; of most a turn's end has told so
         ctx.register_hook(hook, bridge.end)
+    ctx.register_middleware("tool_request", bridge.tool_request)
 
 
 class Bridge:
     """What Hermes tells, told to the plugin's hooks; what these answer, in the form that Hermes takes."""
 
     def __init__(self):
-        try:
-            with open(f"{FOLDER}/hooks.json", encoding="utf-8") as file:
-                self.wired = json.load(file)["hooks"]
-        except (OSError, ValueError, KeyError):
-            self.wired = {}  # `swarm-mcp doctor` tells of it
+        with open(f"{FOLDER}/hooks.json", encoding="utf-8") as file:
+            self.wired = json.load(file)["hooks"]
         self.begun = set()  # sessions that have been told of, those of sub-agents among them
         self.agents = {}  # session of a sub-agent -> the session that it works for, and its id there
         self.turns = {}  # turn -> its session: what code of execute_code calls names the turn alone
@@ -46,6 +44,11 @@ class Bridge:
         why = "startup" if is_first_turn else "resume"
         answers = [self.run(event, session_id, task_id, source=why).get("additionalContext") for event in events]
         return {"context": "\n\n".join(filter(None, answers))}
+
+    def tool_request(self, tool_name="", args=None, session_id="", task_id="", **_):
+        """A call is made out: the plugin's server is told whose it is, which has many sessions in a gateway."""
+        is_ours = tool_name.startswith("mcp__swarm__") and isinstance(args, dict)
+        return {"args": {**args, "_session": self.whose(session_id, task_id)[0]}} if is_ours else None
 
     def pre_tool_call(self, task_id="", tool_call_id="", **call):
         """A call is about to be made: whether it may."""
@@ -70,7 +73,8 @@ class Bridge:
     def on_session_end(self, session_id="", task_id="", platform="", **_):
         """A turn has ended; with it a sub-agent, a scheduled run, and the session of `hermes -z`."""
         self.turns.pop(task_id, None)
-        if session_id in self.agents or platform == "cron" or _is_oneshot():
+        is_oneshot = any(frame.filename.endswith("hermes_cli/oneshot.py") for frame in inspect.stack(0))
+        if session_id in self.agents or platform == "cron" or is_oneshot:
             self.end(session_id)
         elif session_id in self.begun:
             self.run("Stop", session_id)
@@ -90,8 +94,14 @@ class Bridge:
         if words:
             self.words.setdefault(key, []).append(words)
 
-    def run_call(self, event, task_id, call_id, tool_name="", args=None, session_id="", **_):
-        args = args if isinstance(args, dict) else {}
+    def whose(self, session_id, task_id):
+        """The session that acts, and the id of its sub-agent, empty where it acts itself."""
+        if session_id and task_id:
+            self.turns[task_id] = session_id
+        session_id = session_id or self.turns.get(task_id, "")
+        return self.agents.get(session_id, (session_id, ""))
+
+    def run_call(self, event, task_id, call_id, tool_name, args, session_id="", **_):
         response = {"backgroundTaskId": "terminal"} if args.get("background") is True else None
         more = {"tool_input": args, "tool_use_id": call_id or f"{task_id}-{threading.get_ident()}"}
         return self.run(event, session_id, task_id, tool_name, tool_response=response, **more)
@@ -99,10 +109,7 @@ class Bridge:
     def run(self, event, session_id, task_id="", tool_name="", **more):
         """Run the hooks of this event: the first answer that decides or says something, empty for none."""
         try:
-            if session_id and task_id:
-                self.turns[task_id] = session_id
-            session_id = session_id or self.turns.get(task_id, "")
-            session, agent = self.agents.get(session_id, (session_id, ""))
+            session, agent = self.whose(session_id, task_id)
             cwd = _folder(task_id, tool_name, more.get("tool_input") or {})
             payload = {"hook_event_name": event, "session_id": session, "agent_id": agent, "cwd": cwd}
             groups = [one for one in self.wired.get(event, ()) if re.search(one.get("matcher", ""), tool_name)]
@@ -131,20 +138,13 @@ def _folder(task_id, tool, given):
     place = os.environ.get("TERMINAL_CWD", "")
     try:
         place = place if os.path.isabs(place) else os.getcwd()
-        from tools.file_tools import _resolve_base_dir
+        from tools import approval, file_tools, terminal_tool
 
-        place = str(_resolve_base_dir(task_id or "default"))
+        place = str(file_tools._resolve_base_dir(task_id or "default"))
         if tool == "terminal":
-            from tools.approval import get_current_session_key
-            from tools.terminal_tool import get_session_cwd
-
-            place = get_session_cwd(get_current_session_key(default="") or task_id) or place
+            key = approval.get_current_session_key(default="") or task_id
+            place = terminal_tool.get_session_cwd(key) or place
     except Exception:
         pass  # the folder is gone, or a release keeps it elsewhere
     chosen = tool == "terminal" and given.get("workdir")
     return os.path.join(place, os.path.expanduser(chosen)) if chosen else place
-
-
-def _is_oneshot():
-    """Whether this is the one turn of `hermes -z`, whose process then ends without a further word."""
-    return any(frame.filename.endswith("hermes_cli/oneshot.py") for frame in inspect.stack(0))

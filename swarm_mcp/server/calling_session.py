@@ -253,10 +253,10 @@ def with_session(arguments: dict, meta: dict) -> tuple[dict, dict]:
 
     Only a server that such a plugin has started heeds that: elsewhere a model could speak for any session.
     """
-    if not os.environ.get("SWARM_MCP_SESSION_ARGUMENT", "").strip():
-        return arguments, meta
     named = arguments.get(SESSION_ARGUMENT)
     rest = {key: value for key, value in arguments.items() if key != SESSION_ARGUMENT}
+    if not os.environ.get("SWARM_MCP_SESSION_ARGUMENT", "").strip():
+        return rest, meta
     return rest, {**meta, "sessionId": named} if isinstance(named, str) else meta
 
 

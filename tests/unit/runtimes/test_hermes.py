@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support.sessions import PAYLOADS, ROOT, peer_locks, ready_store
 
+from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.steps import Steps
@@ -155,8 +156,16 @@ def test_what_a_call_that_may_pass_is_to_know_comes_with_its_result(played: Play
     assert asked["tool_response"] and asked["cwd"] == str(played.cwd / "sub")
 
 
+def test_the_plugin_s_server_is_told_which_session_calls(played: Played):
+    played.play("subagent_start")
+    call = {"tool_name": "mcp__swarm__lock_file", "args": {"file": "a"}, "session_id": "20261122_153316_bda297"}
+    told = played.bridge.tool_request(**call, task_id="t")
+    assert told == {"args": {"file": "a", "_session": "20261122_153247_92f94b"}}
+    assert played.bridge.tool_request(**{**call, "tool_name": "mcp__files__write"}) is None
+
+
 def test_readers_start_no_process(played: Played):
-    for tool in ("read_file", "search_files", "delegate_task", "browser_click", "todo"):
+    for tool in ("read_file", "search_files", "delegate_task", "browser_click", "todo", "mcp__swarm__whoami"):
         assert played.bridge.pre_tool_call(tool_name=tool, args={}, session_id="s", tool_call_id="c") is None
     assert played.asked() == []
 
@@ -173,8 +182,10 @@ def test_a_hook_that_hangs_is_given_up_with_all_that_it_has_started(played: Play
     begun = time.monotonic()
     assert played.play("pre_tool_call.write_file") is None
     assert time.monotonic() - begun < 20
-    stat = Path(f"/proc/{played.log.read_text().strip()}/stat")
-    assert not stat.exists() or stat.read_text().split()[2] in "ZX"
+    pid, end = int(played.log.read_text()), time.monotonic() + 20
+    while start_time(pid) not in ("", "-") and time.monotonic() < end:
+        time.sleep(0.02)
+    assert start_time(pid) in ("", "-"), "what it has started lives on"
 
 
 def test_calls_side_by_side_have_each_their_own_answer(played: Played):
