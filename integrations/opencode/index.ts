@@ -11,6 +11,8 @@ import { Hooks, type Answer, type Payload } from "../hooks.ts";
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const ROOT = resolve(FOLDER, "..", "..");
 const LOOKED_UP_MS = 2_000; // how long a call waits at most for OpenCode to say whose sub-agent makes it
+const NOTED_MS = 500; // and for it to note what the call was given
+const WAIT_MS = 24 * 3600_000; // how long a tool of the server may wait for others; for its start that would be too long
 
 type Fields = Record<string, any>;
 type Call = { tool: string; sessionID: string; callID: string; args?: Fields };
@@ -23,13 +25,13 @@ export default async function swarm({ client, directory }: { client: any; direct
 	const begins = new Map<string, string>(); // session -> why it begins, where it is no old one
 	const words = new Map<string, string>(); // user's message -> what the model reads with it
 	const notices = new Map<string, string>(); // call -> what its result is to say besides
+	const noted = new Set<string>(); // calls of the plugin's own tools that OpenCode has noted
 	let servers: string[] = []; // names of MCP servers, the longest first
-	let isOurs = false; // whether the one called swarm is the plugin's
+	let own: Fields | undefined; // the plugin's own, where the one called swarm is that
 
 	async function parent(id: string): Promise<string> {
 		const asked = async () => (await client.session.get({ path: { id } })).data.parentID ?? "";
-		const enough = new Promise<string>((done) => setTimeout(done, LOOKED_UP_MS, ""));
-		if (!parents.has(id)) parents.set(id, await Promise.race([asked().catch(() => ""), enough]));
+		if (!parents.has(id)) parents.set(id, await Promise.race([asked().catch(() => ""), pause(LOOKED_UP_MS).then(() => "")]));
 		return parents.get(id) ?? "";
 	}
 
@@ -62,20 +64,21 @@ export default async function swarm({ client, directory }: { client: any; direct
 		config: quietly(async (config: Fields) => {
 			const { command, args, env } = JSON.parse(readFileSync(join(FOLDER, "mcp.json"), "utf8")).mcpServers.swarm;
 			const argv = [command, ...args].map((word) => word.replace("${SWARM_PLUGIN_ROOT}", ROOT));
-			isOurs = !config.mcp?.swarm; // a person may have one, or have switched it off
-			config.mcp = { swarm: { type: "local", command: argv, environment: env }, ...config.mcp };
+			if (!config.mcp?.swarm) own = { type: "local", command: argv, environment: env };
+			config.mcp = { swarm: own, ...config.mcp }; // a person may have one, or have switched it off
 			config.skills = { ...config.skills, paths: [...(config.skills?.paths ?? []), join(ROOT, "skills")] };
 			servers = Object.keys(config.mcp).sort((one, other) => other.length - one.length);
 		}),
 
 		event: quietly(async ({ event: { type, properties } }: { event: { type: string; properties: Fields } }) => {
-			const { info, sessionID: id = info?.id } = properties;
+			const { info, part, sessionID: id = info?.id } = properties;
 			if (type === "session.created") {
 				parents.set(id, info.parentID ?? "");
 				begins.set(id, "startup");
 			} else if (type === "session.compacted" && here.delete(id)) begins.set(id, "compact");
 			else if (type === "session.idle") await rested(id);
 			else if (type === "session.deleted") await ended(id);
+			else if (part?.tool?.startsWith("swarm_") && part.state.status === "running") noted.add(part.callID);
 		}),
 
 		"chat.message": quietly(async ({ sessionID }: { sessionID: string }, { message }: { message: Fields }) => {
@@ -95,6 +98,7 @@ export default async function swarm({ client, directory }: { client: any; direct
 
 		// Not kept in the conversation: OpenCode would make a title of it, and publish it where that is shared.
 		"experimental.chat.messages.transform": quietly(async (_: object, { messages }: { messages: Message[] }) => {
+			if (own) own.timeout = WAIT_MS; // the server has been started
 			for (const { info, parts } of messages) {
 				const [text, id] = [words.get(info.id), `${parts.at(-1)?.id}s`];
 				if (text) parts.push({ id, sessionID: info.sessionID, messageID: info.id, type: "text", synthetic: true, text });
@@ -108,8 +112,10 @@ export default async function swarm({ client, directory }: { client: any; direct
 				const answer = await hooks.run(asked);
 				if (answer.permissionDecision === "deny") denial = answer.permissionDecisionReason;
 				else if (answer.additionalContext) notices.set(of.callID, answer.additionalContext);
-				// OpenCode does not tell a server which of its sessions calls.
-				if (isOurs && asked.tool_name?.startsWith("mcp__swarm__")) args._session = asked.session_id;
+				if (!own || !asked.tool_name?.startsWith("mcp__swarm__")) return;
+				// OpenCode tells no server which of its sessions calls. Said too early it would show, to the model as well.
+				for (const end = Date.now() + NOTED_MS; !noted.delete(of.callID) && Date.now() < end; ) await pause(5);
+				args._session = asked.session_id;
 			})();
 			if (denial) throw new Error(denial);
 		},
@@ -130,6 +136,10 @@ export default async function swarm({ client, directory }: { client: any; direct
 			await Promise.all([...here].map(ended));
 		}),
 	};
+}
+
+function pause(milliseconds: number): Promise<void> {
+	return new Promise((done) => setTimeout(done, milliseconds));
 }
 
 /** A handler that never fails: `swarm-mcp doctor` tells what is amiss. */

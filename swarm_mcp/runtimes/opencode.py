@@ -19,6 +19,10 @@ from swarm_mcp.runtimes.steps import Steps
 
 PLUGIN_FILE = "integrations/opencode/index.ts"
 MEND = "swarm-mcp install --client opencode"
+SLOW_START = (
+    "OpenCode has yet to fetch @opencode-ai/plugin from npm, as it does for any plugin, and waits for that: its first"
+    " start may take minutes, and without a network every start"
+)
 
 
 class OpenCode(Runtime):
@@ -41,6 +45,8 @@ class OpenCode(Runtime):
                 raise ClientFailed(f"{link()} is not ours; move it away and try again")
             with steps.step(f"linking the plugin as {link()}", f"linked the plugin as {link()}"):
                 _put_link(root / PLUGIN_FILE)
+            if _starts_slowly():
+                steps.add(SLOW_START)
         return self.installed_at(root)
 
     def uninstall(self, steps: Steps) -> None:
@@ -66,7 +72,8 @@ class OpenCode(Runtime):
         root = _root()
         if root is None:
             return Look([Finding("opencode plugin", "warn", "not installed", MEND)], None)
-        return Look([self._finding(root)], self.installed_at(root))
+        slow = [Finding("opencode start", "info", SLOW_START)] if _starts_slowly() else []
+        return Look([self._finding(root), *slow], self.installed_at(root))
 
     def _finding(self, root: Path) -> Finding:
         if not (root / PLUGIN_FILE).is_file():
@@ -88,6 +95,10 @@ def link() -> Path:
     """Return the name that OpenCode finds the plugin by; there need be none."""
     base = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
     return Path(base) / "opencode" / "plugin" / "swarm-mcp.ts"
+
+
+def _starts_slowly() -> bool:
+    return not (link().parent.parent / "node_modules").is_dir()
 
 
 def _root() -> Path | None:

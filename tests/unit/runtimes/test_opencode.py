@@ -117,7 +117,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def install(place: Place) -> list[str]:
-    steps = Steps(lambda text: None)
+    steps = Steps()
     assert runtime("opencode").install(place.marketplace, steps).root == place.marketplace
     return steps.done
 
@@ -125,12 +125,14 @@ def install(place: Place) -> list[str]:
 def test_it_is_one_link_which_goes_again(place: Place):
     client, before = runtime("opencode"), place.files()
     assert not client.traces() and client.version() == ""
-    assert len(install(place)) == 1 and install(place) == []
+    assert len(install(place)) == 2 and install(place) == []
     assert place.link.read_bytes() == (place.marketplace / PLUGIN_FILE).read_bytes()
     assert client.traces() and client.version() == bundle.__version__
-    (found,) = client.look(place.marketplace, Steps(lambda text: None)).findings
-    assert found.status == "ok"
-    client.uninstall(Steps(lambda text: None))
+    plugin, start = client.look(place.marketplace, Steps()).findings
+    assert plugin.status == "ok" and "npm" in start.message
+    (place.settings.parent / "node_modules").mkdir()
+    assert client.look(place.marketplace, Steps()).findings == [plugin]
+    client.uninstall(Steps())
     assert place.files() == before and not place.link.parent.exists() and not client.traces()
 
 
@@ -141,11 +143,11 @@ def test_other_plugins_stay_and_one_of_our_name_is_left_alone(place: Place):
     before = place.files()
     with pytest.raises(ClientFailed, match="not ours"):
         install(place)
-    runtime("opencode").uninstall(Steps(lambda text: None))
+    runtime("opencode").uninstall(Steps())
     assert place.files() == before
     place.link.unlink()
     install(place)
-    runtime("opencode").uninstall(Steps(lambda text: None))
+    runtime("opencode").uninstall(Steps())
     assert os.listdir(place.link.parent) == ["mine.js"]
 
 
@@ -155,6 +157,6 @@ def test_a_link_to_a_bundle_that_has_gone_is_told_and_led_elsewhere(place: Place
     place.link.parent.mkdir()
     place.link.symlink_to(old / PLUGIN_FILE)
     shutil.rmtree(old)
-    (found,) = client.look(place.marketplace, Steps(lambda text: None)).findings
+    found, _start = client.look(place.marketplace, Steps()).findings
     assert found.status == "fail" and str(old) in found.message
     assert install(place) and place.link.resolve() == (place.marketplace / PLUGIN_FILE).resolve()

@@ -1,0 +1,83 @@
+"""What is OpenCode's own: one process has many sessions, a command has a folder of its own, a session gets a title."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from .checks import assert_denied, assert_text
+from .ground import Lacking, wait_for
+from .marketplace import Marketplace
+from .models import play
+from .more import ground_for, other_client
+from .more.opencode import OpenCode
+
+pytestmark = pytest.mark.xdist_group("more-opencode")
+CHANGE = ("notes.md", "line one", "line two")
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[OpenCode]:
+    try:
+        ground = ground_for("opencode")
+    except Lacking as lacking:
+        pytest.skip(str(lacking))
+    opencode = other_client("opencode", ground)
+    assert isinstance(opencode, OpenCode)
+    opencode.prepare()
+    Marketplace(ground, "install").install("opencode")
+    yield opencode
+    ground.close()
+
+
+@pytest.fixture
+def opencode(installed: OpenCode) -> Iterator[OpenCode]:
+    installed.ground.renew()
+    yield installed
+    installed.ground.end_processes()
+
+
+def test_sessions_of_one_process_are_told_apart(opencode: OpenCode) -> None:
+    coordinator = opencode.ground.coordinator
+    server = opencode.ground.start(["opencode", "serve", "--port", "0", "--hostname", "127.0.0.1"], keep_output=True)
+    assert server.stdout
+    address = next(line for line in server.stdout if "listening on" in line).split()[-1]
+
+    def ask(script: str) -> str:
+        prompt, attached = play(script), ("--attach", address)
+        done = opencode.ground.run(opencode.command(prompt, None, None, attached), seconds=60)
+        assert done.returncode == 0, done.stderr
+        return opencode.session_in(done.stdout)
+
+    opencode.models.script("one", *opencode.swarm_tools(("lock_file", {"file": "notes.md", "reason": "of the first"})))
+    opencode.models.script("two", *opencode.swarm_tools(("whoami", {})), *opencode.change(*CHANGE))
+    first, second = ask("one"), ask("two")
+    (lock,) = coordinator.locks()
+    ids = {session["id"] for session in coordinator.sessions()}
+    assert len(ids) == 2 and json.loads(opencode.results("two")[0])["id"] in ids - {lock["instance_id"]}
+    assert_denied(opencode, "two", "notes.md", holder=f"opencode {lock['instance_id'][:8]}", note="of the first")
+    seen = json.dumps([exchange.body for exchange in opencode.models.exchanges(opencode.requests)])
+    assert first not in seen and second not in seen, "which session calls is none of the model's business"
+
+    removal = urllib.request.Request(f"{address}/session/{first}", method="DELETE")
+    urllib.request.urlopen(removal, timeout=10).close()
+    assert wait_for(lambda: not coordinator.locks(), 10) and len(coordinator.sessions()) == 1
+
+
+def test_a_command_in_another_folder(opencode: OpenCode) -> None:
+    opencode.ground.coordinator.peer_lock("notes.md")
+    call = opencode.shell("echo 'line two' > ../notes.md")
+    opencode.run("work", {"name": "bash", "input": {**call["input"], "workdir": "sub"}})
+    assert_denied(opencode, "work", "notes.md")
+
+
+def test_what_the_model_is_told_is_no_part_of_the_title(opencode: OpenCode) -> None:
+    opencode.run("work", opencode.create("free.md", "free\n"))
+    assert_text(opencode, "free.md", "free\n")
+    asked = [json.dumps(exchange.body) for exchange in opencode.models.exchanges(opencode.requests)]
+    titles = [body for body in asked if "You are a title generator" in body]
+    assert titles and not any("is registered as" in body for body in titles)
+    assert all(body.count("is registered as") == 1 for body in asked if body not in titles)
