@@ -42,7 +42,7 @@ class Bridge:
         self.begun.add(session_id)
         events = ["SubagentStart" if is_agent else "SessionStart"] * is_new + ["UserPromptSubmit"] * (not is_agent)
         why = "startup" if is_first_turn else "resume"
-        answers = [self.run(event, session_id, task_id, source=why).get("additionalContext") for event in events]
+        answers = (self.run(event, session_id, task_id, source=why).get("additionalContext") for event in events)
         return {"context": "\n\n".join(filter(None, answers))}
 
     def tool_request(self, tool_name="", args=None, session_id="", task_id="", **_):
@@ -102,9 +102,10 @@ class Bridge:
         return self.agents.get(session_id, (session_id, ""))
 
     def run_call(self, event, task_id, call_id, tool_name, args, session_id="", **_):
-        response = {"backgroundTaskId": "terminal"} if args.get("background") is True else None
-        more = {"tool_input": args, "tool_use_id": call_id or f"{task_id}-{threading.get_ident()}"}
-        return self.run(event, session_id, task_id, tool_name, tool_response=response, **more)
+        is_typed = tool_name == "process" and args.get("action") in ("write", "submit")
+        goes_on = {"backgroundTaskId": "terminal"} if is_typed or args.get("background") is True else None
+        more = {"tool_response": goes_on, "tool_use_id": call_id or f"{task_id}-{threading.get_ident()}"}
+        return self.run(event, session_id, task_id, "send_input" if is_typed else tool_name, tool_input=args, **more)
 
     def run(self, event, session_id, task_id="", tool_name="", **more):
         """Run the hooks of this event: the first answer that decides or says something, empty for none."""
@@ -142,8 +143,7 @@ def _folder(task_id, tool, given):
 
         place = str(file_tools._resolve_base_dir(task_id or "default"))
         if tool == "terminal":
-            key = approval.get_current_session_key(default="") or task_id
-            place = terminal_tool.get_session_cwd(key) or place
+            place = terminal_tool.get_session_cwd(approval.get_current_session_key(default="") or task_id) or place
     except Exception:
         pass  # the folder is gone, or a release keeps it elsewhere
     chosen = tool == "terminal" and given.get("workdir")

@@ -33,9 +33,7 @@ class Hermes(Runtime):
     shell_tool = "terminal"
     has_subagents = True
     coverage = Coverage(
-        edits=YES, patches=YES,
-        shell="partly: what is typed into a command that runs already is not read",
-        other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
+        edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
         verified=Verified("0.19.0", "2026-11-23"),
     )  # fmt: skip
     session_variables = ("HERMES_SESSION_*", "TERMINAL_CWD")

@@ -149,7 +149,7 @@ def test_what_a_call_that_may_pass_is_to_know_comes_with_its_result(played: Play
     played.answer("PostToolUse", additionalContext="afterwards")
     assert played.bridge.pre_tool_call(**call) is None
     assert played.bridge.transform_tool_result(**call, result="plain") == "plain\n\nbeforehand\nafterwards"
-    assert "tool_response" not in played.asked()[0] or not played.asked()
+    assert [one["tool_response"] for one in played.asked()] == [None, None]
     call["args"] = {"command": "sleep 9", "background": True, "workdir": "sub"}
     played.bridge.transform_tool_result(**call, result="{}")
     (asked,) = played.asked()
@@ -162,6 +162,18 @@ def test_the_plugin_s_server_is_told_which_session_calls(played: Played):
     told = played.bridge.tool_request(**call, task_id="t")
     assert told == {"args": {"file": "a", "_session": "20261122_153247_92f94b"}}
     assert played.bridge.tool_request(**{**call, "tool_name": "mcp__files__write"}) is None
+
+
+def test_what_is_typed_into_a_command_may_write_and_a_look_at_it_does_not(played: Played):
+    call = {"tool_name": "process", "session_id": "s", "task_id": "t", "tool_call_id": "c"}
+    for action in ("poll", "list", "submit"):
+        played.bridge.pre_tool_call(**call, args={"action": action, "data": "make"})
+    played.bridge.transform_tool_result(**call, args={"action": "submit", "data": "make"}, result="{}")
+    asked = played.asked()
+    assert [(one["hook_event_name"], one["tool_name"]) for one in asked] == [
+        ("PreToolUse", "send_input"), ("PostToolUse", "send_input"),
+    ]  # fmt: skip
+    assert asked[1]["tool_response"], "it goes on although the call is over"
 
 
 def test_readers_start_no_process(played: Played):
