@@ -26,6 +26,9 @@ EVENTS = {
     "SessionStart": "SessionStart", "UserPromptSubmit": "BeforeAgent", "PreToolUse": "BeforeTool",
     "PostToolUse": "AfterTool", "Stop": "AfterAgent", "SessionEnd": "SessionEnd",
 }  # fmt: skip
+# Where a hook answers nothing the client takes its complaints for the answer, and some statuses for a denial. One that
+# takes too long it asks to end, and then waits for all that still hold its output.
+_BOUNDED = "exec 2>/dev/null 3<&0; trap 'kill $!; exit 0' TERM; { %s; } <&3 3<&- & wait $!; exit 0"
 _IN_PLUGIN = re.compile(r'"\$\{SWARM_PLUGIN_ROOT\}/([^"]*)"')
 _FRONT_MATTER = re.compile(r"\A---\n.*?^description: ([^\n]*)\n.*?^---\n", re.DOTALL | re.MULTILINE)
 
@@ -190,8 +193,7 @@ def _wired(groups: list[dict], place: Path | None) -> list[dict]:
                 {
                     "type": hook["type"],
                     "name": NAME,
-                    # Where a hook answers nothing the client takes its complaints for the answer.
-                    "command": f"exec 2>/dev/null; {_IN_PLUGIN.sub(found, hook['command'])}",
+                    "command": _BOUNDED % _IN_PLUGIN.sub(found, hook["command"]),
                     "timeout": hook["timeout"] * 1000,
                 }
                 for hook in group["hooks"]

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fixtures import wait_for
 from support.sessions import PAYLOADS, instances, mistakes, new_session, peer_locks, ready_store
 from support.toml_reader import reader
 
 import swarm_mcp
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.targets import absolute_paths
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import Finding
@@ -46,20 +48,28 @@ class Place:
     def extension(self, name: str) -> dict[str, Any]:
         return dict(json.loads((self.root / FOLDER / name).read_text()))
 
+    def command(self, event: str) -> str:
+        """The command of the client's hook for an event."""
+        ((hook,),) = [group["hooks"] for group in self.extension("hooks/hooks.json")["hooks"][event]]
+        return str(hook["command"])
+
     def ask(self, name: str, before: str = "", env: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
         """What the hook for a captured payload prints; it has ended with status 0, and said nothing else.
 
         `before`: words of a shell that come before the hook's own.
         """
         payload = captured(name, self.repo, session_id=self.me, **more)
-        ((hook,),) = [group["hooks"] for group in self.extension("hooks/hooks.json")["hooks"][name.partition(".")[0]]]
         done = subprocess.run(
-            ["bash", "-c", before + hook["command"]],
+            ["bash", "-c", before + self.command(name.partition(".")[0])],
             input=json.dumps(payload), capture_output=True, text=True, cwd=self.repo, env={**os.environ, **(env or {})},
             check=False,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         return dict(json.loads(done.stdout or "{}"))
+
+    def is_proven(self) -> bool:
+        """Whether doctor, whose shell is another one, finds that a lock holds."""
+        return enforcement.prove(GEMINI, GEMINI.install(self.root, Steps())).status == "ok"
 
     def write(self, path: str, before: str = "", tool: str = "write_file", **env: str) -> dict[str, Any]:
         """What the client is told of a write."""
@@ -179,7 +189,7 @@ def test_it_denies_in_its_own_words_and_speaks_through_a_session(place: Place) -
         "BeforeTool.mcp_files_write_file": {"path": str(locked), "content": "x"},
     }.items():
         assert place.ask(name, tool_input=words)["decision"] == "deny", name
-    assert place.write(str(place.repo / "free.md")) == {}
+    assert place.write(str(place.repo / "free.md")) == {} and place.is_proven()
     assert place.ask("BeforeTool.run_shell_command", tool_input={"command": "cat notes.md"}) == {}
     assert place.ask("BeforeTool.invoke_agent") == {}, "an unknown tool"
     assert place.ask("BeforeAgent") == place.ask("AfterAgent") == place.ask("SessionEnd.exit") == {}
@@ -236,6 +246,19 @@ def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:
         assert place.write("notes.md") == {}
         for name in (*events, "SessionEnd.exit"):
             place.ask(name)
+
+
+def test_a_hook_that_hangs_ends_when_it_is_asked_to(place: Place, tmp_path: Path) -> None:
+    """The client asks what it has started, a shell, and waits until nobody holds its output any more."""
+    python = json.loads((place.root / "install.json").read_text())["python"]
+    (tmp_path / "hangs").write_text("#!/bin/sh\necho >begun\nexec sleep 60\n")
+    (tmp_path / "hangs").chmod(0o755)
+    command = place.command("BeforeTool").replace(python, str(tmp_path / "hangs"))
+    with subprocess.Popen(["bash", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as hook:
+        assert wait_for((tmp_path / "begun").exists, 20)
+        hook.terminate()
+        assert hook.communicate(timeout=20) == (b"", None)
+    assert hook.returncode == 0
 
 
 # -- the paths that it mends: each of these was seen to be written by release 0.61.0
