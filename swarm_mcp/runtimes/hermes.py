@@ -93,7 +93,7 @@ class Hermes(Runtime):
             found = Finding("hermes plugin", "warn", text, MEND)
         else:
             found = Finding("hermes plugin", "ok", f"version {version}, at {root}")
-        return Look([found], self.installed_at(root))
+        return Look([found, *self._lacking()], self.installed_at(root))
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -121,6 +121,19 @@ class Hermes(Runtime):
             self._link().symlink_to(wanted)
         except OSError as error:
             raise ClientFailed(f"{self._link()} could not be made: {error.strerror or error}") from error
+
+    def _lacking(self) -> list[Finding]:
+        """What an installation of Hermes lacks that does not have all its extras, as far as its files show it."""
+        try:
+            with open(self.program(), "rb") as script:
+                python = script.readline().decode("utf-8", "replace").strip().removeprefix("#!")
+        except OSError:
+            return []
+        folders = list(Path(python).parent.parent.glob("lib/python*/site-packages")) if "python" in python else []
+        if not folders or any((folder / "mcp").is_dir() for folder in folders):
+            return []
+        text = "it has no support for MCP servers: its agents lock with `swarm-mcp` in the shell, not with tools"
+        return [Finding("hermes tools", "info", text, f"{python} -m pip install 'hermes-agent[mcp]'")]
 
     def _is_enabled(self) -> bool:
         """Whether Hermes itself says that it loads the plugin."""

@@ -286,6 +286,20 @@ def test_an_installation_comes_out_as_it_went_in(place: Path, before: str | None
     assert (settings.read_bytes().decode() if settings.exists() else None) == before
 
 
+def test_an_installation_without_support_for_servers_is_told_of(place: Path):
+    """Hermes from the package index has it as an extra."""
+    packages = place / "lib/python3.13/site-packages"
+    packages.mkdir(parents=True)
+    (place / "bin/python").symlink_to("/bin/sh")  # which reads the stand-in for the client as well
+    program = place / "bin/hermes"
+    program.write_text(program.read_text().replace("/bin/sh", f"{place}/bin/python"))
+    runtime("hermes").install(place / "bundle", Steps())
+    found = {one.name: one.status for one in runtime("hermes").look(place / "bundle", Steps()).findings}
+    assert found == {"hermes plugin": "ok", "hermes tools": "info"}
+    (packages / "mcp").mkdir()
+    assert len(runtime("hermes").look(place / "bundle", Steps()).findings) == 1
+
+
 def test_settings_that_are_a_link_stay_one_and_private(place: Path):
     real, settings = place / "dotfiles.yaml", place / "hermes/config.yaml"
     real.write_text(SETTINGS)
