@@ -17,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = ROOT / "swarm_hook_core" / "__init__.py"  # the one place; what cannot read it is written from it
 PLUGINS = (
-    ".claude-plugin/plugin.json", ".codex-plugin/plugin.json", "integrations/pi/package.json", "qwen-extension.json",
+    ".claude-plugin/plugin.json", ".codex-plugin/plugin.json", ".github/plugin/plugin.json",
+    "integrations/pi/package.json", "qwen-extension.json",
 )  # fmt: skip
 MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has no place for a version
 PLACEHOLDER = "REPOSITORY"

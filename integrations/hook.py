@@ -11,14 +11,19 @@ if __name__ == "__main__":
     gc.set_threshold(50_000)  # a check ends before there is much garbage; to look for it cost up to 1 ms
     here = os.path.dirname(os.path.abspath(__file__))
     client, event, *killed = sys.argv[1:]
-    sys.path[:1] = [here + "/" + client, os.path.dirname(here)]
+    sys.path[:1] = [os.path.dirname(here)]
     try:
+        if client == "claude-code" and ("COPILOT_PROJECT_DIR" in os.environ or "CURSOR_VERSION" in os.environ):
+            from swarm_hook_core.guests import received
+
+            client = received(client)
+        elif client == "copilot" and not os.path.exists(here + "/../bin/swarm-mcp"):  # no copy of `swarm-mcp install`
+            from swarm_hook_core.guests import stand_back
+
+            stand_back(client)
+        sys.path.insert(0, here + "/" + client)
         from runtime import RUNTIME
 
-        if client == "claude-code" and "CURSOR_VERSION" in os.environ:  # Cursor runs such hooks as well
-            from swarm_hook_core.guests import leave_it_to_the_host
-
-            leave_it_to_the_host()
         if killed:
             from swarm_hook_core.unanswered import tell
 

@@ -18,7 +18,8 @@ here=${0%/*} state= trouble=
 # How long the coordinator may take is as swarm_hook_core/lifecycle.py has it. It is killed then, and nothing is lost.
 launcher=$here/../bin/swarm-mcp within=
 case $event in session_start) within=5 ;; turn) within=2 ;; session_end) within=0.9 ;; esac
-[ "$client" = claude-code ] && [ -n "${CURSOR_VERSION:-}" ] && within=  # see swarm_hook_core/guests.py
+# Where another client runs what is wired for Claude Code (swarm_hook_core/guests.py), the hook has to see to it.
+[ "$client" = claude-code ] && [ -n "${CURSOR_VERSION:-}${COPILOT_PROJECT_DIR:-}" ] && within=
 if [ -n "$within" ] && [ -n "$given" ] && [ -z "${SWARM_MCP_BIN:-}" ] && [ -r "$launcher" ]; then
     { (set -- hook "$event" --runtime "$client" --within "$within" && . "$launcher"); trouble=$?; } 2>/dev/null
     [ "$trouble" = 0 ] && exit

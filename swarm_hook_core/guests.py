@@ -1,27 +1,59 @@
-"""Hooks of ours that another client runs besides its own: a guest of it must not check a call once more.
+"""Hooks of ours that a client runs besides those that `swarm-mcp install` has put into it.
 
-It would do that for a session of another name, which the locks of the client's own session keep off its files.
+Clients take hooks and plugins of Claude Code's from its settings: there these are guests, which act as the client's
+own. Where it has its own, guests stand back, and so does a second copy of the plugin: a check twice would be one for a
+session of another name, which the locks of the client's own session keep off its files, or only cost time.
 """
 
 import os
 import sys
 
-# A variable that only the hooks of a client have -> what it is called here, and the file that names its own hooks.
-# Cursor takes the hooks of Claude Code's settings and plugins.
-HOSTS = {"CURSOR_VERSION": ("cursor", "~/.cursor/hooks.json")}
+# A variable that the hooks of a client have and its agents' shells have not, where a session of another client may be
+# started -> what the client is called here. hook.sh knows these, too.
+HOSTS = {"CURSOR_VERSION": "cursor", "COPILOT_PROJECT_DIR": "copilot"}
+# Clients that give guests payloads in words that they take back from them alone: there a guest stays what it is.
+_TRANSLATING = ("cursor",)
 
 
-def leave_it_to_the_host() -> None:
-    """End this process, a hook of Claude Code's, where it is a guest of a client with hooks of its own."""
-    if any(variable in os.environ and _has_hooks(*host) for variable, host in HOSTS.items()):
+def received(client: str) -> str:
+    """Return the client that a hook wired for Claude Code acts as; ends this process where it stands back."""
+    for variable, host in HOSTS.items():
+        if os.environ.get(variable):
+            stand_back(host)
+            return client if host in _TRANSLATING else host
+    return client
+
+
+def stand_back(client: str) -> None:
+    """End this process, which has been started beside `client`'s own hooks, where it has some."""
+    if _OWN[client]():
         sys.stdin.buffer.read()
         os._exit(0)
 
 
-def _has_hooks(client: str, file: str) -> bool:
-    """Whether the client runs hooks of ours that are its own."""
-    try:
-        with open(os.path.expanduser(file), encoding="utf-8", errors="replace") as wired:
-            return f'/integrations/hook.sh\\" {client} ' in wired.read()
-    except OSError:
+def _has_cursor() -> bool:
+    return '/integrations/hook.sh\\" cursor ' in _text_of("~/.cursor/hooks.json")
+
+
+def _has_copilot() -> bool:
+    """Whether Copilot has the plugin, switched on, from a folder that `swarm-mcp install` has made."""
+    import re
+
+    lines = _text_of(os.path.join(os.environ.get("COPILOT_HOME") or "~/.copilot", "settings.json")).splitlines()
+    text = "\n".join(line for line in lines if not line.lstrip().startswith("//"))
+    folder = re.search(r'"swarm"\s*:\s*\{\s*"source"\s*:\s*\{[^{}]*"path"\s*:\s*"([^"]*)"', text)
+    if not folder or not re.search(r'"swarm@swarm"\s*:\s*true', text):
         return False
+    files = ("bin/swarm-mcp", "integrations/copilot/hooks.json")
+    return all(os.path.exists(os.path.join(folder.group(1), file)) for file in files)
+
+
+_OWN = {"cursor": _has_cursor, "copilot": _has_copilot}
+
+
+def _text_of(file: str) -> str:
+    try:
+        with open(os.path.expanduser(file), encoding="utf-8", errors="replace") as told:
+            return told.read()
+    except OSError:
+        return ""

@@ -23,15 +23,18 @@ _CLASSES = {
     "gemini": ("gemini", "Gemini"),
     "cline": ("cline", "Cline"),
     "qwen": ("qwen", "Qwen"),
+    "copilot": ("copilot", "Copilot"),
 }
 NAMES = tuple(_CLASSES)
 # What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole
 # id, so that nothing is guessed; and that this is an agent's shell.
 SESSION_ID_VARIABLES = (
     "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID",
-    "CURSOR_CONVERSATION_ID", "QWEN_CODE_SESSION_ID",
+    "CURSOR_CONVERSATION_ID", "QWEN_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID",
 )  # fmt: skip
-SHELL_VARIABLES = (*SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI", "CURSOR_AGENT")
+SHELL_VARIABLES = (
+    *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI", "CURSOR_AGENT", "COPILOT_CLI",
+)  # fmt: skip
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}
 _configs: dict[str, RuntimeConfig] = {}

@@ -79,7 +79,7 @@ def bundled(request, tmp_path: Path, compiled_once: None) -> Path:
 def test_a_bundle_is_whole(bundled: Path):
     """Every runtime's files, whatever they are, with what earlier releases' sessions go on starting."""
     files, record = set(tree(bundled)), read_record(bundled)
-    parts = (".claude-plugin", ".codex-plugin", ".agents", "integrations", "skills")
+    parts = (".claude-plugin", ".codex-plugin", ".github/plugin", ".agents", "integrations", "skills")
     whole = {f"{part}/{name}" for part in parts for name in tree(CHECKOUT / part)}
     whole -= {"integrations/git/guard.sh", transport.STAND_IN, "integrations/pi/package.json"}
     whole |= {f"swarm_hook_core/{name}" for name in tree(Path(swarm_hook_core.__file__).parent) if name.endswith(".py")}
@@ -99,7 +99,7 @@ def test_a_bundle_is_whole(bundled: Path):
 
 
 def test_manifests_point_at_what_is_there(bundled: Path):
-    for manifest in (".claude-plugin/plugin.json", ".codex-plugin/plugin.json"):
+    for manifest in (".claude-plugin/plugin.json", ".codex-plugin/plugin.json", ".github/plugin/plugin.json"):
         told = json.loads((bundled / manifest).read_text())
         assert (told["name"], told["version"]) == ("swarm", swarm_mcp.__version__)
         named = [value for value in told.values() if isinstance(value, str) and value.startswith("./")]

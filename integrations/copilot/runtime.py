@@ -1,0 +1,89 @@
+"""GitHub Copilot CLI: the tools that write files, and its two dialects.
+
+Events wired in PascalCase come in Claude Code's words, with its names for most tools, but Copilot's keys in their
+inputs; those in camelCase come in Copilot's words, without the event's name.
+"""
+
+import os
+
+from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+_named = paths_under_keys("path", "file_path")
+_FIELDS = {
+    "sessionId": "session_id", "toolName": "tool_name", "toolArgs": "tool_input", "agentId": "agent_id",
+    "parentAgentId": "parent_agent_id", "transcriptPath": "transcript_path", "stopReason": "stop_reason",
+}  # fmt: skip
+
+
+def extract_changes(tool_input):
+    """Return ``(path, how)`` of each file of a call; models of OpenAI's write patches, which are plain texts."""
+    if isinstance(tool_input, str):
+        from swarm_hook_core.patch_headers import changes_by_headers
+
+        return changes_by_headers(tool_input)
+    return [(path, REPLACE if "file_text" in tool_input else EDIT) for path in _named(tool_input)]
+
+
+def extract_paths(tool_input):
+    """Return the paths alone."""
+    return [path for path, _how in extract_changes(tool_input)]
+
+
+def _mcp_tool(name):
+    """Copilot's ``server-tool`` as the core has it; its own tools have no dash."""
+    server, dash, tool = name.partition("-")
+    return f"mcp__{server}__{tool}" if dash else ""
+
+
+def _amended(payload):
+    """Say in the core's words what comes in camelCase, and put down to a session what its sub-agents do."""
+    payload.update((ours, payload[theirs]) for theirs, ours in _FIELDS.items() if theirs in payload)
+    tool = payload.get("tool_name")
+    if isinstance(tool, str):
+        payload["tool_name"] = "Bash" if tool == "bash" else _mcp_tool(tool) or tool
+    given = payload.get("tool_input")
+    if isinstance(given, dict) and given.get("mode") == "async":
+        payload["tool_response"] = {"backgroundTaskId": "async"}  # its end is told as soon as it has been started
+    if payload.get("source") == "new":
+        payload["source"] = "startup"
+    agent, parent = payload.get("agent_id"), payload.get("parent_agent_id")
+    if "hook_event_name" not in payload:
+        name = "Stop" if "stop_reason" in payload else "Start" if agent else ""
+        payload["hook_event_name"] = "UserPromptSubmit" if "prompt" in payload else f"Subagent{name}" if agent else name
+    if not agent or not isinstance(parent, str):
+        return payload
+    if payload["hook_event_name"] in ("UserPromptSubmit", "Stop"):
+        payload["session_id"] = ""  # a sub-agent's turns are not those of the session
+    else:
+        payload["session_id"] = _session_of(parent, payload.get("transcript_path"))
+    return payload
+
+
+def _session_of(parent, transcript):
+    """The session in which an agent works that `parent` has started: a session, or another agent."""
+    if transcript and isinstance(transcript, str):
+        return os.path.basename(os.path.dirname(transcript))
+    from swarm_hook_core.nested_agents import session_of
+
+    home = os.environ.get("COPILOT_HOME") or os.path.expanduser("~/.copilot")
+    return session_of(parent, os.path.join(home, "session-state"))
+
+
+RUNTIME = RuntimeConfig(
+    runtime_name="copilot",
+    env_prefix="COPILOT",
+    scratch_dir_name="swarm-copilot",
+    write_tools={"create", "edit", "apply_patch", "Write", "Edit", "MultiEdit"},
+    replaces={"create", "Write"},
+    extract_paths=extract_paths,
+    extract_changes=extract_changes,
+    harmless_tools={"write_agent", "update_todo", "TodoWrite", "store_memory"},
+    dialect=Dialect(
+        tools={"bash": "Bash"},
+        amend=_amended,
+        # Both dialects take the flat form; only one of them takes Claude Code's, and that for a denial alone.
+        denial=lambda event, reason: {"permissionDecision": "deny", "permissionDecisionReason": reason},
+        words=lambda event, text, for_user: {"additionalContext": text},
+    ),
+)
