@@ -17,6 +17,7 @@ type Hook = { command: string; timeout: number };
 type Group = { matcher?: string; hooks: Hook[] };
 
 const LEVELS = 64; // of nesting that a check looks at; JSON.stringify fails on some thousands
+const LATE_MS = 50; // for an answer that is there when a hook's time is over
 const LONGEST = 1024 * 1024; // characters of an answer; what says more than this is not answering
 
 export class Hooks {
@@ -73,7 +74,10 @@ export class Hooks {
 				child.unref();
 				end("");
 			};
-			const timer = setTimeout(stop, hook.timeout * 1000);
+			// Where this process was kept from running, the answer waits behind the timer that is over.
+			let timer = setTimeout(() => {
+				timer = setTimeout(stop, LATE_MS);
+			}, hook.timeout * 1000);
 			child.on("error", () => end(""));
 			child.on("close", () => end(text));
 			child.stdout.setEncoding("utf8");

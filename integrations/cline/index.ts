@@ -1,14 +1,14 @@
 /**
  * swarm in Cline: every write is checked against the locks of other sessions before it happens. Cline runs its plugins
  * in a process of each session; what one throws in there, or does not answer within 3 seconds, fails the model's whole
- * run. So nothing in here does either: then the call passes.
+ * run. So nothing in here does either (hooks.json has shorter times): then the call passes.
  */
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Hooks, type Answer, type Payload } from "../hooks.ts";
+import { Hooks, type Payload } from "../hooks.ts";
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
-const PATIENCE_MS = 2_000; // what is not answered until then is told later
+const PATIENCE_MS = 2_000; // what the session's own hooks have not answered until then is told later
 const IDLE_MS = Number(process.env.CLINE_PLUGIN_IDLE_TIMEOUT_MS) || 30 * 60_000; // Cline ends a process that rests so long
 const GRACE_MS = 250; // between being asked to end and being killed are 300
 const OWN_TOOLS = "swarm__"; // of the swarm's MCP server
@@ -37,20 +37,17 @@ const call = (event: string, { snapshot, toolCall, input }: Fields): Payload => 
 	return payload(event, { ...made, ...agentOf(snapshot) });
 };
 
-/** What hooks answer, where that is before Cline's patience ends. */
-function soon(answer: Promise<Answer>): Promise<Answer> {
-	let timer: NodeJS.Timeout | undefined;
-	const enough = new Promise<Answer>((done) => {
-		timer = setTimeout(done, PATIENCE_MS, {});
+/** Run a hook of the session itself, after those before it: what it has to say is told as soon as it is there. */
+async function ofSession(event: string, more: object = {}): Promise<void> {
+	const answered = hooks.inOrder(payload(event, more)).then((answer) => {
+		if (answer.additionalContext) untold.push(answer.additionalContext);
 	});
-	return Promise.race([answer, enough]).finally(() => clearTimeout(timer));
-}
-
-/** Run a hook of the session itself, whose words are told as soon as they are there. */
-async function ofSession(event: string, more: object = {}): Promise<Answer> {
-	const answer = await hooks.inOrder(payload(event, more));
-	if (answer.additionalContext) untold.push(answer.additionalContext);
-	return {};
+	let timer: NodeJS.Timeout | undefined;
+	const enough = new Promise<void>((done) => {
+		timer = setTimeout(done, PATIENCE_MS);
+	});
+	await Promise.race([answered, enough]);
+	clearTimeout(timer);
 }
 
 function told(...words: (string | undefined)[]): { appendContext?: string } {
@@ -74,24 +71,25 @@ export default {
 		session = own?.sessionId ?? "";
 		if (!session) return; // Cline loads plugins once more, to know their commands
 		ofSession("SessionStart", { source: "startup" });
-		for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.once(signal, leave);
+		for (const signal of ["SIGTERM", "SIGHUP"]) process.once(signal, leave);
+		process.on("SIGINT", () => {}); // from the terminal, to Cline as well: which asks this process to end where it does
 	},
 
 	hooks: {
-		async beforeRun({ snapshot }: Fields) {
+		beforeRun: quietly(async ({ snapshot }) => {
 			if (!snapshot.parentAgentId && !isAtWork) main = snapshot.agentId;
 			const agent = agentOf(snapshot);
 			if ("agent_id" in agent) {
-				const { additionalContext } = await soon(hooks.run(payload("SubagentStart", agent)));
+				const { additionalContext } = await hooks.run(payload("SubagentStart", agent));
 				return additionalContext ? { appendContext: additionalContext } : {};
 			}
 			isAtWork = true;
-			await soon(ofSession("UserPromptSubmit"));
+			await ofSession("UserPromptSubmit");
 			return told();
-		},
+		}),
 
-		async beforeTool(made: Fields) {
-			const { permissionDecision, permissionDecisionReason: reason, additionalContext } = await soon(hooks.run(call("PreToolUse", made)));
+		beforeTool: quietly(async (made) => {
+			const { permissionDecision, permissionDecisionReason: reason, additionalContext } = await hooks.run(call("PreToolUse", made));
 			if (permissionDecision === "deny" && reason) {
 				denied.add(made.toolCall.toolCallId);
 				return { skip: true, reason };
@@ -100,23 +98,25 @@ export default {
 			const isOwn = made.toolCall.toolName.startsWith(OWN_TOOLS);
 			const input = isOwn ? { input: { ...made.input, _session: session } } : {};
 			return { ...input, ...told(additionalContext) };
-		},
+		}),
 
-		async afterTool(made: Fields) {
+		afterTool: quietly(async (made) => {
 			// An error would count as a mistake of the model, and after three in a row Cline gives the run up.
 			if (denied.delete(made.toolCall.toolCallId)) return { result: { ...made.result, isError: false } };
-			const { additionalContext } = await soon(hooks.run(call("PostToolUse", made)));
+			const { additionalContext } = await hooks.run(call("PostToolUse", made));
 			return told(additionalContext);
-		},
+		}),
 
-		async afterRun({ snapshot }: Fields) {
+		afterRun: quietly(async ({ snapshot }) => {
 			const agent = agentOf(snapshot);
-			if ("agent_id" in agent) {
-				await soon(hooks.run(payload("SubagentStop", agent)));
-				return;
-			}
+			if ("agent_id" in agent) return void (await hooks.run(payload("SubagentStop", agent)));
 			isAtWork = false;
-			await soon(ofSession("Stop"));
-		},
+			await ofSession("Stop");
+		}),
 	},
 };
+
+/** A handler that never fails. */
+function quietly(handler: (made: Fields) => Promise<object | void>) {
+	return (made: Fields) => handler(made).catch(() => undefined);
+}
