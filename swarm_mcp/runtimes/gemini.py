@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+from swarm_hook_core.faults import describe
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
@@ -74,7 +75,7 @@ class Gemini(Runtime):
         # Its own `extensions link` also says that the folder it is started in may be trusted, and leaves a key behind.
         wanted = {"source": str(marketplace / FOLDER), "type": "link"}
         if object_in(_link()) != wanted:
-            if _extension().exists() and not self.traces():
+            if not self.traces() and any(_extension().glob("*")):
                 mend = f"gemini extensions uninstall {NAME}"
                 raise ClientFailed(f"{_extension()} is another extension of that name; to take it out: {mend}")
             with steps.step(f"linking the extension in {marketplace}", f"linked the extension in {marketplace}"):
@@ -119,39 +120,42 @@ class Gemini(Runtime):
 
     def _root(self) -> Path | None:
         """The folder of the bundle that the client has linked; None for none."""
-        source = object_in(_link()).get("source")
-        if not isinstance(source, str) or not source.endswith(f"/{FOLDER}"):
+        record = object_in(_link())
+        source = record.get("source")
+        if record.get("type") != "link" or not isinstance(source, str) or not source.endswith(f"/{FOLDER}"):
             return None
         return Path(source.removesuffix(f"/{FOLDER}"))
 
     def _installed(self, root: Path) -> Installed:
-        """The plugin in the folder `root`, with the hooks as the client will run them."""
+        """The plugin in the folder `root`, with the hooks as the client will run them. Raises ClientFailed."""
         ours = {theirs: ours for ours, theirs in EVENTS.items()}
-        wired = object_in(root / FOLDER / "hooks" / "hooks.json").get("hooks") or {}
-        told = [
-            HookCommand(ours[event], hook["command"].replace("${extensionPath}", str(root / FOLDER)), {})
-            for event, groups in wired.items()
-            for group in groups
-            for hook in group["hooks"]
-        ]
+        file = root / FOLDER / "hooks" / "hooks.json"
+        try:
+            told = [
+                HookCommand(ours[event], hook["command"].replace("${extensionPath}", str(root / FOLDER)), {})
+                for event, groups in object_in(file).get("hooks", {}).items()
+                for group in groups
+                for hook in group["hooks"]
+            ]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ClientFailed(f"{file} cannot be understood ({describe(error)})") from error
         return self.installed_at(root, told)
 
 
 def _finding(root: Path) -> Finding:
     """What there is to say of the extension that is linked from the bundle in `root`."""
-    name = "gemini extension"
-    said = home() / "settings.json"
+    name, file = "gemini extension", home() / "settings.json"
     hooks, security = _settings_of("hooksConfig"), _settings_of("security")
     if not (root / FOLDER / "hooks" / "hooks.json").is_file():
         return Finding(name, "fail", f"{root} has no {FOLDER}/hooks/hooks.json", MEND)
     if hooks.get("enabled") is False:
-        return Finding(name, "fail", f"all hooks are switched off ({said})", "remove hooksConfig.enabled")
+        return Finding(name, "fail", f"all hooks are switched off ({file})", "remove hooksConfig.enabled")
     if NAME in (hooks.get("disabled") or ()):
-        return Finding(name, "fail", f"its hooks are switched off ({said})", "/hooks enable-all, in a session")
+        return Finding(name, "fail", f"its hooks are switched off ({file})", "/hooks enable-all, in a session")
     if _is_disabled():
         return Finding(name, "fail", "linked, but disabled", f"gemini extensions enable {NAME}")
     if security.get("allowedExtensions"):
-        return Finding(name, "warn", f"linked; {said} allows some extensions alone: see that it is among them")
+        return Finding(name, "warn", f"linked; {file} allows some extensions alone: see that it is among them")
     version = _version_in(root)
     if version != __version__:
         return Finding(name, "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)

@@ -143,6 +143,8 @@ def test_another_extension_of_that_name_stays(theirs: Path, tmp_path: Path) -> N
     other = theirs / "extensions" / "swarm"
     other.mkdir(parents=True)
     (other / "gemini-extension.json").write_text('{"name": "swarm", "version": "9"}')
+    copied = {"source": f"/b/{FOLDER}", "type": "local"}
+    (other / ".gemini-extension-install.json").write_text(json.dumps(copied))
     before = everything(theirs)
     with pytest.raises(ClientFailed, match="another extension of that name"):
         GEMINI.install(tmp_path / "b", Steps())
