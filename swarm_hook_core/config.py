@@ -58,12 +58,13 @@ class Dialect(Frozen):
     denial          ``(event, reason) -> object`` that refuses a call
     words           ``(event, text, for_user) -> object`` that tells the model something
     denial_status   exit status of a hook that refuses
+    reason_length   most characters of a refusal's reason that reach the model; 0 where all do
     unheard         ``(event, source) -> whether the client drops words to the model there``, None where it drops none
     """
 
     __slots__ = (
         "fields", "tools", "events", "mcp_tool", "input_is_text", "amend", "denial", "words", "denial_status",
-        "unheard",
+        "reason_length", "unheard",
     )  # fmt: skip
     fields: "dict[str, str]"
     tools: "dict[str, str]"
@@ -74,16 +75,17 @@ class Dialect(Frozen):
     denial: "Callable[[str, str], dict]"
     words: "Callable[[str, str, str], dict]"
     denial_status: int
+    reason_length: int
     unheard: "Callable[[str, str], bool] | None"
 
     def __init__(
         self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
-        denial_status=0, mcp_tool=None, amend=None, unheard=None,
+        denial_status=0, mcp_tool=None, amend=None, reason_length=0, unheard=None,
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
             input_is_text=input_is_text, amend=amend, denial=denial, words=words, denial_status=denial_status,
-            unheard=unheard,
+            reason_length=reason_length, unheard=unheard,
         )  # fmt: skip
 
     def read(self, payload: dict) -> dict:

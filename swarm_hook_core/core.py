@@ -95,13 +95,11 @@ class HookCore:
 
     def _pre_tool_use(self, call) -> int:
         verdict = self.check(call)
-        if verdict is None:
-            return 0
-        denial = verdict.denial
+        denial = verdict.denial if verdict is not None else None
         if denial is None:
-            self.tell("PreToolUse", call, self.words_beside(verdict, call))
+            self.tell("PreToolUse", call, self.words_beside(verdict, call) if verdict is not None else "")
             return 0
-        status = self._deny(denial)
+        status = self._deny(denial, call)
         try:
             self._note_refusal(call, denial)
         except Exception as error:  # the answer is out
@@ -112,12 +110,30 @@ class HookCore:
         """The payload cannot be read: whatever the call is, it may write."""
         from swarm_hook_core import fail_closed
 
-        verdict = fail_closed.verdict(self.config, ToolCall("", None), error)
-        return self._deny(verdict.denial) if verdict is not None else 0
+        call = ToolCall("", None)
+        verdict = fail_closed.verdict(self.config, call, error)
+        return self._deny(verdict.denial, call) if verdict is not None else 0
 
-    def _deny(self, denial) -> int:
-        answer(self.config.dialect.denial("PreToolUse", denial.reason))
+    def _deny(self, denial, call) -> int:
+        if not denial.brief:
+            self._shorten(denial, call)
+        answer(self.config.dialect.denial("PreToolUse", denial.brief or denial.reason))
+        if denial.rest and call.session_id:
+            from swarm_hook_core import unheard
+
+            try:
+                unheard.keep(self.config, call, denial.rest)
+            except OSError as error:
+                self.record_fault("unheard", error)
         return self.config.dialect.denial_status
+
+    def _shorten(self, denial, call, session=None) -> None:
+        """Have the denial say in few words what the client has no room for; `session`: where it is for a lock."""
+        room = self.config.dialect.reason_length
+        if 0 < room < len(denial.reason):
+            from swarm_hook_core.brief_reason import shorten
+
+            shorten(denial, session, call, room)
 
     def _decided(self, call):
         says_files = call.tool in self.config.write_tools
@@ -159,6 +175,8 @@ class HookCore:
 
             watch.begin(self.config, call, verdict.watched, now)
         self._add_news(call, verdict, peers)
+        if verdict.denial is not None:
+            self._shorten(verdict.denial, call, session)
         return verdict
 
     def trail_of(self, call):
@@ -412,9 +430,9 @@ class HookCore:
 
         try:
             if not self.config.dialect.unheard(name, event.source):
-                return "\n".join(filter(None, (unheard.take(self.config, event.session_id), text)))
+                return "\n".join(filter(None, (unheard.take(self.config, event), text)))
             if text:
-                unheard.keep(self.config, event.session_id, text)
+                unheard.keep(self.config, event, text)
             return ""
         except OSError as error:
             self.record_fault("unheard", error)

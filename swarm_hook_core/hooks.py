@@ -41,19 +41,21 @@ class ToolCall(SessionEvent):
     tool     the tool's name; `input` what it was given, as JSON has it
     id       the client's own id of the call, empty where it has none
     goes_on  whether the call goes on in the background although its end is told
+    is_cut   whether the client has cut the input short: what is there is true, and more was asked
     """
 
-    __slots__ = ("tool", "input", "id", "goes_on")
+    __slots__ = ("tool", "input", "id", "goes_on", "is_cut")
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
-        agent: str = "", id: str = "", goes_on: bool = False,
+        agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False,
     ):  # fmt: skip
         SessionEvent.__init__(self, session_id, cwd, name, agent)
         self.tool = tool
         self.input = input
         self.id = id
         self.goes_on = goes_on
+        self.is_cut = is_cut
 
     @property
     def folder(self) -> str:
@@ -78,7 +80,8 @@ def tool_call(payload: dict) -> ToolCall:
     given, response = payload.get("tool_input"), payload.get("tool_response")
     goes_on = tool == "Monitor" or (isinstance(response, dict) and bool(response.get("backgroundTaskId")))
     goes_on = goes_on or (isinstance(given, dict) and given.get("is_background") is True)
-    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on)
+    is_cut = payload.get("input_is_cut") is True  # so a dialect says it
+    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut)
 
 
 def _text(value: object) -> str:

@@ -9,6 +9,16 @@ from swarm_hook_core.targets import shell_text
 
 def effects_of(call):
     """The Effects of such a call, as far as they can be told beforehand; None where it writes nothing."""
+    effects = _seen_of(call)
+    if call.is_cut:
+        from swarm_hook_core.shell.model import Effects, Guess
+
+        effects = effects or Effects()
+        effects.guesses.append(Guess(f"the rest of a long {call.tool} call", call.folder))
+    return effects
+
+
+def _seen_of(call):
     command = shell_text(call.tool, call.input)
     if command:
         from swarm_hook_core.shell import effects_of
@@ -37,7 +47,7 @@ def judge(config, session, call, effects, peers, now: float):
 def concerns(call, session, peers) -> bool:
     """Whether the call could reach any lock there is: one around its folder, or whatever a command may lead to."""
     command = shell_text(call.tool, call.input)
-    if not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
+    if call.is_cut or not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
         return True
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.paths import git_root

@@ -89,7 +89,7 @@ def ends(core, event) -> None:
     if core.config.dialect.unheard is not None:
         from swarm_hook_core import unheard
 
-        unheard.take(core.config, event.session_id)
+        unheard.take(core.config, event)
 
 
 def news_of_others(core, event):

@@ -1,6 +1,8 @@
 """Words to a model at an event whose answer its client drops: kept for the session, and told at the next that it hears.
 
-    <state>/unheard/<runtime>.<session>   what there is to tell; the folder is there only while somebody has words
+    <state>/unheard/<runtime>.<session>[.<agent>]   what there is to tell the session, or its subagent
+
+The folder is there only while somebody has words.
 
 A hook that finds no folder has nothing to do.
 """
@@ -14,23 +16,23 @@ LONGEST = 20_000  # characters that a session is told at once, the newest
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask
 
 
-def keep(config, session_id: str, words: str) -> None:
-    """Keep `words` for a session, behind what waits already. Raises OSError."""
+def keep(config, event, words: str) -> None:
+    """Keep `words` for the session, or the subagent, of an event, behind what waits already. Raises OSError."""
     folder = _folder()
     make_private(folder)
     _prune(folder, time.time() - DROPPED_SECONDS)
-    handle = open_private(_path(config, session_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = open_private(_path(config, event), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         write_all(handle, f"{words}\n".encode("utf-8", "surrogateescape"))
     finally:
         os.close(handle)
 
 
-def take(config, session_id: str) -> str:
-    """Return what waits for a session, nearly always nothing: it counts as told."""
+def take(config, event) -> str:
+    """Return what waits for whom an event is of, nearly always nothing: it counts as told."""
     if not os.path.isdir(_folder()):
         return ""
-    path, words = _path(config, session_id), ""
+    path, words = _path(config, event), ""
     taken = f"{path}.{os.getpid()}"
     try:
         os.rename(path, taken)  # of two hooks at once one has it
@@ -47,8 +49,9 @@ def _folder() -> str:
     return os.path.join(state_dir(), "unheard")
 
 
-def _path(config, session_id: str) -> str:
-    return os.path.join(_folder(), f"{config.runtime_name}.{name_of(session_id)}")
+def _path(config, event) -> str:
+    whose = f"{config.runtime_name}.{name_of(event.session_id)}"
+    return os.path.join(_folder(), f"{whose}.{name_of(event.agent)}" if event.agent else whose)
 
 
 def _prune(folder: str, before: float) -> None:

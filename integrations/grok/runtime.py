@@ -1,11 +1,23 @@
-"""Grok Build: the tools that write files, and how it spells payloads."""
+"""Grok Build: the tools that write files, how it reads their paths, and how it spells payloads."""
 
 import os
 
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 
-_CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+# What Grok takes off both ends of a path: quotation marks, and every blank that Unicode knows.
+_EDGES = "\"'\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_OF_AGENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStop")
 _TURN_ENDS = ("Stop", "StopFailure", "StopCancelled")
+_named = paths_under_keys("file_path")
+
+
+def extract_paths(tool_input):
+    """Return the paths as Grok opens them. ``~`` is the home to `write`, a name like others to `search_replace`."""
+    found = []
+    for path in _named(tool_input):
+        path = path.strip(_EDGES)
+        found += [os.path.expanduser("~") + path[1:], path] if path.startswith("~/") else [path]
+    return found
 
 
 def _mcp_tool(name):
@@ -15,13 +27,20 @@ def _mcp_tool(name):
 
 def _amended(payload):
     """Put down to a session what its sub-agents do, which have sessions of their own here; drop what is not its own."""
-    event, is_agent = payload.get("hook_event_name"), bool(payload.get("subagentType"))
-    given = payload.get("tool_input")
+    event, given = payload.get("hook_event_name"), payload.get("tool_input")
+    if payload.get("toolInputTruncated") and isinstance(given, str):
+        from swarm_hook_core.cut_json import loads_cut
+
+        given = loads_cut(given.removesuffix(" [truncated]"), ("command",))
+        payload.update(tool_input=given, input_is_cut=True)
     if isinstance(given, dict) and "tool_input" in given and given.get("tool_name") == payload.get("toolName"):
         payload["tool_input"] = given["tool_input"]  # a server's tool is called through one that calls them all
+    response, is_agent = payload.get("tool_response"), bool(payload.get("subagentType"))
+    if isinstance(response, dict) and response.get("type") == "BackgroundTaskStarted":
+        response["backgroundTaskId"] = response.get("task_id")
     if event == "Notification":
         payload["notification_type"] = payload.get("notificationType")
-    if is_agent and (event in _CALLS or event == "SubagentStop"):
+    if is_agent and event in _OF_AGENTS:
         child = payload.get("session_id")
         parent = _parent_of(child, payload.get("transcript_path"))
         if parent:
@@ -34,32 +53,25 @@ def _amended(payload):
 
 
 def _parent_of(child, transcript):
-    """The session that has started the sub-agent `child`, by the folder that Grok makes for it beforehand.
+    """The session that has started the sub-agent `child`, by the folder that Grok has made for it; empty where none is.
 
-    ``sessions/PROJECT/SESSION/subagents/CHILD``; empty where it is not found. `transcript` lies two folders below
-    ``sessions/PROJECT``, where PROJECT is another one if the sub-agent has a worktree of its own.
+    ``sessions/PROJECT/SESSION/subagents/CHILD``, and `transcript` is ``sessions/PROJECT/CHILD/FILE``, where PROJECT is
+    another one if the sub-agent has a worktree of its own.
     """
     if not isinstance(child, str) or not isinstance(transcript, str) or not child:
         return ""
-    project = os.path.dirname(os.path.dirname(transcript))
-    sessions, own = os.path.split(project)
-    try:
-        for name in (own, *os.listdir(sessions)):
-            folder = os.path.join(sessions, name)
-            # Ids begin with the time: the parent is one of the newest that are older.
-            for session in sorted((one for one in _entries(folder) if one < child), reverse=True):
-                if os.path.isdir(os.path.join(folder, session, "subagents", child)):
-                    return session
-    except OSError:
-        return ""
+    sessions, own = os.path.split(os.path.dirname(os.path.dirname(transcript)))
+    for project in (own, *_entries(sessions)):
+        folder = os.path.join(sessions, project)
+        # Ids begin with the time: the parent is one of the newest that are older.
+        for session in sorted((one for one in _entries(folder) if one < child), reverse=True):
+            if os.path.isdir(os.path.join(folder, session, "subagents", child)):
+                return session
     return ""
 
 
 def _entries(folder):
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 RUNTIME = RuntimeConfig(
@@ -68,7 +80,13 @@ RUNTIME = RuntimeConfig(
     scratch_dir_name="swarm-grok",
     write_tools={"write", "search_replace"},
     replaces={"write"},
-    extract_paths=paths_under_keys("file_path"),
+    extract_paths=extract_paths,
     harmless_tools={"todo_write"},
-    dialect=Dialect(tools={"run_terminal_command": "Bash", "monitor": "Monitor"}, mcp_tool=_mcp_tool, amend=_amended),
+    dialect=Dialect(
+        tools={"run_terminal_command": "Bash", "monitor": "Monitor"},
+        mcp_tool=_mcp_tool,
+        amend=_amended,
+        reason_length=256,
+        unheard=lambda event, source: event in ("SessionStart", "UserPromptSubmit"),
+    ),  # fmt: skip
 )

@@ -494,7 +494,7 @@ WRITES = {
 
 
 def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_file(runtime: str, repo: Path) -> None:
-    names = sorted(path.stem for path in (PAYLOADS / FOLDERS[runtime]).glob("PreToolUse.*.json"))
+    names = sorted(path.stem for path in (PAYLOADS / FOLDERS.get(runtime, runtime)).glob("PreToolUse.*.json"))
     assert set(WRITES[runtime]) < set(names)
     with Store() as store:
         for session_id in {captured(runtime, name, repo)["session_id"] for name in names}:
