@@ -11,8 +11,6 @@ import sys
 # A variable that the hooks of a client have and its agents' shells have not, where a session of another client may be
 # started -> what the client is called here. hook.sh knows these, too.
 HOSTS = {"CURSOR_VERSION": "cursor", "COPILOT_PROJECT_DIR": "copilot"}
-# Clients that give guests payloads in words that they take back from them alone: there a guest stays what it is.
-_TRANSLATING = ("cursor",)
 
 
 def received(client: str) -> str:
@@ -20,7 +18,7 @@ def received(client: str) -> str:
     for variable, host in HOSTS.items():
         if os.environ.get(variable):
             stand_back(host)
-            return client if host in _TRANSLATING else host
+            return host
     return client
 
 

@@ -85,26 +85,32 @@ def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("event", ["pre_tool_use", "session_start"])
-def test_hooks_of_claude_codes_plugin_are_guests_where_it_has_its_own(client: Client, plugin: Path, event: str):
-    """Cursor runs those as well, for a session of another name, which its own locks would keep off its files."""
-    name = {"pre_tool_use": "preToolUse.Write", "session_start": "sessionStart"}[event]
-    ours = {"pre_tool_use": "PreToolUse", "session_start": "SessionStart"}[event]
+@pytest.mark.parametrize(
+    ("event", "hook", "name", "answer"),
+    [
+        ("PreToolUse", "pre_tool_use", "preToolUse.Write", {"permission", "user_message", "agent_message"}),
+        ("SessionStart", "session_start", "sessionStart", {"additional_context"}),
+    ],
+)
+def test_hooks_of_claude_codes_plugin_stand_back_where_it_has_its_own(
+    client: Client, plugin: Path, event: str, hook: str, name: str, answer: set[str]
+):
+    """Cursor runs those as well, with its own payloads, and takes its own answers from them."""
     tree = json.loads((plugin / "integrations/claude-code/hooks.json").read_text())
-    command = tree["hooks"][ours][0]["hooks"][0]["command"]
+    command = tree["hooks"][event][0]["hooks"][0]["command"]
+    assert hook in command
     peer_locks(client.repo, client.repo / "f", "mine", "the peer")
 
-    def said(**more: str) -> str:
-        environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(plugin), **more}
-        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(client.payload(name, session_id=client.me)),
-                              env=environment, capture_output=True, text=True, timeout=30, check=False)  # fmt: skip
+    def said() -> dict[str, Any]:
+        environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(plugin), "CURSOR_VERSION": "3.18.0"}
+        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(client.payload(name)), env=environment,
+                              capture_output=True, text=True, timeout=30, check=False)  # fmt: skip
         assert (done.returncode, done.stderr) == (0, ""), done
-        return done.stdout
+        return dict(json.loads(done.stdout or "{}"))
 
-    assert said(CURSOR_VERSION="3.18.0") == ""
-    assert said() != ""
+    assert said() == {}
     cursor.Cursor().uninstall(Steps())
-    assert said(CURSOR_VERSION="3.18.0") != "", "else nobody would check it"
+    assert set(said()) == answer, "nobody else would do it: they act as its own"
 
 
 @pytest.mark.slow
