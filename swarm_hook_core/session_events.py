@@ -80,12 +80,18 @@ def has_subagent(core, event) -> None:
         core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
         lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
+        _drop_unheard(core, event)
 
 
 def ends(core, event) -> None:
     """Deregister the session and remove what it left."""
     core.words_now(event)  # first: afterwards nobody knows this session any more
     lifecycle.end(core.config, event, core.registrar, core.driver)
+    _drop_unheard(core, event)
+
+
+def _drop_unheard(core, event) -> None:
+    """Forget what waits for a session, or a subagent, that ends."""
     if core.config.dialect.unheard is not None:
         from swarm_hook_core import unheard
 

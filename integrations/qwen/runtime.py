@@ -18,6 +18,6 @@ RUNTIME = RuntimeConfig(
         fields={"turn": "prompt_id"},  # the results of tools are told of as if a prompt had been given
         tools={"run_shell_command": "Bash", "monitor": "Monitor"},
         amend=lambda payload: in_own_folder(payload, "directory"),
-        unheard=lambda event, source: event == "PreToolUse",
+        unheard=lambda event, source: event in ("PreToolUse", "SubagentStart"),
     ),
 )  # fmt: skip

@@ -37,6 +37,20 @@ class Qwen(Runtime):
     manifests = (MANIFEST,)
     has_subagents = True
     # As of release 0.24.4.
+    first_questions = (
+        ("initialize", {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {
+                "extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}, "roots": {},
+            },
+            "clientInfo": {"name": "swarm-mcp install", "version": __version__},
+        }),
+        ("notifications/initialized", {}),
+        ("prompts/list", {}),
+        ("resources/list", {}),
+        ("tools/list", {}),
+    )  # fmt: skip
+    # As of release 0.24.4.
     session_variables = (
         "QWEN_CODE_SESSION_ID", "QWEN_CODE_PROMPT_ID", "QWEN_CODE_AGENT_ID", "QWEN_CODE_LAUNCHER_PID",
         "QWEN_CODE_PROJECT_DIR", "QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR",

@@ -130,6 +130,20 @@ def test_what_is_to_be_told_with_a_call_is_told_with_its_result(repo: Path):
     assert fault_lines() == []
 
 
+def test_an_agent_learns_who_it_is_with_its_first_result(repo: Path):
+    session = new_session()
+    told(repo, session, "SessionStart.startup")
+    about = {**captured("qwen", "SubagentStart", repo), "session_id": session}
+    call = {**captured("qwen", "PreToolUse.write_file.subagent", repo), "session_id": session}
+    call.update(agent_id=about["agent_id"], hook_event_name="PostToolUse")
+    assert run("qwen", "subagent", about).out == ""
+    assert run("qwen", "post_tool_use", {**call, "agent_id": ""}).out == "", "it is not the session's own"
+    assert f"you are agent `{about['agent_id']}`" in run("qwen", "post_tool_use", call).out
+    assert run("qwen", "subagent", about).out == ""
+    assert run("qwen", "subagent", {**about, "hook_event_name": "SubagentStop"}).out == ""
+    assert run("qwen", "post_tool_use", call).out == "", "it has ended"
+
+
 # -- its extension --
 
 
