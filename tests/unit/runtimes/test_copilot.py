@@ -18,7 +18,9 @@ from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.copilot import Copilot, home
 from swarm_mcp.runtimes.steps import Steps
 
-SETTINGS = '// mine\n{\n    "theme": "dark", // kept\n    "enabledPlugins": {\n        "other@place": true,\n    },\n}\n'
+SETTINGS = (
+    '// mine\n{\n    "theme": "dark", // kept\n    "enabledPlugins": {\n        "other@place": true,\n    },\n}\n'
+)
 MARK = {"COPILOT_PROJECT_DIR": "/work"}  # what Copilot's hooks alone have
 EVENTS = {"pre_tool_use": "PreToolUse", "session_start": "SessionStart", "turn": "UserPromptSubmit"}
 # Captured calls, and what a peer has locked then.
@@ -86,7 +88,9 @@ def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
     peer_locks(client.repo, client.repo / WRITES[name], "mine", "the peer")
     answer = client.said("pre_tool_use", payload)
     assert set(answer) == {"permissionDecision", "permissionDecisionReason"} and answer["permissionDecision"] == "deny"
-    assert "swarm lock blocked" in answer["permissionDecisionReason"] and "the peer" in answer["permissionDecisionReason"]
+    assert (
+        "swarm lock blocked" in answer["permissionDecisionReason"] and "the peer" in answer["permissionDecisionReason"]
+    )
     # One session, whichever of its agents calls.
     assert [row["label"].split()[0] for row in instances() if row["label"] != "the peer"] == ["copilot"]
 
@@ -128,9 +132,10 @@ def test_words_are_told_in_the_form_that_it_takes_for_every_event(client: Client
 @pytest.mark.slow
 def test_hooks_wired_for_claude_code_act_as_its_own(client: Client):
     """As a guest: Copilot takes hooks of Claude Code's from a project's settings."""
-    assert "is registered as" in client.said("session_start", client.payload("SessionStart"), wired_for="claude-code")[
-        "additionalContext"
-    ]
+    assert (
+        "is registered as"
+        in client.said("session_start", client.payload("SessionStart"), wired_for="claude-code")["additionalContext"]
+    )
     assert [row["label"].split()[0] for row in instances()] == ["copilot"]
     peer_locks(client.repo, client.repo / "rel.txt", "mine", "the peer")
     answer = client.said("pre_tool_use", client.payload("PreToolUse.Write"), wired_for="claude-code")
@@ -144,7 +149,9 @@ def test_hooks_wired_for_claude_code_act_as_its_own(client: Client):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("event", EVENTS)
-def test_whatever_runs_beside_the_installed_plugin_stands_back(client: Client, plugin: Path, tmp_path: Path, event: str):
+def test_whatever_runs_beside_the_installed_plugin_stands_back(
+    client: Client, plugin: Path, tmp_path: Path, event: str
+):
     copy = tmp_path / "copy"
     bundle.write(copy, local=False)
     name = {"pre_tool_use": "PreToolUse.Write", "session_start": "SessionStart", "turn": "UserPromptSubmit"}[event]
