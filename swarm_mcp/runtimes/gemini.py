@@ -14,8 +14,7 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
-from swarm_mcp.runtimes.json_editor import JsonText
-from swarm_mcp.runtimes.mcp_file import write_whole
+from swarm_mcp.runtimes.linked_extension import LinkedExtension
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of the extension, and of its hooks
@@ -73,28 +72,20 @@ class Gemini(Runtime):
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         # Its own `extensions link` also says that the folder it is started in may be trusted, and leaves a key behind.
-        wanted = {"source": str(marketplace / FOLDER), "type": "link"}
-        if object_in(_link()) != wanted:
-            if not self.traces() and any(_extension().glob("*")):
+        extension = _extension()
+        if extension.source() != str(marketplace / FOLDER):
+            if not self.traces() and any(extension.folder.glob("*")):
                 mend = f"gemini extensions uninstall {NAME}"
-                raise ClientFailed(f"{_extension()} is another extension of that name; to take it out: {mend}")
+                raise ClientFailed(f"{extension.folder} is another extension of that name; to take it out: {mend}")
             with steps.step(f"linking the extension in {marketplace}", f"linked the extension in {marketplace}"):
-                try:
-                    write_whole(_link(), json.dumps(wanted, indent=2).encode())
-                except SwarmError as error:
-                    raise ClientFailed(str(error)) from error
+                extension.put(marketplace / FOLDER)
         return self._installed(marketplace)
 
     def uninstall(self, steps: Steps) -> None:
         if not self.traces():
             return
         with steps.step("removing the extension", "removed the extension"):
-            _link().unlink()
-            for folder in (_extension(), _extension().parent, home()):
-                try:
-                    folder.rmdir()
-                except OSError:
-                    break  # it holds what is not ours
+            _extension().remove()
 
     def traces(self) -> bool:
         return self._root() is not None
@@ -120,11 +111,8 @@ class Gemini(Runtime):
 
     def _root(self) -> Path | None:
         """The folder of the bundle that the client has linked; None for none."""
-        record = object_in(_link())
-        source = record.get("source")
-        if record.get("type") != "link" or not isinstance(source, str) or not source.endswith(f"/{FOLDER}"):
-            return None
-        return Path(source.removesuffix(f"/{FOLDER}"))
+        source = _extension().source()
+        return Path(source.removesuffix(f"/{FOLDER}")) if source.endswith(f"/{FOLDER}") else None
 
     def _installed(self, root: Path) -> Installed:
         """The plugin in the folder `root`, with the hooks as the client will run them. Raises ClientFailed."""
@@ -152,7 +140,7 @@ def _finding(root: Path) -> Finding:
         return Finding(name, "fail", f"all hooks are switched off ({file})", "remove hooksConfig.enabled")
     if NAME in (hooks.get("disabled") or ()):
         return Finding(name, "fail", f"its hooks are switched off ({file})", "/hooks enable-all, in a session")
-    if _is_disabled():
+    if _extension().is_disabled():
         return Finding(name, "fail", "linked, but disabled", f"gemini extensions enable {NAME}")
     if security.get("allowedExtensions"):
         return Finding(name, "warn", f"linked; {file} allows some extensions alone: see that it is among them")
@@ -163,25 +151,9 @@ def _finding(root: Path) -> Finding:
 
 
 def _settings_of(group: str) -> dict:
-    """One group of the person's settings, a file with comments; empty where there is none that can be read."""
-    try:
-        tree = JsonText((home() / "settings.json").read_text(encoding="utf-8")).tree
-    except (OSError, ValueError):
-        return {}
-    found = tree.get(group) if isinstance(tree, dict) else None
+    """One group of the person's settings; empty where there is none."""
+    found = _extension().settings().get(group)
     return found if isinstance(found, dict) else {}
-
-
-def _is_disabled() -> bool:
-    """Whether a person has disabled the extension for all folders; the last rule that fits counts."""
-    rules = object_in(_extension().parent / "extension-enablement.json").get(NAME)
-    rules = rules.get("overrides") if isinstance(rules, dict) else None
-    found = False
-    for rule in rules if isinstance(rules, list) else []:
-        folder = str(rule).removeprefix("!").removesuffix("*")
-        if f"{home().parent}/".startswith(folder):
-            found = str(rule).startswith("!")
-    return found
 
 
 def _wired(groups: list[dict], place: Path | None) -> list[dict]:
@@ -225,12 +197,8 @@ def _json(tree: dict) -> bytes:
     return (json.dumps(tree, indent=2) + "\n").encode()
 
 
-def _extension() -> Path:
-    return home() / "extensions" / NAME
-
-
-def _link() -> Path:
-    return _extension() / LINK
+def _extension() -> LinkedExtension:
+    return LinkedExtension(home(), NAME, LINK, home().parent)
 
 
 def home() -> Path:
