@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +83,14 @@ def test_what_the_model_is_told_is_no_part_of_the_title(opencode: OpenCode) -> N
     titles = [body for body in asked if "You are a title generator" in body]
     assert titles and not any("is registered as" in body for body in titles)
     assert all(body.count("is registered as") == 1 for body in asked if body not in titles)
+
+
+def test_code_that_calls_tools_of_servers(opencode: OpenCode) -> None:
+    """OpenCode's experimental code mode: one tool runs JavaScript, with those of the servers inside."""
+    opencode.ground.coordinator.peer_lock("notes.md")
+    opencode.add_server("files", sys.executable, [str(Path(__file__).with_name("files_server.py"))])
+    given = json.dumps({"path": str(opencode.ground.checkout / "notes.md"), "content": "line two\n"})
+    code = f"return await tools.files.write_file({given})"
+    opencode.run("work", {"name": "execute", "input": {"code": code}}, env={"OPENCODE_EXPERIMENTAL_CODE_MODE": "1"})
+    assert "swarm lock blocked mcp__files__write_file" in opencode.last_result("work")
+    assert_text(opencode, "notes.md", "line one\n")
