@@ -13,7 +13,7 @@ if __name__ == "__main__":
     client, event, *killed = sys.argv[1:]
     sys.path[:1] = [os.path.dirname(here)]
     try:
-        if client == "claude-code" and ("COPILOT_PROJECT_DIR" in os.environ or "CURSOR_VERSION" in os.environ):
+        if client == "claude-code" and {"COPILOT_PROJECT_DIR", "CURSOR_VERSION", "GROK_HOOK_EVENT"} & os.environ.keys():
             from swarm_hook_core.guests import received
 
             client = received(client)

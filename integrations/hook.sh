@@ -19,7 +19,7 @@ here=${0%/*} state= trouble=
 launcher=$here/../bin/swarm-mcp within=
 case $event in session_start) within=5 ;; turn) within=2 ;; session_end) within=0.9 ;; esac
 # Where another client runs what is wired for Claude Code (swarm_hook_core/guests.py), the hook has to see to it.
-[ "$client" = claude-code ] && [ -n "${CURSOR_VERSION:-}${COPILOT_PROJECT_DIR:-}" ] && within=
+[ "$client" = claude-code ] && [ -n "${CURSOR_VERSION:-}${COPILOT_PROJECT_DIR:-}${GROK_HOOK_EVENT:-}" ] && within=
 if [ -n "$within" ] && [ -n "$given" ] && [ -z "${SWARM_MCP_BIN:-}" ] && [ -r "$launcher" ]; then
     { (set -- hook "$event" --runtime "$client" --within "$within" && . "$launcher"); trouble=$?; } 2>/dev/null
     [ "$trouble" = 0 ] && exit

@@ -10,7 +10,7 @@ import sys
 
 # A variable that the hooks of a client have and its agents' shells have not, where a session of another client may be
 # started -> what the client is called here. hook.sh knows these, too.
-HOSTS = {"CURSOR_VERSION": "cursor", "COPILOT_PROJECT_DIR": "copilot"}
+HOSTS = {"CURSOR_VERSION": "cursor", "COPILOT_PROJECT_DIR": "copilot", "GROK_HOOK_EVENT": "grok"}
 
 
 def received(client: str) -> str:
@@ -46,7 +46,12 @@ def _has_copilot() -> bool:
     return all(os.path.exists(os.path.join(folder.group(1), file)) for file in files)
 
 
-_OWN = {"cursor": _has_cursor, "copilot": _has_copilot}
+def _has_grok() -> bool:
+    place = os.path.join(os.environ.get("GROK_HOME") or "~/.grok", "hooks", "swarm.json")
+    return "/integrations/hook.sh" in _text_of(place)
+
+
+_OWN = {"cursor": _has_cursor, "copilot": _has_copilot, "grok": _has_grok}
 
 
 def _text_of(file: str) -> str:

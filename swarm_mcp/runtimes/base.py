@@ -202,6 +202,14 @@ def _ran(argv: list[str]) -> tuple[int, str, str]:
     return process.returncode, output, complaints
 
 
+def starts_our_hooks(file: Path) -> bool:
+    """Whether the hooks that are wired in a client's file are ours."""
+    try:
+        return "integrations/hook." in file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
 def object_in(path: Path) -> dict:
     """Return the JSON object in a file; empty where there is none that can be read."""
     try:

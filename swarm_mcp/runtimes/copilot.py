@@ -11,7 +11,7 @@ from pathlib import Path
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, starts_our_hooks
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.installed import Installed
@@ -115,18 +115,11 @@ def _others(root: Path | None) -> list[Finding]:
     also = [f"the plugin {name}" for name in plugins if name.startswith(f"{PLUGIN}@") and name != PLUGIN_ID]
     files = [*sorted((home() / "hooks").glob("*.json"))]
     files += [file for pattern in _HOOKS_OF_PROJECT for file in sorted(Path.cwd().glob(pattern))]
-    also += [f"hooks in {file}" for file in files if _starts_our_hooks(file)]
+    also += [f"hooks in {file}" for file in files if starts_our_hooks(file)]
     if not also:
         return []
     what = "stand back, so that no write is checked twice" if root else "act as this client's"
     return [Finding("copilot, more than one", "info", f"{', '.join(also)}: they {what}")]
-
-
-def _starts_our_hooks(file: Path) -> bool:
-    try:
-        return "integrations/hook." in file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
 
 
 def _settings_now() -> dict:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import own_table
-from swarm_mcp.runtimes.base import Finding, Look, Runtime
+from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, Look, Runtime, starts_our_hooks
 from swarm_mcp.runtimes.bundle import LAUNCHER
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, Installed
@@ -46,9 +47,11 @@ class Grok(Runtime):
         if place is None:
             return
         tree = json.loads(files[HOOKS])
+        # Within quotation marks; Grok itself puts in what a $ names, whatever is before it.
+        quoted = re.sub(r'([\\"`])', r"\\\1", str(place)).replace("$", "$(printf '\\044')")
         for hook in (hook for groups in tree["hooks"].values() for group in groups for hook in group["hooks"]):
             for variable in ROOT_VARIABLES:
-                hook["command"] = hook["command"].replace(f"${{{variable}}}", str(place))
+                hook["command"] = hook["command"].replace(f"${{{variable}}}", quoted)
         files[HOOKS] = (json.dumps(tree, indent=2) + "\n").encode()
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
@@ -87,8 +90,8 @@ class Grok(Runtime):
         root = self._root()
         if root is None:
             text = "only in part installed: its hooks are missing" if self.traces() else "not installed"
-            return Look([Finding("grok hooks", "warn", text, MEND)], None)
-        found = [self._finding(root)]
+            return Look([Finding("grok hooks", "warn", text, MEND), *_others(own=False)], None)
+        found = [self._finding(root), *_others(own=True)]
         if not own_table.has(_settings(), SERVER, LAUNCHER):
             found.append(Finding("grok MCP server", "warn", f"not in {_settings()}", MEND))
         return Look(found, self.installed_at(root))
@@ -96,6 +99,9 @@ class Grok(Runtime):
     def _finding(self, root: Path) -> Finding:
         if not (root / HOOKS).is_file():
             return Finding("grok hooks", "fail", f"{root} has no {HOOKS}", MEND)
+        off = _disabled()
+        if off:
+            return Finding("grok hooks", "fail", f"switched off: {off}", "switch them on again: /hooks in a session")
         version = self.version()
         if version != __version__:
             return Finding("grok hooks", "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
@@ -123,6 +129,30 @@ class Grok(Runtime):
         if target is None:
             return False
         return marketplace_folder() in target.parents or any(read_record(parent) for parent in target.parents)
+
+
+def _others(own: bool) -> list[Finding]:
+    """What else of ours Grok reads, as it has Claude Code's settings for its own; `own`: whether it has our hooks."""
+    files = [Path.home() / ".claude" / name for name in ("settings.json", "settings.local.json")]
+    also = [f"hooks in {file}" for file in files if starts_our_hooks(file)]
+    try:
+        if PLUGIN_ID in files[0].read_text(encoding="utf-8", errors="replace"):
+            also.append(f"Claude Code's plugin {PLUGIN_ID}")
+    except OSError:
+        pass
+    if not also:
+        return []
+    what = "stand back, so that no write is checked twice" if own else "act as this client's where it runs them"
+    return [Finding("grok, more than one", "info", f"{', '.join(also)}: they {what}")]
+
+
+def _disabled() -> str:
+    """The first of our hooks that a person has switched off in Grok; empty for none."""
+    try:
+        lines = (home() / "disabled-hooks").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in lines if "global/swarm:" in line), "")
 
 
 def home() -> Path:
