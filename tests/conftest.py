@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-FOREIGN_PREFIXES = ("SWARM_", "HERDR_", "CLAUDE", "CODEX_", "CURSOR_", "HERMES_", "GEMINI_", "XDG_")
+FOREIGN_PREFIXES = ("SWARM_", "HERDR_", "CLAUDE", "CODEX_", "COPILOT_", "CURSOR_", "HERMES_", "GEMINI_", "XDG_")
 FOREIGN_NAMES = (
     "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
     "CLICOLOR", "CLICOLOR_FORCE",
@@ -26,7 +26,7 @@ settings.load_profile("swarm")
 REAL_HOME = os.path.expanduser("~")
 FORBIDDEN = tuple(
     os.path.join(REAL_HOME, name)
-    for name in (".swarm-mcp", ".local/state/swarm-mcp", ".local/share/swarm-mcp", ".claude", ".codex", ".gemini")
+    for name in (".swarm-mcp", ".local/state/swarm-mcp", ".local/share/swarm-mcp", ".claude", ".codex", ".copilot", ".gemini")
 )
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import PAYLOADS, hook_core, instances, new_session, peer_locks, ready_store
+from support.sessions import PAYLOADS, ROOT, hook_core, instances, new_session, peer_locks, ready_store
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.guests import HOSTS
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.copilot import Copilot, home
@@ -169,6 +170,12 @@ def test_whatever_runs_beside_the_installed_plugin_stands_back(
     assert [one.message for one in Copilot().look(plugin, Steps()).findings] == ["installed but disabled"]
     if event == "pre_tool_use":
         assert client.said(event, client.payload(name), root=copy)["permissionDecision"] == "deny", "else nobody checks"
+
+
+def test_the_variables_that_tell_guests_are_the_same_everywhere():
+    for name in ("hook.sh", "hook.py"):
+        text = (ROOT / "integrations" / name).read_text()
+        assert [variable for variable in HOSTS if variable not in text] == [], name
 
 
 def test_others_of_ours_are_named(client: Client, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
