@@ -4,7 +4,7 @@ SWARM_DEV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swarm-mcp/dev/$(shell printf
 CLIENTS   ?= @openai/codex@0.169.0 @anthropic-ai/claude-code@2.1.330 @earendil-works/pi-coding-agent@0.74.2
 # Their tests are skipped where one of them cannot be fetched. Qwen Code needs a newer Node.js than the others.
 MORE_CLIENTS ?= @github/copilot@1.0.102 @google/gemini-cli@0.61.0 @qwen-code/qwen-code@0.24.4 @xai-official/grok@1.0.41 \
-	opencode-ai@1.18.33 cline@3.0.65 hermes-agent==0.19.0
+	opencode-ai@1.18.33 cline@3.0.65 hermes-agent[mcp]==0.19.0
 NEWER_NODE ?= node@22
 # What builds and checks a release. Another hatchling may write other bytes: its own name stands in the wheel.
 BUILDERS  ?= hatchling==1.33.0 build==1.6.1 twine==7.0.0
@@ -151,7 +151,7 @@ $(MORE)/fetched:
 	@npm install --loglevel=error --no-audit --no-fund --prefix "$(MORE)/newer" $(NEWER_NODE) || \
 		echo "$(NEWER_NODE) cannot be had here: the tests of Qwen Code are skipped" >&2
 	@"$(PYTHON)" -m venv "$(MORE)/hermes"
-	@"$(MORE)/hermes/bin/python" -m pip install --quiet --disable-pip-version-check $(FROM_PYPI) || \
+	@"$(MORE)/hermes/bin/python" -m pip install --quiet --disable-pip-version-check $(FROM_PYPI:%="%") || \
 		echo "$(FROM_PYPI) cannot be had here: its tests are skipped" >&2
 	@touch "$@"
 
