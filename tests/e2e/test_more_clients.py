@@ -224,7 +224,10 @@ def test_the_write_lands_where_the_plugin_s_folder_has_gone(other: OtherClient) 
 
 
 def test_a_tie_of_four_clients_has_one_winner() -> None:
-    """All lock one file and write it at the same moment, in one checkout and one home."""
+    """All lock one file and write it at the same moment, in one checkout and one home.
+
+    Each changes a line of its own: where one's line is gone Claude Code refuses the edit itself, before any hook.
+    """
     try:
         ground = ground_for(*TIED)
     except Lacking as lacking:
@@ -232,6 +235,8 @@ def test_a_tie_of_four_clients_has_one_winner() -> None:
     try:
         clients: list[Client] = [ClaudeCode(ground), *(other_client(name, ground) for name in TIED)]
         marketplace = Marketplace(ground, "install")
+        before = "".join(f"free for {client.name}\n" for client in clients)
+        (ground.checkout / "notes.md").write_text(before)
         for client in clients:
             client.prepare()
             marketplace.install(client.name)
@@ -250,12 +255,13 @@ def test_a_tie_of_four_clients_has_one_winner() -> None:
     finally:
         ground.close()
     (winner,) = {client.name for client in clients} - set(denied)
-    assert written == f"by {winner}\n", (denied, written, lock)
+    assert written == before.replace(f"free for {winner}", f"by {winner}"), (denied, lock)
+    assert f"origin:{winner}" in lock["owner_label"]
 
 
 def _lock_and_write(client: Client) -> list[Call]:
     lock = client.swarm_tools(("lock_file", {"file": "notes.md", "reason": f"for {client.name}"}))
-    write = ("notes.md", "line one", f"by {client.name}")
+    write = ("notes.md", f"free for {client.name}", f"by {client.name}")
     return [*lock, *(client.change(*write) if isinstance(client, OtherClient) else [client.replace(*write)])]
 
 
