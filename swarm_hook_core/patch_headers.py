@@ -1,8 +1,8 @@
 """Reads apply_patch envelopes as clients with a laxer grammar than Codex's do (for that see ``patch``).
 
-Seen in OpenCode 1.18 and Cline 3.0: a header begins its line, blanks around the path do not count, and lines that
-nobody understands are passed over. Where a client refuses a patch, or reads no header (behind the end, amid a file's
-text), this names a path too many, never one too few.
+Seen in OpenCode 1.18, Cline 3.0 and Copilot CLI 1.0.102: blanks around the path do not count, nor do, in Copilot, those
+before a header; lines that nobody understands are passed over. Where a client refuses a patch, or reads no header
+(behind the end, amid a file's text), this names a path too many, never one too few.
 """
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
@@ -25,8 +25,8 @@ def changes_by_headers(text: str) -> "list[tuple[str, str]]":
     changes: dict = {}
     updated = ""
     for line in text.split("\n"):
-        header = line[: line.find(":") + 1]
-        path = line[len(header) :].strip(_BLANKS)
+        header, colon, path = line.partition(":")
+        header, path = header.lstrip(_BLANKS + "\x85") + colon, path.strip(_BLANKS)
         if header not in _HOWS or not path or "\0" in path:
             continue
         if header == _MOVE and updated and updated != path:

@@ -24,6 +24,7 @@ SETTINGS = (
 )
 MARK = {"COPILOT_PROJECT_DIR": "/work"}  # what Copilot's hooks alone have
 EVENTS = {"pre_tool_use": "PreToolUse", "session_start": "SessionStart", "turn": "UserPromptSubmit"}
+FULL = {"full disk": "ulimit -f 0; ", "full output": "exec >/dev/full; "}  # as words of a shell before the hook's own
 # Captured calls, and what a peer has locked then.
 WRITES = {
     "PreToolUse.Write": "rel.txt", "PreToolUse.Write.subagent": "sub.txt", "PreToolUse.Write.nested": "sub2.txt",
@@ -188,34 +189,35 @@ def test_others_of_ours_are_named(client: Client, plugin: Path, tmp_path: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["no interpreter", "no folder", "no runtime", "dying interpreter", "full disk"])
+@pytest.mark.parametrize("fault", ["no interpreter", "no folder", "no runtime", "dying interpreter", *FULL])
 def test_whatever_is_broken_the_status_is_0(client: Client, plugin: Path, tmp_path: Path, fault: str):
-    """Copilot takes any other for a denial."""
+    """Copilot takes any other for a denial; and what is said is one object, where anything is."""
     broken = tmp_path / "broken"
+    shutil.copytree(plugin, broken)
+    hooks = broken / "integrations/copilot/hooks.json"
+    wired = hooks.read_text()
     if fault == "no interpreter":
-        shutil.copytree(plugin, broken)
-        hooks = broken / "integrations/copilot/hooks.json"
-        hooks.write_text(hooks.read_text().replace(bundle.interpreter(), "/nonexistent/python"))
+        wired = wired.replace(bundle.interpreter(), "/nonexistent/python")
     elif fault == "dying interpreter":
-        shutil.copytree(plugin, broken)
         dying = tmp_path / "python"
         dying.write_text("#!/bin/sh\nkill -9 $$\n")
         dying.chmod(0o755)
-        hooks = broken / "integrations/copilot/hooks.json"
-        hooks.write_text(hooks.read_text().replace(bundle.interpreter(), str(dying)))
+        wired = wired.replace(bundle.interpreter(), str(dying))
     elif fault == "no runtime":
-        shutil.copytree(plugin, broken)
         (broken / "integrations/copilot/runtime.py").unlink()
-    hooks = (broken if broken.exists() else plugin) / "integrations/copilot/hooks.json"
+    elif fault == "no folder":
+        shutil.rmtree(broken)
     peer_locks(client.repo, client.repo / "rel.txt", "mine", "the peer")
     given = json.dumps(client.payload("PreToolUse.Write"))
-    place = {"no folder": tmp_path / "gone"}.get(fault, broken if broken.exists() else plugin)
-    environment = {**os.environ, **MARK, "CLAUDE_PLUGIN_ROOT": str(place)}
-    for groups in json.loads(hooks.read_text())["hooks"].values():
-        with open("/dev/full" if fault == "full disk" else os.devnull, "w") as out:
-            done = subprocess.run(["/bin/sh", "-c", groups[0]["hooks"][0]["command"]], input=given, env=environment,
-                                  stdout=out, text=True, timeout=30, check=False)  # fmt: skip
-        assert done.returncode == 0, groups
+    environment = {**os.environ, **MARK, "CLAUDE_PLUGIN_ROOT": str(broken)}
+    for event, groups in json.loads(wired)["hooks"].items():
+        command = FULL.get(fault, "") + groups[0]["hooks"][0]["command"]
+        done = subprocess.run(["/bin/sh", "-c", command], input=given, env=environment, capture_output=True, text=True,
+                              timeout=30, check=False)  # fmt: skip
+        assert done.returncode == 0, (event, done)
+        told = json.loads(done.stdout or "{}")
+        if event == "PreToolUse":  # a full disk is no reason not to deny
+            assert told.get("permissionDecision", "") == ("deny" if fault == "full disk" else ""), done
 
 
 # -- its settings -----------------------------------------------------------------------------------

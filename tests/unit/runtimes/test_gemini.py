@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,7 @@ def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:
     events = ("SessionStart.startup", "BeforeAgent", "BeforeTool.write_file", "AfterTool.write_file", "AfterAgent")
     for name in (*events, "SessionEnd.exit"):
         place.ask(name, "ulimit -f 0; ")
+        assert place.ask(name, "exec >/dev/full; ") == {}
     python = json.loads((place.root / "install.json").read_text())["python"]
     hooks = place.root / FOLDER / "hooks" / "hooks.json"
     wired = hooks.read_text()
@@ -242,7 +244,15 @@ def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:
     assert place.write("notes.md") == {}
     told = place.write("notes.md", SWARM_FAIL="closed")
     assert list(told) == ["decision", "reason"] and "could not be checked" in told["reason"]
+    dying = place.root.parent / "dying"
+    dying.write_text("#!/bin/sh\nkill -9 $$\n")
+    dying.chmod(0o755)
+    hooks.write_text(wired.replace(python, str(dying)))
+    assert place.write("notes.md") == {}
+    for name in (*events, "SessionEnd.exit"):
+        place.ask(name)
     hooks.write_text(wired)
+    shutil.rmtree(place.root / "swarm_hook_core")
     for part in ("hook.py", "hook.sh"):
         (place.root / "integrations" / part).rename(place.root / part)
         assert place.write("notes.md") == {}

@@ -73,7 +73,10 @@ def test_a_session_comes_and_goes_with_its_sub_agents(repo: Path):
         ("*** Delete File: a\n*** Add File: a", [("a", REPLACE)]),
         ("*** Update File: a\n*** Move to: b\n@@\n-x\n+y", [("a", REMOVE), ("b", REPLACE)]),
         ("*** Update File: a\n*** Move to:a", [("a", REPLACE)]),
-        ("what is this?\n*** Update File: a\n@@\n+*** Delete File: b\n *** Delete File: c", [("a", EDIT)]),
+        ("what is this?\n*** Update File: a\n@@\n+*** Delete File: b\n-*** Delete File: c", [("a", EDIT)]),
+        # Copilot CLI takes these; the others name no file with them, as far as they take such a patch at all.
+        (" \t*** Update File: a\n\u00a0*** Move to: b", [("a", REMOVE), ("b", REPLACE)]),
+        ("\x85*** Delete File: a", [("a", REMOVE)]),
         ("*** Add File: a\x1c", [("a\x1c", REPLACE)]),
     ],
 )
