@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from swarm_hook_core.state import open_private, state_dir, write_private
+from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.json_editor import JsonText, Place
+from swarm_mcp.runtimes.users_file import decoded, delete, encoded, read, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 FOLDER = "edited"  # in the state folder: a file for each that is edited
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Entry(NamedTuple):
@@ -81,7 +81,7 @@ class EditedJson:
         text, mark = decoded(raw, self.path)
         try:
             clean = self._without(text, memory)
-            made = [str(folder) for folder in _target(self.path).parents if not folder.exists()]
+            made = [str(folder) for folder in Path(os.path.realpath(self.path)).parents if not folder.exists()]
             made += [folder for folder in (memory.folders if memory else ()) if folder not in made]
             was_missing = raw is None or (memory is not None and memory.was_missing)
             new = _Memory(os.path.abspath(self.path), was_missing, made)
@@ -94,7 +94,7 @@ class EditedJson:
         earlier = remembered.read_text(encoding="utf-8") if remembered.exists() else None
         self._remember(new)
         try:
-            write_whole(_target(self.path), mark + encoded(wanted, self.path))
+            write_whole(self.path, mark + encoded(wanted, self.path))
         except SwarmError:
             if earlier is None:
                 self._forget()
@@ -112,11 +112,10 @@ class EditedJson:
         except ValueError as error:
             raise SwarmError(f"{self.path} {error}; nothing was changed") from None
         if raw is not None and clean != text:
-            target = _target(self.path)
             if clean or not (memory and memory.was_missing):
-                write_whole(target, mark + encoded(clean, self.path))
+                write_whole(self.path, mark + encoded(clean, self.path))
             else:
-                _delete(target)
+                delete(self.path)
         for folder in memory.folders if memory else ():
             try:
                 os.rmdir(folder)
@@ -252,62 +251,6 @@ def tree_in(path: Path) -> Any:
         return JsonText(text).tree if text.strip() else None
     except ValueError as error:
         raise SwarmError(f"{path} {error}") from None
-
-
-def read(path: Path) -> bytes | None:
-    """Return the content of a file; None where there is none. Raises SwarmError."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise SwarmError(f"cannot read {path}: {error.strerror}") from None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, with the mode it had. Raises SwarmError."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o7777 if path.exists() else 0
-        with open(scratch, "wb", opener=open_private if mode else None) as file:  # it may hold secrets
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode:
-            scratch.chmod(mode)
-        os.replace(scratch, path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise SwarmError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _delete(path: Path) -> None:
-    try:
-        path.unlink()
-    except OSError as error:
-        raise SwarmError(f"cannot remove {path}: {error.strerror}") from None
-
-
-def _target(path: Path) -> Path:
-    """What is written in the place of `path`: a link stays a link."""
-    return Path(os.path.realpath(path))
-
-
-def decoded(raw: bytes | None, path: Path) -> tuple[str, bytes]:
-    """The text of a file, and the byte order mark before it."""
-    mark = BYTE_ORDER_MARK if raw and raw.startswith(BYTE_ORDER_MARK) else b""
-    try:
-        return (raw or b"")[len(mark) :].decode("utf-8"), mark
-    except UnicodeDecodeError:
-        raise SwarmError(f"{path} is not UTF-8 text; nothing was changed") from None
-
-
-def encoded(text: str, path: Path) -> bytes:
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise SwarmError(f"{path} cannot hold a path that is not UTF-8; nothing was changed") from None
 
 
 def _at(tree: Any, place: Place) -> Any:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.edited_json import decoded, read, write_whole
 from swarm_mcp.runtimes.json_editor import JsonText
+from swarm_mcp.runtimes.users_file import decoded, read, write_whole
 
 SERVERS = "mcpServers"
 NAME = "swarm"
@@ -29,7 +28,7 @@ def add_server(path: Path, replace: bool = False) -> str:
         raise SwarmError(f"{path} {error}; nothing was changed") from None
     if changed == text:
         return "skipped"
-    write_whole(Path(os.path.realpath(path)), mark + changed.encode("utf-8"))  # a link stays a link
+    write_whole(path, mark + changed.encode("utf-8"))
     return "updated" if text.strip() else "wrote"
 
 

@@ -6,12 +6,11 @@ behind the rest as text, below a line that says whose it is.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.mcp_file import write_whole
+from swarm_mcp.runtimes.users_file import delete, read_text, write_whole
 
 MARK = "# Written by `swarm-mcp install`; `swarm-mcp uninstall` takes this table out again.\n"
 _LINES = r"(?:[A-Za-z_ \t\]].*\n?)*"  # of a table's body: no header, no comment, no blank line
@@ -23,7 +22,7 @@ def put(path: Path, table: str, body: str, sign: str) -> bool:
     `sign`: a text in `body` by which the table is known to be ours where a client has dropped our comment. Raises
     SwarmError, and leaves the file alone, where it has such a table that is not ours, or cannot be changed.
     """
-    text = _read(path)
+    text = read_text(path)
     rest = _without(text or "", table, sign)
     if is_named(rest, table) or _assigns(rest, table) or _assigns(rest, table.rpartition(".")[0]):
         raise SwarmError(f"{path} has a {table} that is not ours; nothing was changed")
@@ -32,7 +31,7 @@ def put(path: Path, table: str, body: str, sign: str) -> bool:
     wanted = f"{rest}{begin}{MARK}[{table}]\n{body}"
     if wanted == text or (rest != text and text and f"[{table}]\n{body}" in text):
         return False
-    write_whole(_target(path), wanted.encode("utf-8"))
+    write_whole(path, wanted.encode("utf-8"))
     return True
 
 
@@ -41,24 +40,21 @@ def take_out(path: Path, table: str, sign: str) -> bool:
 
     `sign` as for `put`. Raises SwarmError.
     """
-    text = _read(path)
+    text = read_text(path)
     rest = _without(text or "", table, sign)
     if text is None or rest == text:
         return False
     if rest or not text.startswith(MARK):
-        write_whole(_target(path), rest.encode("utf-8"))
+        write_whole(path, rest.encode("utf-8"))
         return True
-    try:
-        _target(path).unlink()
-    except OSError as error:
-        raise SwarmError(f"cannot remove {path}: {error.strerror}") from None
+    delete(path)
     return True
 
 
 def has(path: Path, table: str, sign: str) -> bool:
     """Whether our `table` is in the file at `path`, as far as that can be read; `sign` as for `put`."""
     try:
-        text = _read(path) or ""
+        text = read_text(path) or ""
     except SwarmError:
         return False
     return _without(text, table, sign) != text
@@ -87,19 +83,3 @@ def _without(text: str, table: str, sign: str) -> str:
             glue = "\n" if before and after and not before.endswith("\n") else ""
             return before + glue + after
     return text
-
-
-def _read(path: Path) -> str | None:
-    """The text of the file at `path`; None where there is no file."""
-    try:
-        return _target(path).read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise SwarmError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SwarmError(f"{path} is not UTF-8 text; nothing was changed") from None
-
-
-def _target(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # a link stays a link

@@ -13,10 +13,10 @@ from swarm_mcp.folders import clean
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.runtimes.bundle import write as write_bundle
-from swarm_mcp.runtimes.edited_json import write_whole
 from swarm_mcp.runtimes.mcp_file import add_server
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
+from swarm_mcp.runtimes.users_file import write_whole
 
 
 @verb(

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from swarm_hook_core.state import state_dir
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.edited_json import BYTE_ORDER_MARK, EditedJson, Entry, tree_in
+from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
+from swarm_mcp.runtimes.users_file import BYTE_ORDER_MARK
 
 SERVER = Entry(("mcpServers", "swarm"), {"command": "sh", "args": ["serve"]})
 HOOK = Entry(("hooks", "preToolUse"), {"command": "check", "timeout": 5}, is_element=True)

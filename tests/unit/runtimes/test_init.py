@@ -13,7 +13,7 @@ from support.fixtures import Ground
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import edited_json, mcp_file
+from swarm_mcp.runtimes import mcp_file, users_file
 
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 SKILLS = ("swarm-mcp", "swarm")
@@ -90,13 +90,13 @@ def test_every_other_byte_stays(ground: Ground, before: str, after: str):
 
 def test_byte_order_mark_mode_and_link_stay(ground: Ground):
     real = ground.folder / "shared.json"
-    real.write_bytes(edited_json.BYTE_ORDER_MARK + b'{"a": 1}')
+    real.write_bytes(users_file.BYTE_ORDER_MARK + b'{"a": 1}')
     real.chmod(0o640)
     config(ground).symlink_to(real)
     assert ground.swarm("init", "--no-skills").code == 0
     assert config(ground).is_symlink() and real.stat().st_mode & 0o777 == 0o640
     raw = real.read_bytes()
-    assert raw.startswith(edited_json.BYTE_ORDER_MARK) and json.loads(raw[3:])["mcpServers"]["swarm"] == ENTRY
+    assert raw.startswith(users_file.BYTE_ORDER_MARK) and json.loads(raw[3:])["mcpServers"]["swarm"] == ENTRY
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,78 @@
+"""A file of a person's, read and written whole: what goes wrong is said in a line, and a link stays a link."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from swarm_hook_core.state import open_private
+from swarm_mcp.errors import SwarmError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read(path: Path) -> bytes | None:
+    """Return the content of a file; None where there is none. Raises SwarmError."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SwarmError(f"cannot read {path}: {error.strerror}") from None
+
+
+def read_text(path: Path) -> str | None:
+    """Return the text of a file, with a byte order mark it may have; None where there is no file. Raises SwarmError."""
+    raw = read(path)
+    if raw is None:
+        return None
+    text, mark = decoded(raw, path)
+    return mark.decode("utf-8") + text
+
+
+def decoded(raw: bytes | None, path: Path) -> tuple[str, bytes]:
+    """Return the text of a file, and the byte order mark before it. Raises SwarmError."""
+    mark = BYTE_ORDER_MARK if raw and raw.startswith(BYTE_ORDER_MARK) else b""
+    try:
+        return (raw or b"")[len(mark) :].decode("utf-8"), mark
+    except UnicodeDecodeError:
+        raise SwarmError(f"{path} is not UTF-8 text; nothing was changed") from None
+
+
+def encoded(text: str, path: Path) -> bytes:
+    """Return what the file at `path` is to hold. Raises SwarmError."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SwarmError(f"{path} cannot hold a path that is not UTF-8; nothing was changed") from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all, with the mode it had. Raises SwarmError."""
+    path = _target(path)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0
+        with open(scratch, "wb", opener=open_private if mode else None) as file:  # it may hold secrets
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode:
+            scratch.chmod(mode)
+        os.replace(scratch, path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise SwarmError(f"cannot write {path}: {error.strerror}") from None
+
+
+def delete(path: Path) -> None:
+    """Remove a file. Raises SwarmError."""
+    try:
+        _target(path).unlink()
+    except OSError as error:
+        raise SwarmError(f"cannot remove {path}: {error.strerror}") from None
+
+
+def _target(path: Path) -> Path:
+    return Path(os.path.realpath(path))
