@@ -26,7 +26,15 @@ settings.load_profile("swarm")
 REAL_HOME = os.path.expanduser("~")
 FORBIDDEN = tuple(
     os.path.join(REAL_HOME, name)
-    for name in (".swarm-mcp", ".local/state/swarm-mcp", ".local/share/swarm-mcp", ".claude", ".codex", ".copilot", ".gemini")
+    for name in (
+        ".swarm-mcp",
+        ".local/state/swarm-mcp",
+        ".local/share/swarm-mcp",
+        ".claude",
+        ".codex",
+        ".copilot",
+        ".gemini",
+    )
 )
 
 
