@@ -7,11 +7,12 @@ import json
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_mcp.errors import ClientFailed
+from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.coverage import Coverage
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.steps import Steps
@@ -202,12 +203,17 @@ def _ran(argv: list[str]) -> tuple[int, str, str]:
     return process.returncode, output, complaints
 
 
-def starts_our_hooks(file: Path) -> bool:
-    """Whether the hooks that are wired in a client's file are ours."""
+def says(file: Path, word: str) -> bool:
+    """Whether there is such a file, with `word` in it."""
     try:
-        return "integrations/hook." in file.read_text(encoding="utf-8", errors="replace")
+        return word in file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
+
+
+def starts_our_hooks(file: Path) -> bool:
+    """Whether the hooks that are wired in a client's file are ours."""
+    return says(file, "integrations/hook.")
 
 
 def object_in(path: Path) -> dict:
@@ -217,3 +223,17 @@ def object_in(path: Path) -> dict:
     except (OSError, ValueError, RecursionError):
         return {}
     return tree if isinstance(tree, dict) else {}
+
+
+def as_json(tree: object) -> bytes:
+    """Return a JSON file that holds `tree`."""
+    return (json.dumps(tree, indent=2) + "\n").encode()
+
+
+@contextlib.contextmanager
+def as_failure() -> Iterator[None]:
+    """Have what cannot be carried out in a block, or a function that this decorates, raise ClientFailed."""
+    try:
+        yield
+    except (SwarmError, OSError) as error:
+        raise ClientFailed(str(error)) from error

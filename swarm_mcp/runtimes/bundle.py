@@ -18,10 +18,12 @@ from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source
 from swarm_mcp.runtimes import transport
-from swarm_mcp.runtimes.base import CLOSED
+from swarm_mcp.runtimes.base import CLOSED, as_json
+from swarm_mcp.runtimes.installed import hooks_in
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 
 LAUNCHER = "bin/swarm-mcp"
+SKILLS = ("swarm", "swarm-mcp")  # in the folder `skills`
 HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVENT
 ENTRY = "integrations/hook.py"  # what that starts: ENTRY CLIENT EVENT
 STATE = "integrations/state.sh"
@@ -60,8 +62,8 @@ def contents(place: Path | None, transports: dict[str, str] | None = None) -> di
     for runtime in by_tool:
         scratch = runtimes.hook_config(runtime.name).scratch_dir_name
         hooks, servers = f"{runtime.folder}/hooks.json", f"{runtime.folder}/mcp.json"
-        files[hooks] = _json(transport.wired(json.loads(files[hooks]), runtime, scratch))
-        files[servers] = _json(transport.serving(json.loads(files[servers])))
+        files[hooks] = as_json(transport.wired(json.loads(files[hooks]), runtime, scratch))
+        files[servers] = as_json(transport.serving(json.loads(files[servers])))
         files[transport.STAND_IN] = (source / transport.STAND_IN).read_bytes()
     for runtime in everyone:
         runtime.finish_bundle(files, place)
@@ -70,7 +72,7 @@ def contents(place: Path | None, transports: dict[str, str] | None = None) -> di
     if by_tool:
         record["transports"] = {runtime.name: transport.MCP_TOOL for runtime in by_tool}
     record["files"] = sorted(files)
-    files[RECORD] = _json(record)
+    files[RECORD] = as_json(record)
     return files
 
 
@@ -92,11 +94,9 @@ def _bound(text: bytes) -> bytes:
     for server in tree.get("mcpServers", {}).values():
         server["command"], *server["args"] = [*coordinator_command(), "serve"]
         server.pop("cwd", None)
-    for groups in tree.get("hooks", {}).values():
-        for group in groups:
-            for hook in group["hooks"]:
-                hook["command"] = _by_this_interpreter(hook["command"])
-    return _json(tree)
+    for _event, _group, hook in hooks_in(tree) if "hooks" in tree else ():
+        hook["command"] = _by_this_interpreter(hook["command"])
+    return as_json(tree)
 
 
 def _by_this_interpreter(command: str) -> str:
@@ -135,7 +135,3 @@ sys.argv = [entry, {runtime!r}, "pre_tool_use"]
 sys.path[0] = os.path.dirname(entry)
 runpy.run_path(entry, run_name="__main__")
 '''.encode()
-
-
-def _json(tree: dict) -> bytes:
-    return (json.dumps(tree, indent=2) + "\n").encode()

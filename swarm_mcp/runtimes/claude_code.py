@@ -8,21 +8,21 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in, says
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.edited_json import write_whole
+from swarm_mcp.runtimes.handshake import CLIENT_INFO
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.users_file import write_whole
 
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
 
 
 _ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "swarm-mcp install", "version": __version__},
+    "io.modelcontextprotocol/clientInfo": CLIENT_INFO,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 
@@ -99,7 +99,7 @@ class ClaudeCode(Runtime):
             shutil.rmtree(home() / "plugins" / left, ignore_errors=True)
 
     def traces(self) -> bool:
-        return any(_names_us(home() / name) for name in ("settings.json", "plugins/installed_plugins.json"))
+        return any(says(home() / name, PLUGIN_ID) for name in ("settings.json", "plugins/installed_plugins.json"))
 
     def version(self) -> str:
         try:
@@ -182,17 +182,10 @@ def forget_failed_server() -> bool:
         return False
     del known[SERVER]
     try:
-        write_whole(path.resolve(), json.dumps(known).encode())
+        write_whole(path, json.dumps(known).encode())
     except (OSError, SwarmError):
         return False  # the client forgets by itself in time
     return True
-
-
-def _names_us(path: Path) -> bool:
-    try:
-        return PLUGIN_ID in path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
 
 
 def home(env: Mapping[str, str] = os.environ) -> Path:

@@ -12,21 +12,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from swarm_mcp import __version__
-from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
+from swarm_mcp.runtimes.handshake import handshake
+from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 
 PACKAGE = "package.json"
 PLUGIN_FILE = "integrations/cline/index.ts"
-MEND = "swarm-mcp install --client cline"
 _RUNTIME_VARIABLES = ("CLINE_JS_RUNTIME_PATH", "BUN_EXEC_PATH", "npm_node_execpath", "NODE")
 
 
-class Cline(Runtime):
+class Cline(InPlace):
     """The ``cline`` command."""
 
     name = executable = harness = "cline"
@@ -35,64 +36,68 @@ class Cline(Runtime):
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
         verified=Verified("3.0.65", "2026-11-23"),
     )  # fmt: skip
+    needed = PLUGIN_FILE
     has_subagents = True
     # As of release 3.0.65, which does without a server that has not answered the first of them within 3 seconds.
-    first_questions = (
-        ("initialize", {
-            "protocolVersion": "2024-11-05", "capabilities": {},
-            "clientInfo": {"name": "swarm-mcp install", "version": __version__},
-        }),
-        ("notifications/initialized", {}),
-        ("tools/list", {}),
-    )  # fmt: skip
+    first_questions = handshake("2024-11-05", {}, ("tools/list", {}))
     session_variables = ("CLINE_CONNECTOR_CLI_LAUNCH",)
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Make the folder a package of Cline's as well: it takes the skills beside the manifest that names a plugin."""
         tree = {**json.loads(files[PACKAGE]), "cline": _named(f"./{PLUGIN_FILE}")}
-        files[PACKAGE] = (json.dumps(tree, indent=2) + "\n").encode()
+        files[PACKAGE] = as_json(tree)
 
+    @as_failure()
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         root = marketplace.resolve()
-        try:
-            steps.begin(f"naming the plugin in {folder()}")
-            if put(folder(), _package(root)):
-                steps.add(f"named the plugin in {folder()}")
-            steps.begin(f"adding the MCP server to {servers_file()}")
-            if _server_in(root).put():
-                steps.add(f"added the MCP server to {servers_file()}")
-        except (SwarmError, OSError) as error:
-            raise ClientFailed(str(error)) from error
+        steps.begin(f"naming the plugin in {folder()}")
+        if put(folder(), _package(root)):
+            steps.add(f"named the plugin in {folder()}")
+        steps.begin(f"adding the MCP server to {servers_file()}")
+        if _server_in(root).put():
+            steps.add(f"added the MCP server to {servers_file()}")
         return self.installed_at(root)
 
+    @as_failure()
     def uninstall(self, steps: Steps) -> None:
-        root = _root() or Path()
-        try:
-            steps.begin(f"removing the plugin from {folder()}")
-            if remove(folder()):
-                with suppress(OSError):  # other plugins are beside it
-                    folder().parent.rmdir()
-                steps.add(f"removed the plugin from {folder()}")
-            steps.begin(f"taking the MCP server out of {servers_file()}")
-            if _server_in(root).take_out():
-                steps.add(f"took the MCP server out of {servers_file()}")
-            with suppress(OSError):  # Cline has been started since
-                home().rmdir()
-        except (SwarmError, OSError) as error:
-            raise ClientFailed(str(error)) from error
+        root = self.root() or Path()
+        steps.begin(f"removing the plugin from {folder()}")
+        if remove(folder()):
+            with suppress(OSError):  # other plugins are beside it
+                folder().parent.rmdir()
+            steps.add(f"removed the plugin from {folder()}")
+        steps.begin(f"taking the MCP server out of {servers_file()}")
+        if _server_in(root).take_out():
+            steps.add(f"took the MCP server out of {servers_file()}")
+        with suppress(OSError):  # Cline has been started since
+            home().rmdir()
 
     def traces(self) -> bool:
-        return _root() is not None or _server_in(Path()).is_there()
+        return self.root() is not None or _server_in(Path()).is_there()
 
-    def version(self) -> str:
-        root = _root()
-        return str(read_record(root).get("version") or "") if root else ""
+    def root(self) -> Path | None:
+        if not read_record(folder()):
+            return None
+        try:
+            (plugin,) = object_in(folder() / PACKAGE)["cline"]["plugins"]
+            return root_of(str(plugin["paths"][0]), PLUGIN_FILE)
+        except (LookupError, TypeError, ValueError):
+            return None
 
-    def look(self, marketplace: Path, steps: Steps) -> Look:
-        root = _root()
-        if root is None:
-            return Look([Finding("cline plugin", "warn", "not installed", MEND)], None)
-        return Look([self._finding(root), *self._servers(root)], self.installed_at(root))
+    def fault(self, root: Path) -> Finding | None:
+        settings = object_in(_data_folder() / "settings" / "global-settings.json")
+        if str(root / PLUGIN_FILE) in (settings.get("disabledPlugins") or []):
+            return self.said("fail", "installed, but switched off in Cline's settings", "cline config")
+        if not _runs_plugins():
+            wrong = "Cline runs plugins with Node.js, which is not on PATH: without it nothing is checked"
+            return self.said("fail", wrong, "install Node.js")
+        return None
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        if root is None or _server_in(root).is_current():
+            return []
+        text = f"{servers_file()} does not name it as it is installed"
+        return [Finding("cline MCP server", "warn", text, self.mend)]
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -103,27 +108,6 @@ class Cline(Runtime):
     def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
         payload = self.write_payload(session_id, cwd, cwd)
         return {**payload, "tool_name": "run_commands", "tool_input": {"commands": ["pwd", command]}}
-
-    # ---------------------------------------------------------------- innards
-
-    def _finding(self, root: Path) -> Finding:
-        name, file = "cline plugin", root / PLUGIN_FILE
-        if not file.is_file():
-            return Finding(name, "fail", f"{folder()} names {file}, which is not there", MEND)
-        if str(file) in (object_in(_data_folder() / "settings" / "global-settings.json").get("disabledPlugins") or []):
-            return Finding(name, "fail", "installed, but switched off in Cline's settings", "cline config")
-        if not _runs_plugins():
-            wrong = "Cline runs plugins with Node.js, which is not on PATH: without it nothing is checked"
-            return Finding(name, "fail", wrong, "install Node.js")
-        version = self.version()
-        if version != __version__:
-            return Finding(name, "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
-        return Finding(name, "ok", f"version {version}, at {root}")
-
-    def _servers(self, root: Path) -> list[Finding]:
-        if _server_in(root).is_current():
-            return []
-        return [Finding("cline MCP server", "warn", f"{servers_file()} does not name it as it is installed", MEND)]
 
 
 def home() -> Path:
@@ -154,18 +138,7 @@ def _package(root: Path) -> dict[str, bytes]:
     """The files of `folder`: a package whose plugin is the one in `root`, and the record that it is ours."""
     package = {"name": "swarm-mcp", "version": __version__, "private": True, "cline": _named(str(root / PLUGIN_FILE))}
     record = {"name": "swarm", "version": __version__, "files": [PACKAGE]}
-    return {name: (json.dumps(tree, indent=2) + "\n").encode() for name, tree in ((PACKAGE, package), (RECORD, record))}
-
-
-def _root() -> Path | None:
-    """The folder that the plugin runs from, which may have gone; None where it is not installed."""
-    if not read_record(folder()):
-        return None
-    try:
-        (plugin,) = object_in(folder() / PACKAGE)["cline"]["plugins"]
-        return Path(str(plugin["paths"][0]).removesuffix(f"/{PLUGIN_FILE}"))
-    except (LookupError, TypeError, ValueError):
-        return None
+    return {PACKAGE: as_json(package), RECORD: as_json(record)}
 
 
 def _server_in(root: Path) -> EditedJson:

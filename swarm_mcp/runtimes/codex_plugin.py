@@ -8,9 +8,10 @@ name the bundle's own folder, where the code runs in place as it does for Claude
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
+from swarm_mcp.runtimes.base import as_json
+from swarm_mcp.runtimes.installed import in_quotes
 from swarm_mcp.runtimes.owned_folder import read_files
 
 _FOLDER = "codex/"
@@ -23,14 +24,13 @@ _ROOT = "${CLAUDE_PLUGIN_ROOT}"
 def add(files: dict[str, bytes], place: Path) -> None:
     """Add the folder to the `files` of a bundle that is to lie in `place`, and have Codex's marketplace name it."""
     small = {name: content for name, content in files.items() if name.startswith(_READ_BY_CODEX)}
-    # Inside double quotes of a shell command line, which is inside a JSON string.
-    root = json.dumps(re.sub(r'([\\"$`])', r"\\\1", str(place)))[1:-1]
+    root = json.dumps(in_quotes(place))[1:-1]  # within a JSON string
     small[_HOOKS] = small[_HOOKS].replace(_ROOT.encode(), root.encode())
     files.update({_FOLDER + name: content for name, content in small.items()})
     marketplace = json.loads(files[_MARKETPLACE])
     for plugin in marketplace["plugins"]:
         plugin["source"]["path"] = f"./{_FOLDER}"
-    files[_MARKETPLACE] = (json.dumps(marketplace, indent=2) + "\n").encode()
+    files[_MARKETPLACE] = as_json(marketplace)
 
 
 def files_of(marketplace: Path) -> dict[str, bytes]:

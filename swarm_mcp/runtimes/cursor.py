@@ -6,26 +6,23 @@ as it wants them, so an entry has only what the documentation names. Links to sk
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json, object_in
+from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.coverage import YES, Coverage
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
-from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in, in_quotes
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 
 FOLDER = "integrations/cursor"
-LAUNCHER = "bin/swarm-mcp"
-SKILLS = ("swarm", "swarm-mcp")
-MEND = "swarm-mcp install --client cursor"
 # Ours -> the client's.
 EVENTS = {
     "SessionStart": "sessionStart", "UserPromptSubmit": "beforeSubmitPrompt", "PreToolUse": "preToolUse",
@@ -33,10 +30,9 @@ EVENTS = {
     "SessionEnd": "sessionEnd",
 }  # fmt: skip
 _OURS = re.compile(r'/bin/sh "(?P<root>(?:[^"\\]|\\.)*)/integrations/hook\.sh" cursor \w+')
-_SPECIAL = re.compile(r'[\\"$`]')  # within quotes, to a shell
 
 
-class Cursor(Runtime):
+class Cursor(InPlace):
     """The ``cursor-agent`` command, and the editor, which reads the same files."""
 
     name = "cursor"
@@ -49,6 +45,8 @@ class Cursor(Runtime):
         told_before="partly: each prompt only where it is typed, not in `cursor-agent -p`", told_after=YES, ends=YES,
         verified=None,
     )  # fmt: skip
+    thing = "hooks"
+    needed = f"{FOLDER}/runtime.py"
     shell_tool = "Shell"
     # The first are those of its hooks, which a worker's are not to be taken for (integrations/hook.py).
     session_variables = (
@@ -62,12 +60,10 @@ class Cursor(Runtime):
         return shutil.which(self.executable) or shutil.which("cursor") or (str(home()) if has_run else "")
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        try:
-            steps.begin(f"adding the hooks to {hooks_file()}")
+        steps.begin(f"adding the hooks to {hooks_file()}")
+        with as_failure():
             if _hooks(marketplace).put():
                 steps.add(f"added the hooks to {hooks_file()}")
-        except SwarmError as error:
-            raise ClientFailed(str(error)) from error
         # The hooks hold without what else there is.
         try:
             if _server(marketplace).put():
@@ -80,10 +76,10 @@ class Cursor(Runtime):
                 steps.add(f"copied the skills into {skills_folder()}")
         except (SwarmError, OSError) as error:
             steps.add(f"the skills could not be copied: {error}")
-        return _installed(self, marketplace)
+        return self.installed_at(marketplace)
 
     def uninstall(self, steps: Steps) -> None:
-        root = self._root() or marketplace_folder()
+        root = self.root() or marketplace_folder()
         trouble = []
         try:
             removed = [remove(skills_folder() / name) for name in SKILLS]
@@ -104,27 +100,36 @@ class Cursor(Runtime):
             raise ClientFailed("; ".join(trouble))
 
     def traces(self) -> bool:
-        root = self._root() or marketplace_folder()
+        root = self.root() or marketplace_folder()
         ours = _hooks(root).is_there() or _server(root).is_there()
         return ours or any(read_record(skills_folder() / name) for name in SKILLS)
 
-    def version(self) -> str:
-        root = self._root()
-        return str(read_record(root).get("version") or "") if root else ""
+    def root(self) -> Path | None:
+        found = (_OURS.search(hook.get("command") or "") for _event, hook in _wired() if _is_hook(hook))
+        roots = [re.sub(r"\\(.)", r"\1", match["root"]) for match in found if match]
+        return Path(roots[0]) if roots else None
 
-    def look(self, marketplace: Path, steps: Steps) -> Look:
-        root = self._root()
-        if root is None:
-            text = "only in part installed: its hooks are missing" if self.traces() else "not installed"
-            return Look([Finding("cursor hooks", "warn", text, MEND)], None)
-        found = [self._finding(root)]
-        if not _server(root).is_current():
+    def fault(self, root: Path) -> Finding | None:
+        if _hooks(root).is_current():
+            return None
+        return self.said("warn", f"{hooks_file()} does not have them as they are installed", self.mend)
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        found = []
+        if root and not _server(root).is_current():
             text = f"{servers_file()} does not name it as it is installed"
-            found.append(Finding("cursor MCP server", "warn", text, MEND))
-        if any(differing(skills_folder() / name, _skill(root, name)) for name in SKILLS):
+            found.append(Finding("cursor MCP server", "warn", text, self.mend))
+        if root and any(differing(skills_folder() / name, _skill(root, name)) for name in SKILLS):
             text = f"{skills_folder()} has them in another version, or not"
-            found.append(Finding("cursor skills", "warn", text, MEND))
-        return Look(found, _installed(self, root))
+            found.append(Finding("cursor skills", "warn", text, self.mend))
+        return found
+
+    def installed_at(self, root: Path, told: list[HookCommand] | None = None) -> Installed:
+        """The plugin in the folder `root`, with the hooks as the client will run them."""
+        ours = {theirs: ours for ours, theirs in EVENTS.items()}
+        wired = [(event, hook) for event, hook in _wired() if event in ours and _is_hook(hook)]
+        told = [HookCommand(ours[event], str(hook["command"]), {}) for event, hook in wired]
+        return super().installed_at(root, told)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -133,24 +138,6 @@ class Cursor(Runtime):
             "hook_event_name": "preToolUse", "cursor_version": "3.0.0", "workspace_roots": [cwd], "user_email": None,
             "transcript_path": None,
         }  # fmt: skip
-
-    # ---------------------------------------------------------------- innards
-
-    def _root(self) -> Path | None:
-        """The folder that the hooks run from, which may have gone; None where they are not installed."""
-        found = (_OURS.search(hook.get("command") or "") for _event, hook in _wired() if _is_hook(hook))
-        roots = [re.sub(r"\\(.)", r"\1", match["root"]) for match in found if match]
-        return Path(roots[0]) if roots else None
-
-    def _finding(self, root: Path) -> Finding:
-        name, version = "cursor hooks", self.version()
-        if not (root / FOLDER / "runtime.py").is_file():
-            return Finding(name, "fail", f"{hooks_file()} names {root}, which has no {FOLDER}", MEND)
-        if not _hooks(root).is_current():
-            return Finding(name, "warn", f"{hooks_file()} does not have them as they are installed", MEND)
-        if version != __version__:
-            return Finding(name, "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
-        return Finding(name, "ok", f"version {version}, at {root}")
 
 
 def home() -> Path:
@@ -175,19 +162,16 @@ def skills_folder() -> Path:
 
 def _hooks(root: Path) -> EditedJson:
     """The file of hooks, with those of the bundle in `root` in the client's form."""
-    groups = object_in(root / FOLDER / "hooks.json").get("hooks") or {}
+    tree = object_in(root / FOLDER / "hooks.json")
     entries = [
         Entry(("hooks", EVENTS[event]), _in_clients_form(hook, group.get("matcher"), root), is_element=True)
-        for event, wired in groups.items()
-        for group in wired
-        for hook in group["hooks"]
+        for event, group, hook in (hooks_in(tree) if tree else ())
     ]
     return EditedJson(hooks_file(), entries, frame={"version": 1}, is_ours=_is_hook)
 
 
 def _in_clients_form(hook: dict, matcher: str | None, root: Path) -> dict:
-    place = _SPECIAL.sub(r"\\\g<0>", str(root))
-    command = hook["command"].replace("${SWARM_PLUGIN_ROOT}", place)
+    command = hook["command"].replace("${SWARM_PLUGIN_ROOT}", in_quotes(root))
     return {"command": command, "timeout": hook["timeout"], **({"matcher": matcher} if matcher else {})}
 
 
@@ -214,7 +198,7 @@ def _skill(root: Path, name: str) -> dict[str, bytes]:
     before = b"PLUGIN being the folder two above\nthis file's"
     files = {path: text.replace(before, place) for path, text in files.items()}
     record = {"name": PLUGIN, "version": read_record(root).get("version"), "files": sorted([*files, RECORD])}
-    return {**files, RECORD: (json.dumps(record, indent=2) + "\n").encode()}
+    return {**files, RECORD: as_json(record)}
 
 
 def _wired() -> list[tuple[str, dict]]:
@@ -227,11 +211,3 @@ def _wired() -> list[tuple[str, dict]]:
     found = events.items() if isinstance(events, dict) else ()
     lists = [(event, hooks) for event, hooks in found if isinstance(hooks, list)]
     return [(event, hook) for event, hooks in lists for hook in hooks if isinstance(hook, dict)]
-
-
-def _installed(runtime: Cursor, root: Path) -> Installed:
-    """The plugin in the folder `root`, with the hooks as the client will run them."""
-    ours = {theirs: ours for ours, theirs in EVENTS.items()}
-    wired = [(event, hook) for event, hook in _wired() if event in ours and _is_hook(hook)]
-    told = [HookCommand(ours[event], str(hook["command"]), {}) for event, hook in wired]
-    return runtime.installed_at(root, told)

@@ -7,28 +7,26 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 
-from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import own_table
-from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, Look, Runtime, starts_our_hooks
-from swarm_mcp.runtimes.bundle import LAUNCHER
+from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, as_json, says, starts_our_hooks
+from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.installed import ROOT_VARIABLES, Installed
+from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.installed import ROOT_VARIABLES, Installed, hooks_in, in_quotes
+from swarm_mcp.runtimes.links import leads_to, put_link, take_link
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 
 FOLDER = "integrations/grok"
 HOOKS = f"{FOLDER}/hooks.json"
-SKILLS = ("swarm", "swarm-mcp")
 SERVER = "mcp_servers.swarm"
-MEND = "swarm-mcp install --client grok"
 
 
-class Grok(Runtime):
+class Grok(InPlace):
     """The ``grok`` command."""
 
     name = executable = harness = "grok"
@@ -38,6 +36,8 @@ class Grok(Runtime):
         told_before="partly: with the result of the first call, not at the start", told_after=YES, ends=YES,
         verified=Verified("1.0.41", "2026-11-23"),
     )  # fmt: skip
+    thing = "hooks"
+    needed = HOOKS
     shell_tool = "run_terminal_command"
     has_subagents = True
     session_variables = ("GROK_SESSION_ID", "GROK_AGENT", "GROK_HOOK_*", "GROK_WORKSPACE_ROOT")
@@ -47,21 +47,20 @@ class Grok(Runtime):
         if place is None:
             return
         tree = json.loads(files[HOOKS])
-        # Within quotation marks; Grok itself puts in what a $ names, whatever is before it.
-        quoted = re.sub(r'([\\"`])', r"\\\1", str(place)).replace("$", "$(printf '\\044')")
-        for hook in (hook for groups in tree["hooks"].values() for group in groups for hook in group["hooks"]):
+        # Grok itself puts in what a $ names, whatever is before it.
+        quoted = in_quotes(place).replace("\\$", "$(printf '\\044')")
+        for _event, _group, hook in hooks_in(tree):
             for variable in ROOT_VARIABLES:
                 hook["command"] = hook["command"].replace(f"${{{variable}}}", quoted)
-        files[HOOKS] = (json.dumps(tree, indent=2) + "\n").encode()
+        files[HOOKS] = as_json(tree)
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        for link, target in _links(marketplace).items():
-            if _leads_to(link) == target:
+        for link, name in _links().items():
+            if leads_to(link, name) == marketplace:
                 continue
-            if os.path.lexists(link) and not self._is_ours(link):
+            if os.path.lexists(link) and not _is_ours(link, name):
                 raise ClientFailed(f"{link} is not ours; move it away and try again")
-            with steps.step(f"linking {link} to {target}", f"linked {link} to {target}"):
-                _link(link, target)
+            put_link(link, marketplace / name, steps)
         launcher = marketplace / LAUNCHER
         body = f'command = "/bin/sh"\nargs = [{json.dumps(str(launcher), ensure_ascii=False)}, "serve"]\n'
         try:
@@ -72,40 +71,32 @@ class Grok(Runtime):
         return self.installed_at(marketplace)
 
     def uninstall(self, steps: Steps) -> None:
-        for link in _links(marketplace_folder()):
-            if self._is_ours(link):
-                with steps.step(f"removing {link}", f"removed {link}"):
-                    link.unlink()
+        for link, name in _links().items():
+            if _is_ours(link, name):
+                take_link(link, steps)
         if own_table.take_out(_settings(), SERVER, LAUNCHER):
             steps.add(f"removed the MCP server from {_settings()}")
 
     def traces(self) -> bool:
-        return any(map(self._is_ours, _links(marketplace_folder()))) or own_table.has(_settings(), SERVER, LAUNCHER)
+        return any(_is_ours(link, name) for link, name in _links().items()) or _has_server()
 
-    def version(self) -> str:
-        root = self._root()
-        return str(read_record(root).get("version") or "") if root else ""
+    def root(self) -> Path | None:
+        hooks, name = next(iter(_links().items()))
+        return leads_to(hooks, name) if _is_ours(hooks, name) else None
 
-    def look(self, marketplace: Path, steps: Steps) -> Look:
-        root = self._root()
-        if root is None:
-            text = "only in part installed: its hooks are missing" if self.traces() else "not installed"
-            return Look([Finding("grok hooks", "warn", text, MEND), *_others(own=False)], None)
-        found = [self._finding(root), *_others(own=True)]
-        if not own_table.has(_settings(), SERVER, LAUNCHER):
-            found.append(Finding("grok MCP server", "warn", f"not in {_settings()}", MEND))
-        return Look(found, self.installed_at(root))
-
-    def _finding(self, root: Path) -> Finding:
-        if not (root / HOOKS).is_file():
-            return Finding("grok hooks", "fail", f"{root} has no {HOOKS}", MEND)
+    def fault(self, root: Path) -> Finding | None:
         off = _disabled()
-        if off:
-            return Finding("grok hooks", "fail", f"switched off: {off}", "switch them on again: /hooks in a session")
-        version = self.version()
-        if version != __version__:
-            return Finding("grok hooks", "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
-        return Finding("grok hooks", "ok", f"version {version}, at {root}")
+        return self.said("fail", f"switched off: {off}", "switch them on again: /hooks in a session") if off else None
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        """What else of ours Grok reads, as it has Claude Code's settings for its own, and its server."""
+        files = [Path.home() / ".claude" / name for name in ("settings.json", "settings.local.json")]
+        also = [f"hooks in {file}" for file in files if starts_our_hooks(file)]
+        also += [f"Claude Code's plugin {PLUGIN_ID}"] if says(files[0], PLUGIN_ID) else []
+        found = self.more_than_one(also, root)
+        if root and not _has_server():
+            found.append(Finding("grok MCP server", "warn", f"not in {_settings()}", self.mend))
+        return found
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -113,37 +104,6 @@ class Grok(Runtime):
             "tool_name": "write", "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "call_doctor",
             "toolInputTruncated": False,
         }  # fmt: skip
-
-    # ---------------------------------------------------------------- innards
-
-    def _root(self) -> Path | None:
-        """The bundle that the hooks run from; None where they are not linked."""
-        hooks = next(iter(_links(Path("/"))))
-        target = _leads_to(hooks)
-        return target.parents[2] if target and self._is_ours(hooks) else None
-
-    @staticmethod
-    def _is_ours(link: Path) -> bool:
-        """Whether `link` leads into a bundle of ours, also into one that has gone."""
-        target = _leads_to(link)
-        if target is None:
-            return False
-        return marketplace_folder() in target.parents or any(read_record(parent) for parent in target.parents)
-
-
-def _others(own: bool) -> list[Finding]:
-    """What else of ours Grok reads, as it has Claude Code's settings for its own; `own`: whether it has our hooks."""
-    files = [Path.home() / ".claude" / name for name in ("settings.json", "settings.local.json")]
-    also = [f"hooks in {file}" for file in files if starts_our_hooks(file)]
-    try:
-        if PLUGIN_ID in files[0].read_text(encoding="utf-8", errors="replace"):
-            also.append(f"Claude Code's plugin {PLUGIN_ID}")
-    except OSError:
-        pass
-    if not also:
-        return []
-    what = "stand back, so that no write is checked twice" if own else "act as this client's where it runs them"
-    return [Finding("grok, more than one", "info", f"{', '.join(also)}: they {what}")]
 
 
 def _disabled() -> str:
@@ -164,26 +124,18 @@ def _settings() -> Path:
     return home() / "config.toml"
 
 
-def _links(root: Path) -> dict[Path, Path]:
+def _has_server() -> bool:
+    return own_table.has(_settings(), SERVER, LAUNCHER)
+
+
+def _links() -> dict[Path, str]:
     """What is linked, the hooks first: the place in Grok's folder -> the bundle's file or folder."""
-    skills = {home() / "skills" / name: root / "skills" / name for name in SKILLS}
-    return {home() / "hooks" / "swarm.json": root / HOOKS, **skills}
+    return {
+        home() / "hooks" / "swarm.json": HOOKS, **{home() / "skills" / name: f"skills/{name}" for name in SKILLS},
+    }  # fmt: skip
 
 
-def _leads_to(link: Path) -> Path | None:
-    """Where a link points to, as it is written; None where it is no link."""
-    try:
-        return Path(os.readlink(link))
-    except OSError:
-        return None
-
-
-def _link(link: Path, target: Path) -> None:
-    """Put the link there in one step. Raises ClientFailed."""
-    scratch = link.with_name(f".{link.name}.{os.getpid()}.tmp")
-    try:
-        link.parent.mkdir(parents=True, exist_ok=True)
-        scratch.symlink_to(target)
-        os.replace(scratch, link)
-    except OSError as error:
-        raise ClientFailed(f"cannot link {link}: {error.strerror}") from None
+def _is_ours(link: Path, name: str) -> bool:
+    """Whether `link` leads to what is called `name` in a bundle of ours, also in one that has gone."""
+    root = leads_to(link, name)
+    return root is not None and (root == marketplace_folder() or bool(read_record(root)))

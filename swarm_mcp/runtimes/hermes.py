@@ -7,29 +7,31 @@ Its own commands for that write the file anew, and every comment in it is lost; 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, object_in
+from swarm_mcp.runtimes.bundle import LAUNCHER
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_yaml import YamlText
+from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
-from swarm_mcp.runtimes.mcp_file import write_whole
-from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.links import leads_to, put_link, take_link
 from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.users_file import delete, read_text, write_whole
 
 FOLDER = "integrations/hermes"
-LAUNCHER = "bin/swarm-mcp"
-MEND = "swarm-mcp install --client hermes"
 
 
-class Hermes(Runtime):
+class Hermes(InPlace):
     """The ``hermes`` command."""
 
     name = executable = harness = "hermes"
     title = "Hermes"
+    needed = f"{FOLDER}/__init__.py"
     shell_tool = "terminal"
     has_subagents = True
     coverage = Coverage(
@@ -42,9 +44,8 @@ class Hermes(Runtime):
         link, wanted = self._link(), marketplace / FOLDER
         if os.path.lexists(link) and not link.is_symlink():
             raise ClientFailed(f"{link} is a plugin of somebody else's")
-        if not link.is_symlink() or os.readlink(link) != str(wanted):
-            with steps.step(f"linking {link} to {wanted}", f"linked {link} to {wanted}"):
-                self._relink(wanted)
+        if leads_to(link, FOLDER) != marketplace:
+            put_link(link, wanted, steps)
         servers = object_in(wanted / "mcp.json").get("mcpServers")
         entry = servers.get(PLUGIN) if isinstance(servers, dict) else None
         if not isinstance(entry, dict):
@@ -69,31 +70,27 @@ class Hermes(Runtime):
         if settings.text != before:
             with steps.step(f"taking the plugin out of {settings.path}", f"took the plugin out of {settings.path}"):
                 settings.write()
-        if self._root() is not None:
-            with steps.step(f"removing {link}", f"removed {link}"):
-                link.unlink()
+        if self.root() is not None:
+            take_link(link, steps)
 
-    def traces(self) -> bool:
-        return self._root() is not None
+    def root(self) -> Path | None:
+        return leads_to(self._link(), FOLDER)
 
-    def version(self) -> str:
-        return _version_in(self._root() or Path())
+    def fault(self, root: Path) -> Finding | None:
+        return None if self._is_enabled() else self.said("fail", "installed but not enabled", self.mend)
 
-    def look(self, marketplace: Path, steps: Steps) -> Look:
-        root = self._root()
-        if root is None:
-            return Look([Finding("hermes plugin", "warn", "not installed", MEND)], None)
-        version = _version_in(root)
-        if not (root / FOLDER / "__init__.py").is_file():
-            found = Finding("hermes plugin", "fail", f"{root} has no {FOLDER}/__init__.py", MEND)
-        elif not self._is_enabled():
-            found = Finding("hermes plugin", "fail", "installed but not enabled", MEND)
-        elif version != __version__:
-            text = f"version {version} at {root}; this swarm-mcp is {__version__}"
-            found = Finding("hermes plugin", "warn", text, MEND)
-        else:
-            found = Finding("hermes plugin", "ok", f"version {version}, at {root}")
-        return Look([found, *self._lacking()], self.installed_at(root))
+    def beside(self, root: Path | None) -> list[Finding]:
+        """What an installation of Hermes lacks that does not have all its extras, as far as its files show it."""
+        try:
+            with open(self.program(), "rb") as script:
+                python = script.readline().decode("utf-8", "replace").strip().removeprefix("#!")
+        except OSError:
+            return []
+        folders = list(Path(python).parent.parent.glob("lib/python*/site-packages")) if "python" in python else []
+        if root is None or not folders or any((folder / "mcp").is_dir() for folder in folders):
+            return []
+        text = "it has no support for MCP servers: its agents lock with `swarm-mcp` in the shell, not with tools"
+        return [Finding("hermes tools", "info", text, f"{python} -m pip install 'hermes-agent[mcp]'")]
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -106,35 +103,6 @@ class Hermes(Runtime):
     def _link(self) -> Path:
         return home() / "plugins" / PLUGIN
 
-    def _root(self) -> Path | None:
-        """The bundle that our link leads into, which need not be there any more; None without a link of ours."""
-        try:
-            target = os.readlink(self._link())
-        except OSError:
-            return None
-        return Path(target.removesuffix(f"/{FOLDER}")) if target.endswith(f"/{FOLDER}") else None
-
-    def _relink(self, wanted: Path) -> None:
-        try:
-            self._link().parent.mkdir(parents=True, exist_ok=True)
-            self._link().unlink(missing_ok=True)
-            self._link().symlink_to(wanted)
-        except OSError as error:
-            raise ClientFailed(f"{self._link()} could not be made: {error.strerror or error}") from error
-
-    def _lacking(self) -> list[Finding]:
-        """What an installation of Hermes lacks that does not have all its extras, as far as its files show it."""
-        try:
-            with open(self.program(), "rb") as script:
-                python = script.readline().decode("utf-8", "replace").strip().removeprefix("#!")
-        except OSError:
-            return []
-        folders = list(Path(python).parent.parent.glob("lib/python*/site-packages")) if "python" in python else []
-        if not folders or any((folder / "mcp").is_dir() for folder in folders):
-            return []
-        text = "it has no support for MCP servers: its agents lock with `swarm-mcp` in the shell, not with tools"
-        return [Finding("hermes tools", "info", text, f"{python} -m pip install 'hermes-agent[mcp]'")]
-
     def _is_enabled(self) -> bool:
         """Whether Hermes itself says that it loads the plugin."""
         _code, listed, _text = self._call("plugins", "list", "--json", "--user")
@@ -145,54 +113,41 @@ class Hermes(Runtime):
 class _Settings:
     """The text of ``config.yaml``; raises ClientFailed where it cannot be read, edited or written."""
 
+    @as_failure()
     def __init__(self) -> None:
         self.path = home() / "config.yaml"
-        try:
-            self.text = self.path.read_bytes().decode("utf-8") if self.path.exists() else ""
-        except (OSError, ValueError) as error:
-            raise ClientFailed(f"{self.path} cannot be read: {error}") from error
+        self.text = read_text(self.path) or ""
 
     def put(self, marketplace: Path, entry: dict) -> None:
         """Enter the plugin, the folder of skills and the server `entry`."""
-        edited = self._edited()
-        try:
+        with self._edited() as edited:
             edited.put_item("plugins", "enabled", PLUGIN)
             edited.put_item("skills", "external_dirs", str(marketplace / "skills"))
             edited.put_member("mcp_servers", PLUGIN, entry)
-        except SwarmError as error:
-            raise ClientFailed(f"{self.path} cannot be edited: {error}") from error
-        self.text = edited.text
 
     def take(self, marketplace: Path) -> None:
         """Take all that out again."""
-        edited = self._edited()
-        try:
+        with self._edited() as edited:
             edited.take_item("plugins", "enabled", PLUGIN)
             edited.take_item("skills", "external_dirs", str(marketplace / "skills"))
             edited.take_member("mcp_servers", PLUGIN, str(marketplace / LAUNCHER))
-        except SwarmError as error:
-            raise ClientFailed(f"{self.path} cannot be edited: {error}") from error
-        self.text = edited.text
 
+    @as_failure()
     def write(self) -> None:
         """Write the text; a file without any is removed."""
-        try:
-            if self.text:
-                write_whole(self.path.resolve(), self.text.encode("utf-8"))
-            else:
-                self.path.unlink(missing_ok=True)
-        except (OSError, SwarmError) as error:
-            raise ClientFailed(f"{self.path} cannot be written: {error}") from error
+        if self.text:
+            write_whole(self.path, self.text.encode("utf-8"))
+        else:
+            delete(self.path)
 
-    def _edited(self) -> YamlText:
+    @contextmanager
+    def _edited(self) -> Iterator[YamlText]:
         try:
-            return YamlText(self.text)
+            edited = YamlText(self.text)
+            yield edited
+            self.text = edited.text
         except SwarmError as error:
             raise ClientFailed(f"{self.path} cannot be edited: {error}") from error
-
-
-def _version_in(root: Path) -> str:
-    return str(read_record(root).get("version") or "")
 
 
 def home() -> Path:

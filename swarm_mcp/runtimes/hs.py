@@ -8,10 +8,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes.base import CLOSED, PLUGIN, Finding, Look, Runtime
+from swarm_mcp.runtimes.base import CLOSED, PLUGIN, Finding, Look, Runtime, as_failure, as_json
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
@@ -55,13 +55,10 @@ class Hs(Runtime):
         ours = [name for name in files if name.startswith(f"{self.folder}/")]
         files.update({f"{_EARLIER_FOLDER}{name.removeprefix(self.folder)}": files[name] for name in ours})
 
+    @as_failure()
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        try:
-            steps.begin(f"putting the plugin into {self._folder()}")
-            changed = put(self._folder(), plugin_files(read_files(marketplace)), compiled=True)
-        except (SwarmError, OSError) as error:
-            raise ClientFailed(str(error)) from error
-        if changed:
+        steps.begin(f"putting the plugin into {self._folder()}")
+        if put(self._folder(), plugin_files(read_files(marketplace)), compiled=True):
             steps.add(f"put the plugin into {self._folder()}")
         return self._installed()
 
@@ -138,7 +135,7 @@ def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
     if CLOSED in bundled:
         files[CLOSED.rpartition("/")[2]] = bundled[CLOSED]
     told = {name: value for name, value in json.loads(bundled[RECORD]).items() if name != "transports"}
-    files[RECORD] = (json.dumps({**told, "files": sorted(files)}, indent=2) + "\n").encode()
+    files[RECORD] = as_json({**told, "files": sorted(files)})
     return files
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,12 +78,7 @@ class Installed:
         path = self.root / self.folder / "hooks.json"
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))
-            hooks = [
-                (event, dict(hook))
-                for event, groups in tree["hooks"].items()
-                for group in groups
-                for hook in group["hooks"]
-            ]
+            hooks = [(event, dict(hook)) for event, _group, hook in hooks_in(tree)]
             return [(event, hook) for event, hook in hooks if hook["type"] == kind]
         except _NOT_AS_WRITTEN as error:
             raise ClientFailed(f"{path} cannot be understood ({describe(error)})") from error
@@ -91,3 +87,15 @@ class Installed:
         """An argument of the plugin's server, as the client makes it out."""
         word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(self.root))
         return str(self.root / word) if word.startswith("./") else word
+
+
+def hooks_in(tree: dict) -> list[tuple[str, dict, dict]]:
+    """``(event, group, hook)`` of each hook in a ``hooks.json`` of ours."""
+    return [
+        (event, group, hook) for event, groups in tree["hooks"].items() for group in groups for hook in group["hooks"]
+    ]
+
+
+def in_quotes(place: Path) -> str:
+    """A path as it stands between the double quotes of a shell's command."""
+    return re.sub(r'([\\"$`])', r"\\\1", str(place))

@@ -9,10 +9,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes.base import as_failure, object_in
 from swarm_mcp.runtimes.json_editor import JsonText
-from swarm_mcp.runtimes.mcp_file import write_whole
+from swarm_mcp.runtimes.users_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,16 @@ class LinkedExtension:
         source = told.get("source")
         return source if told.get("type") == "link" and isinstance(source, str) else ""
 
+    @as_failure()
     def put(self, source: Path) -> None:
         """Link it to the folder `source`. Raises ClientFailed."""
         text = json.dumps({"source": str(source), "type": "link"}, indent=2)
-        try:
-            write_whole(self.folder / self.link, text.encode())
-        except SwarmError as error:
-            raise ClientFailed(str(error)) from error
+        write_whole(self.folder / self.link, text.encode())
+
+    def foreign(self, client: str) -> ClientFailed:
+        """Return what says that another is in its place; `client` is the client's command."""
+        mend = f"{client} extensions uninstall {self.name}"
+        return ClientFailed(f"{self.folder} is another extension of that name; to take it out: {mend}")
 
     def remove(self) -> None:
         """Take the link away, and the folders around it that are empty then."""

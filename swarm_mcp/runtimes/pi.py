@@ -7,21 +7,19 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
+from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
-from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 
 PACKAGE = "swarm-mcp"  # the name in our package.json
 FOLDER = "integrations/pi"
-MEND = "swarm-mcp install --client pi"
 
 
-class Pi(Runtime):
+class Pi(InPlace):
     """The ``pi`` command."""
 
     name = title = executable = harness = "pi"
@@ -30,6 +28,8 @@ class Pi(Runtime):
         subagents="no: it has none", told_before=YES, told_after=YES, ends=YES,
         verified=Verified("0.74.2", "2026-11-23"),
     )  # fmt: skip
+    thing = "package"
+    needed = f"{FOLDER}/index.ts"
     shell_tool = "bash"
     session_variables = ("PI_SESSION_ID",)
     earlier_check = "integrations/pi/hooks/pre_tool_use.py"
@@ -39,48 +39,31 @@ class Pi(Runtime):
         tree = json.loads(files.pop(f"{FOLDER}/package.json"))
         for kind, paths in tree["pi"].items():
             tree["pi"][kind] = [f"./{os.path.normpath(os.path.join(FOLDER, path))}" for path in paths]
-        files["package.json"] = (json.dumps(tree, indent=2) + "\n").encode()
+        files["package.json"] = as_json(tree)
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        for source, root in self._ours():
-            if root != marketplace.resolve():
-                self._remove(source, root, steps)
+        for source, place in self._ours():
+            if place != marketplace.resolve():
+                self._remove(source, place, steps)
         if not self._ours():
             with steps.step(f"installing the package in {marketplace}", f"installed the package in {marketplace}"):
                 self._call("install", str(marketplace))
-        ours = self._ours()
-        if not ours:
+        root = self.root()
+        if root is None:
             raise ClientFailed("pi does not list the package after installing it")
-        return self.installed_at(ours[0][1])
+        return self.installed_at(root)
 
     def uninstall(self, steps: Steps) -> None:
         for source, root in self._ours():
             self._remove(source, root, steps)
 
-    def traces(self) -> bool:
-        return bool(self._ours())
-
-    def version(self) -> str:
+    def root(self) -> Path | None:
         ours = self._ours()
-        return _version_in(ours[0][1]) if ours else ""
+        return ours[0][1] if ours else None
 
-    def look(self, marketplace: Path, steps: Steps) -> Look:
-        ours = self._ours()
-        if not ours:
-            return Look([Finding("pi package", "warn", "not installed", MEND)], None)
-        source, root = ours[0]
-        return Look([self._finding(source, root)], self.installed_at(root))
-
-    def _finding(self, source: str, root: Path) -> Finding:
-        off = self._switched_off(source)
-        if off:
-            return Finding("pi package", "fail", f"installed, but {off}", "pi config, or edit its settings.json")
-        if not (root / FOLDER / "index.ts").is_file():
-            return Finding("pi package", "fail", f"{root} has no {FOLDER}/index.ts", MEND)
-        version = _version_in(root)
-        if version != __version__:
-            return Finding("pi package", "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
-        return Finding("pi package", "ok", f"version {version}, at {root}")
+    def fault(self, root: Path) -> Finding | None:
+        off = self._switched_off(self._ours()[0][0])
+        return self.said("fail", f"installed, but {off}", "pi config, or edit its settings.json") if off else None
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -137,10 +120,6 @@ class Pi(Runtime):
                 if words == [] or any(word[:1] in ("-", "!") and word.endswith("index.ts") for word in words or ()):
                     return f"its extension is switched off in {home() / 'settings.json'}"
         return ""
-
-
-def _version_in(root: Path) -> str:
-    return str(read_record(root).get("version") or object_in(root / "package.json").get("version") or "")
 
 
 def home() -> Path:

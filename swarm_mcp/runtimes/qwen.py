@@ -6,24 +6,22 @@ import json
 import os
 from pathlib import Path
 
-from swarm_mcp import __version__
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import coordinator_command
-from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.handshake import handshake
+from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.installed import Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
-from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of our extension
 MANIFEST = "qwen-extension.json"
 LINK = ".qwen-extension-install.json"
 HOOKS = "integrations/qwen/hooks.json"
-MEND = "swarm-mcp install --client qwen"
 
 
-class Qwen(Runtime):
+class Qwen(InPlace):
     """The ``qwen`` command."""
 
     name = executable = harness = "qwen"
@@ -33,23 +31,19 @@ class Qwen(Runtime):
         told_before=YES, told_after=YES, ends="partly: the end of a run with -p is not told",
         verified=Verified("0.24.4", "2026-11-23"),
     )  # fmt: skip
+    thing = "extension"
+    needed = HOOKS
     shell_tool = "run_shell_command"
     manifests = (MANIFEST,)
     has_subagents = True
     # As of release 0.24.4.
-    first_questions = (
-        ("initialize", {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {
-                "extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}, "roots": {},
-            },
-            "clientInfo": {"name": "swarm-mcp install", "version": __version__},
-        }),
-        ("notifications/initialized", {}),
+    first_questions = handshake(
+        "2025-11-25",
+        {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}, "roots": {}},
         ("prompts/list", {}),
         ("resources/list", {}),
         ("tools/list", {}),
-    )  # fmt: skip
+    )
     # As of release 0.24.4.
     session_variables = (
         "QWEN_CODE_SESSION_ID", "QWEN_CODE_PROMPT_ID", "QWEN_CODE_AGENT_ID", "QWEN_CODE_LAUNCHER_PID",
@@ -67,12 +61,12 @@ class Qwen(Runtime):
         tree = json.loads(files[MANIFEST])
         for server in tree["mcpServers"].values():
             server["command"], *server["args"] = [*coordinator_command(), "serve"]
-        files[MANIFEST] = _json(tree)
+        files[MANIFEST] = as_json(tree)
         tree = json.loads(files[HOOKS])
-        for hook in (hook for groups in tree["hooks"].values() for group in groups for hook in group["hooks"]):
+        for _event, _group, hook in hooks_in(tree):
             hook["command"] = hook["command"].replace("${CLAUDE_PLUGIN_ROOT}", "${SWARM_PLUGIN_ROOT}")
             hook["env"] = {"SWARM_PLUGIN_ROOT": str(place)}
-        files[HOOKS] = _json(tree)
+        files[HOOKS] = as_json(tree)
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         extension = _extension()
@@ -80,7 +74,7 @@ class Qwen(Runtime):
             if not extension.source() and extension.folder.exists():
                 self._remove_copy(extension, steps)
             elif extension.source() and not self.traces():
-                raise ClientFailed(_foreign(extension))
+                raise extension.foreign(self.executable)
             with steps.step(f"linking the extension in {marketplace}", f"linked the extension in {marketplace}"):
                 extension.put(marketplace)
         return self.installed_at(marketplace)
@@ -95,19 +89,23 @@ class Qwen(Runtime):
         with steps.step("removing the extension", "removed the extension"):
             extension.remove()
 
-    def traces(self) -> bool:
-        return _root() is not None
+    def root(self) -> Path | None:
+        extension = _extension()
+        source = extension.source()
+        root = Path(source) if source else extension.folder
+        return root if _is_ours(root) or (source and not root.exists()) else None
 
-    def version(self) -> str:
-        root = _root()
-        return _version_in(root) if root else ""
-
-    def look(self, marketplace: Path, steps: Steps) -> Look:
-        root = _root()
-        if root is None:
-            return Look([Finding("qwen extension", "warn", "not installed", MEND)], None)
-        finding = _finding(root)
-        return Look([finding], self.installed_at(root) if (root / HOOKS).is_file() else None)
+    def fault(self, root: Path) -> Finding | None:
+        extension = _extension()
+        if object_in(root / MANIFEST).get("hooks") != HOOKS:
+            text = f"{root} has the hooks of another client, which check no write here"
+            return self.said("fail", text, self.mend)
+        if extension.settings().get("disableAllHooks") is True:
+            file = extension.home / "settings.json"
+            return self.said("fail", f"all hooks are switched off ({file})", "unset disableAllHooks")
+        if extension.is_disabled():
+            return self.said("fail", "installed, but disabled", f"qwen extensions enable {NAME}")
+        return None
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -120,48 +118,13 @@ class Qwen(Runtime):
     def _remove_copy(self, extension: LinkedExtension, steps: Steps) -> None:
         """Have the client remove what a person had it install. Raises ClientFailed where that is not this plugin."""
         if not _is_ours(extension.folder):
-            raise ClientFailed(_foreign(extension))
+            raise extension.foreign(self.executable)
         with steps.step(f"removing the copy in {extension.folder}", f"removed the copy in {extension.folder}"):
             self._call("extensions", "uninstall", NAME)
 
 
-def _finding(root: Path) -> Finding:
-    """What there is to say of the extension in the folder `root`."""
-    name, extension = "qwen extension", _extension()
-    said = extension.home / "settings.json"
-    if not (root / HOOKS).is_file():
-        return Finding(name, "fail", f"{root} has no {HOOKS}", MEND)
-    if object_in(root / MANIFEST).get("hooks") != HOOKS:
-        return Finding(name, "fail", f"{root} has the hooks of another client, which check no write here", MEND)
-    if extension.settings().get("disableAllHooks") is True:
-        return Finding(name, "fail", f"all hooks are switched off ({said})", "unset disableAllHooks")
-    if extension.is_disabled():
-        return Finding(name, "fail", "installed, but disabled", f"qwen extensions enable {NAME}")
-    version = _version_in(root)
-    if version != __version__:
-        return Finding(name, "warn", f"version {version} at {root}; this swarm-mcp is {__version__}", MEND)
-    return Finding(name, "ok", f"version {version}, at {root}")
-
-
-def _root() -> Path | None:
-    """The folder that the client runs our extension from; None where it has none."""
-    extension = _extension()
-    source = extension.source()
-    root = Path(source) if source else extension.folder
-    return root if _is_ours(root) or (source and not root.exists()) else None
-
-
 def _is_ours(root: Path) -> bool:
     return (root / "integrations" / "hook.sh").is_file()
-
-
-def _foreign(extension: LinkedExtension) -> str:
-    mend = f"qwen extensions uninstall {NAME}"
-    return f"{extension.folder} is another extension of that name; to take it out: {mend}"
-
-
-def _version_in(root: Path) -> str:
-    return str(read_record(root).get("version") or object_in(root / MANIFEST).get("version") or "")
 
 
 def _extension() -> LinkedExtension:
@@ -172,7 +135,3 @@ def home() -> Path:
     """Return Qwen Code's configuration folder, which need not exist."""
     chosen = os.environ.get("QWEN_HOME", "").strip()
     return Path(os.path.expanduser(chosen or "~/.qwen"))
-
-
-def _json(tree: dict) -> bytes:
-    return (json.dumps(tree, indent=2) + "\n").encode()

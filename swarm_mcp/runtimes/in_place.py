@@ -1,0 +1,76 @@
+"""A client that runs the plugin from the local bundle itself, so that upgrading the bundle upgrades it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+
+from swarm_mcp import __version__
+from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.steps import Steps
+
+_MANIFEST = ".claude-plugin/plugin.json"  # says the release where there is no record, as in a clone of the source
+
+
+class InPlace(Runtime):
+    """One such client. `thing` is its word for what it has of us, `needed` the bundle's file that it starts from."""
+
+    thing = "plugin"
+    needed: str
+
+    @abstractmethod
+    def root(self) -> Path | None:
+        """The folder that the client runs the plugin from, which may have gone; None where it is not installed."""
+
+    def fault(self, root: Path) -> Finding | None:
+        """What keeps the client from running the plugin in `root`, which is there; None for nothing."""
+        return None
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        """What else there is to say of the client; `root` as above."""
+        return []
+
+    @property
+    def mend(self) -> str:
+        """The command that puts the plugin in anew."""
+        return f"swarm-mcp install --client {self.name}"
+
+    def traces(self) -> bool:
+        return self.root() is not None
+
+    def version(self) -> str:
+        root = self.root()
+        return _version_in(root) if root else ""
+
+    def look(self, marketplace: Path, steps: Steps) -> Look:
+        root = self.root()
+        if root is None:
+            text = "only in part installed: its hooks are missing" if self.traces() else "not installed"
+            return Look([self.said("warn", text, self.mend), *self.beside(None)], None)
+        return Look([self._state(root), *self.beside(root)], self.installed_at(root))
+
+    def _state(self, root: Path) -> Finding:
+        if not (root / self.needed).is_file():
+            return self.said("fail", f"{root} has no {self.needed}", self.mend)
+        version, fault = _version_in(root), self.fault(root)
+        if fault:
+            return fault
+        if version != __version__:
+            return self.said("warn", f"version {version} at {root}; this swarm-mcp is {__version__}", self.mend)
+        return self.said("ok", f"version {version}, at {root}")
+
+    # ---------------------------------------------------------------- what such clients say alike
+
+    def said(self, status: str, message: str, mend: str = "") -> Finding:
+        """Return what there is to say of the plugin."""
+        return Finding(f"{self.name} {self.thing}", status, message, mend)
+
+    def more_than_one(self, also: list[str], root: Path | None) -> list[Finding]:
+        """Return what is to be said of other hooks of ours that the client runs, whose names are `also`."""
+        what = "stand back, so that no write is checked twice" if root else "act as this client's where it runs them"
+        return [Finding(f"{self.name}, more than one", "info", f"{', '.join(also)}: they {what}")] if also else []
+
+
+def _version_in(root: Path) -> str:
+    return str(read_record(root).get("version") or object_in(root / _MANIFEST).get("version") or "")

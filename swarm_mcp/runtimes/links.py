@@ -1,0 +1,44 @@
+"""Links from a client's folders to files of a bundle, which run in place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes.steps import Steps
+
+
+def root_of(target: str, name: str) -> Path | None:
+    """Return the folder in which the path `target` is the file or folder `name`; None where it ends otherwise."""
+    return Path(target.removesuffix(f"/{name}")) if target.endswith(f"/{name}") else None
+
+
+def leads_to(link: Path, name: str) -> Path | None:
+    """Return the folder whose `name` the link leads to, which may have gone; None where it is no such link."""
+    try:
+        return root_of(os.path.join(link.parent, os.readlink(link)), name)
+    except OSError:
+        return None
+
+
+def put_link(link: Path, target: Path, steps: Steps) -> None:
+    """Have `link` lead to `target`, in the place of an earlier link at once. Raises ClientFailed."""
+    scratch = link.with_name(f".{link.name}.{os.getpid()}.tmp")
+    with steps.step(f"linking {link} to {target}", f"linked {link} to {target}"):
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            scratch.symlink_to(target)
+            os.replace(scratch, link)
+        except OSError as error:
+            scratch.unlink(missing_ok=True)
+            raise ClientFailed(f"{link} cannot be made: {error.strerror}") from error
+
+
+def take_link(link: Path, steps: Steps) -> None:
+    """Remove a link. Raises ClientFailed."""
+    with steps.step(f"removing {link}", f"removed {link}"):
+        try:
+            link.unlink()
+        except OSError as error:
+            raise ClientFailed(f"{link} cannot be removed: {error.strerror}") from error
