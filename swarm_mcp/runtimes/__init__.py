@@ -9,33 +9,32 @@ if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_mcp.runtimes.base import Runtime
 
-# name -> the module and its class. They are imported when they are asked for: servers and commands that hooks start
-# hardly ever need one.
+# name -> the module and its class, in the order in which people read of them. They are imported when they are asked
+# for: servers and commands that hooks start hardly ever need one.
 _CLASSES = {
     "claude-code": ("claude_code", "ClaudeCode"),
     "codex": ("codex", "Codex"),
-    "pi": ("pi", "Pi"),
+    "copilot": ("copilot", "Copilot"),
+    "gemini": ("gemini", "Gemini"),
+    "qwen": ("qwen", "Qwen"),
     "grok": ("grok", "Grok"),
+    "opencode": ("opencode", "OpenCode"),
+    "cline": ("cline", "Cline"),
     "hermes": ("hermes", "Hermes"),
     "cursor": ("cursor", "Cursor"),
+    "pi": ("pi", "Pi"),
     "hs": ("hs", "Hs"),
-    "opencode": ("opencode", "OpenCode"),
-    "gemini": ("gemini", "Gemini"),
-    "cline": ("cline", "Cline"),
-    "qwen": ("qwen", "Qwen"),
-    "copilot": ("copilot", "Copilot"),
 }
 NAMES = tuple(_CLASSES)
 # What clients set in their agents' shells, here because commands read it without loading a runtime: the session's whole
 # id, so that nothing is guessed; and that this is an agent's shell.
 SESSION_ID_VARIABLES = (
-    "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID",
-    "CURSOR_CONVERSATION_ID", "QWEN_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID",
-    "GROK_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "COPILOT_AGENT_SESSION_ID",
+    "QWEN_CODE_SESSION_ID", "GROK_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID",
 )  # fmt: skip
 SHELL_VARIABLES = (
-    *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "OPENCODE", "GEMINI_CLI", "CURSOR_AGENT", "COPILOT_CLI",
-    "GROK_AGENT",
+    *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE",
+    "CURSOR_AGENT",
 )  # fmt: skip
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}

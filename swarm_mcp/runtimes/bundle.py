@@ -22,6 +22,7 @@ from swarm_mcp.runtimes.base import CLOSED, as_json
 from swarm_mcp.runtimes.installed import hooks_in
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 
+PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
 SKILLS = ("swarm", "swarm-mcp")  # in the folder `skills`
 HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVENT
@@ -74,6 +75,11 @@ def contents(place: Path | None, transports: dict[str, str] | None = None) -> di
     record["files"] = sorted(files)
     files[RECORD] = as_json(record)
     return files
+
+
+def add_to_package(files: dict[str, bytes], told: dict) -> None:
+    """Say `told` in the manifest at the root of a bundle's `files`, where more than one client looks for its own."""
+    files[PACKAGE] = as_json({**told, **json.loads(files.get(PACKAGE, b"{}"))})
 
 
 def transports_of(record: dict) -> dict[str, str]:

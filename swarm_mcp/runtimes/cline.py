@@ -5,7 +5,6 @@ MCP servers Cline has in a settings file of the user's alone.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from swarm_mcp import __version__
 from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json, object_in
+from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.handshake import handshake
@@ -22,7 +22,6 @@ from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 
-PACKAGE = "package.json"
 PLUGIN_FILE = "integrations/cline/index.ts"
 _RUNTIME_VARIABLES = ("CLINE_JS_RUNTIME_PATH", "BUN_EXEC_PATH", "npm_node_execpath", "NODE")
 
@@ -44,8 +43,7 @@ class Cline(InPlace):
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Make the folder a package of Cline's as well: it takes the skills beside the manifest that names a plugin."""
-        tree = {**json.loads(files[PACKAGE]), "cline": _named(f"./{PLUGIN_FILE}")}
-        files[PACKAGE] = as_json(tree)
+        add_to_package(files, {"cline": _named(f"./{PLUGIN_FILE}")})
 
     @as_failure()
     def install(self, marketplace: Path, steps: Steps) -> Installed:

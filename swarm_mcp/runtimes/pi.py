@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import Finding, as_json, object_in
+from swarm_mcp.runtimes.base import Finding, object_in
+from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.steps import Steps
 
-PACKAGE = "swarm-mcp"  # the name in our package.json
+NAME = "swarm-mcp"  # of our package
 FOLDER = "integrations/pi"
 
 
@@ -39,7 +40,7 @@ class Pi(InPlace):
         tree = json.loads(files.pop(f"{FOLDER}/package.json"))
         for kind, paths in tree["pi"].items():
             tree["pi"][kind] = [f"./{os.path.normpath(os.path.join(FOLDER, path))}" for path in paths]
-        files["package.json"] = as_json(tree)
+        add_to_package(files, tree)
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         for source, place in self._ours():
@@ -92,7 +93,7 @@ class Pi(InPlace):
                 continue
             root = self._folder_of(source)
             if root is not None and (
-                object_in(root / "package.json").get("name") == PACKAGE or root == marketplace_folder().resolve()
+                object_in(root / PACKAGE).get("name") == NAME or root == marketplace_folder().resolve()
             ):
                 # A clone is a package by its folder of pi's; what hooks need is beside that.
                 found.append((source, root.parents[1] if str(root).endswith(f"/{FOLDER}") else root))
