@@ -1,0 +1,173 @@
+"""Which clones on this machine take part in a team: a small record each, in the state folder's ``team/clones``.
+
+A clone joins as a whole, with all its work trees. A record holds no secret: the server is named without a password.
+Loads nothing but the standard library and the hook core: verbs and the team agent ask it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from typing import NamedTuple
+
+from swarm_hook_core import repository
+from swarm_hook_core.repository import Tree
+from swarm_hook_core.state import name_of, state_dir, write_private
+from swarm_mcp.errors import SwarmError
+
+
+class Membership(NamedTuple):
+    """A clone that has joined.
+
+    common       its common git folder, links resolved: what all its work trees share
+    top          the top of the work tree in which it joined, which the common folder of a submodule does not tell
+    repository   what the team calls its repository (``repository_identity``); `source` says how that was found
+    server       whom to ask: a ``postgresql://`` URL without a password, or ``service=NAME``
+    joined_at    Unix seconds
+    set_logical  whether joining has set ``swarm.logical`` in the clone, so that leaving is to take it back; `logical`
+                 is what it was before, None where it was not there
+    """
+
+    common: str
+    top: str
+    repository: str
+    source: str
+    server: str
+    joined_at: int
+    set_logical: bool = False
+    logical: str | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the clone still is where it joined."""
+        return os.path.isdir(self.common)
+
+    @property
+    def tops(self) -> list[str]:
+        """The tops of its work trees, links resolved. Those that are not there any more are left out."""
+        found = repository.trees_beside(Tree(self.top, self.common, self.common))
+        return [top for top in found if os.path.lexists(os.path.join(top, ".git"))]
+
+
+def team_folder() -> str:
+    """Where the team's part of this machine has its files. It need not exist."""
+    return os.path.join(state_dir(), "team")
+
+
+def memberships() -> list[Membership]:
+    """Return every clone that has joined, oldest first. A record that cannot be read is left out."""
+    folder = os.path.join(team_folder(), "clones")
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".json")]
+    except OSError:
+        return []
+    found = [one for name in names if (one := _read(os.path.join(folder, name))) is not None]
+    return sorted(found, key=lambda one: (one.joined_at, one.common))
+
+
+def membership_of(tree: Tree) -> Membership | None:
+    """Return the membership of the clone that work tree `tree` belongs to; None where it has not joined."""
+    return _read(_file(tree.common))
+
+
+def remember(membership: Membership) -> None:
+    """Write a membership down, in place of one that the clone has. Raises OSError."""
+    write_private(_file(membership.common), json.dumps(membership._asdict()))
+
+
+def forget(membership: Membership) -> None:
+    """Remove a membership; nothing where it is not there."""
+    try:
+        os.remove(_file(membership.common))
+    except FileNotFoundError:
+        return
+
+
+def machine() -> str:
+    """Return what this machine is called in a team, which is settled when it is first asked for: ``laptop-3fa9c1``.
+
+    Each private home is a machine of its own; containers that were started from one image share its host name, so a
+    random part tells them apart. ``SWARM_TEAM_MACHINE`` chooses the name's first part at that moment. Raises OSError.
+    """
+    path = os.path.join(team_folder(), "machine")
+    known = _text(path).strip()
+    if known:
+        return known
+    chosen = os.environ.get("SWARM_TEAM_MACHINE", "").strip() or socket.gethostname().partition(".")[0]
+    plain = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in chosen)[:40].strip("-")
+    scratch = f"{path}.{secrets.token_hex(4)}"
+    write_private(scratch, f"{plain or 'machine'}-{secrets.token_hex(3)}\n")
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        pass  # somebody else has settled it at the same moment
+    finally:
+        os.remove(scratch)
+    return _text(path).strip()
+
+
+def machine_shortly(name: str) -> str:
+    """Return a machine's name for people: without the random part."""
+    first, dash, last = name.rpartition("-")
+    return first if dash and len(last) == 6 and not set(last) - set("0123456789abcdef") else name
+
+
+def _file(common: str) -> str:
+    return os.path.join(team_folder(), "clones", f"{name_of(common)}.json")
+
+
+def _read(path: str) -> Membership | None:
+    try:
+        found = json.loads(_text(path))
+        return Membership(**{name: found[name] for name in Membership._fields})
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(65536)
+    except OSError:
+        return ""
+
+
+def checked_server(text: str) -> str:
+    """Return how to name a server that `text` means: a ``postgresql://`` URL, or a service's name as ``service=NAME``.
+
+    Raises SwarmError; a password is refused, since what is written here is shown by ``team status`` and stands on the
+    command lines of processes.
+    """
+    from urllib.parse import parse_qsl, urlsplit
+
+    text = text.strip()
+    if "://" not in text:
+        name = text.removeprefix("service=")
+        if not name or not all(letter.isalnum() or letter in "-_." for letter in name):
+            raise SwarmError(
+                f"{_without_secrets(text)!r} is neither a postgresql:// URL nor the name of a service in"
+                " ~/.pg_service.conf"
+            )
+        return f"service={name}"
+    try:
+        split = urlsplit(text)
+        given = split.password is not None
+        names = [name for name, _ in parse_qsl(split.query, keep_blank_values=True, strict_parsing=bool(split.query))]
+    except ValueError as error:
+        raise SwarmError(f"this is no URL: {error}") from None
+    if split.scheme not in ("postgresql", "postgres"):
+        raise SwarmError(f"{split.scheme}:// is no URL of a PostgreSQL server: postgresql://USER@HOST/DATABASE is")
+    if given or not {"password", "sslpassword"}.isdisjoint(names):
+        raise SwarmError(
+            "the URL has a password in it, which would stand in shell histories and listings: put it into ~/.pgpass"
+            " (mode 0600) as the line HOST:PORT:DATABASE:USER:PASSWORD, or into a service file (~/.pg_service.conf),"
+            " and give the URL without it"
+        )
+    return text
+
+
+def _without_secrets(text: str) -> str:
+    """What may be repeated of something that is no URL: it may be a connection string with a password."""
+    return "what was given" if "=" in text or "@" in text else text[:60]

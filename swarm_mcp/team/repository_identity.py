@@ -1,0 +1,177 @@
+"""What a repository is called in a team: the same in every clone of it, whatever machine that is on.
+
+The first of these that there is counts, and ``team status`` says which:
+
+1. ``swarm.repository`` in the committed file ``.swarmconfig`` at the top (in git's format, read from HEAD): every clone
+   has it, shallow ones and those without a remote too.
+2. The URL of the remote ``origin``, or of the only remote, reduced to ``host/path``: two clones of one repository may
+   have got it by ssh and by https. A remote on this very machine (a path, a proxy on loopback) says nothing to others.
+3. The first commit. Forks have it too, and a shallow clone may not have it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from swarm_hook_core import git, repository
+from swarm_hook_core.repository import Tree
+from swarm_hook_core.spawn import run
+from swarm_mcp.errors import SwarmError
+
+CONFIGURATION = ".swarmconfig"
+SETTING = "swarm.repository"
+CONFIGURED, GIVEN, REMOTE, FIRST_COMMIT = "configured", "given", "remote", "first commit"
+LONGEST = 200  # characters of an id
+SECONDS = 10.0  # for each question to git
+_SCP = re.compile(r"(?:[^@/:]+@)?(\[[^]/]+\]|[^/:\[]+):(?!//)(.*)", re.DOTALL)
+# Other names that a host goes by, for networks in which ssh's own port is closed.
+_HOSTS = {
+    "ssh.github.com": "github.com",
+    "altssh.gitlab.com": "gitlab.com",
+    "altssh.bitbucket.org": "bitbucket.org",
+    "ssh.dev.azure.com": "dev.azure.com",
+}
+
+
+class RepositoryIdentity(NamedTuple):
+    """What a repository is called (`id`), how that was found (`source`), and where: a remote's or a setting's name."""
+
+    id: str
+    source: str
+    where: str
+
+    @property
+    def said(self) -> str:
+        """How the id was found, for people."""
+        return {
+            CONFIGURED: f"{SETTING} in {self.where}, as committed",
+            GIVEN: "given to `team join --repository`",
+            REMOTE: f"the URL of the remote {self.where}",
+            FIRST_COMMIT: "its first commit",
+        }[self.source]
+
+
+def identify(tree: Tree) -> RepositoryIdentity:
+    """Return what the repository of work tree `tree` is called. Raises SwarmError where nothing tells. Asks git."""
+    configured = _asked(tree, "config", "--blob", f"HEAD:{CONFIGURATION}", "--get", SETTING)
+    if configured:
+        return RepositoryIdentity(checked(configured), CONFIGURED, CONFIGURATION)
+    remote, url = remote_of(tree)
+    normal = normalised(url)
+    if normal:
+        return RepositoryIdentity(checked(normal), REMOTE, remote)
+    first = repository.learn(tree, SECONDS)
+    if first:
+        return RepositoryIdentity(f"commit:{first}", FIRST_COMMIT, "")
+    raise SwarmError(
+        f"nothing tells which repository {tree.top} is: {_missing(tree, url)}. Say it for all clones with"
+        f" `git config -f {CONFIGURATION} {SETTING} NAME` and commit that file, or for this one with --repository NAME"
+    )
+
+
+def _missing(tree: Tree, url: str) -> str:
+    remote = "its remote is on this machine" if url else "it has no remote"
+    shallow = os.path.exists(os.path.join(tree.common, "shallow"))
+    return f"{remote}, and {'a shallow clone does not know the first commit' if shallow else 'it has no commit yet'}"
+
+
+def remote_of(tree: Tree) -> tuple[str, str]:
+    """Return the name and URL of the remote that says which repository this is; two empty texts for none.
+
+    ``origin``, else the only one. The URL is the one git would use, its ``insteadOf`` rules applied.
+    """
+    names = _asked(tree, "remote").split("\n")
+    name = "origin" if "origin" in names else names[0] if len(names) == 1 else ""
+    return (name, _asked(tree, "remote", "get-url", name)) if name else ("", "")
+
+
+def upstream_of(tree: Tree) -> str:
+    """Return what the remote ``upstream`` is called in a team, which a fork has beside its own; empty for none."""
+    if "upstream" not in _asked(tree, "remote").split("\n"):
+        return ""
+    return normalised(_asked(tree, "remote", "get-url", "upstream"))
+
+
+def checked(text: str) -> str:
+    """Return `text`, where it can be a repository's id. Raises SwarmError."""
+    text = text.strip()
+    if not text or len(text) > LONGEST or not text.isprintable() or " " in text:
+        raise SwarmError(
+            f"{text[:60]!r} cannot name a repository: 1 to {LONGEST} characters without blanks, such as example.org/app"
+        )
+    return text
+
+
+def normalised(url: str) -> str:
+    """Return ``host/path`` of a remote's URL, the same for all the ways in which one repository is fetched.
+
+    Without user, port, letter case and ``.git``: who reads some of these as one repository, which are two, keeps
+    people off a file for nothing; who reads one as two lets them write it at once. Empty where the URL means
+    something on one machine only.
+    """
+    scheme, host, path = _parts(url.strip())
+    if not host or not path or scheme == "file":
+        return ""
+    if scheme == "ssh" and not _is_public_name(host):
+        host = _real_host(host)
+    if _is_here(host):
+        return ""
+    azure = host in ("ssh.dev.azure.com", "dev.azure.com")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if azure:
+        parts = [part for at, part in enumerate(parts) if part != "_git" and (at or part != "v3")]
+    elif parts[:1] == ["scm"] and scheme != "ssh":  # Bitbucket has it before the project, by https alone
+        parts = parts[1:]
+    if parts and parts[-1].endswith(".git"):
+        parts[-1] = parts[-1].removesuffix(".git")
+    parts = [part for part in parts if part]
+    return "/".join([_HOSTS.get(host, host), *parts]).casefold() if parts else ""
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """Return scheme, host (lower case) and path of a URL, or of what ssh and scp take; empty where it is neither."""
+    if "://" in url:
+        try:
+            split = urlsplit(url)
+            scheme = split.scheme.lower().removeprefix("git+")
+            return scheme, (split.hostname or "").rstrip("."), unquote(split.path)
+        except ValueError:
+            return "", "", ""
+    found = _SCP.fullmatch(url)
+    if found is None or "/" in url.partition(":")[0]:
+        return "", "", ""  # a path
+    return "ssh", found[1].strip("[]").lower().rstrip("."), found[2]
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is whatever machine asks."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _is_public_name(host: str) -> bool:
+    """Whether a host's name can be one of the internet's: ``work`` and ``github.com-work`` are some person's own."""
+    name, dot, last = host.rpartition(".")
+    return bool(name and dot) and (last.isalpha() or last.startswith("xn--"))
+
+
+def _real_host(name: str) -> str:
+    """What ssh's configuration has for a person's own name of a host, as with two accounts on one; connects nowhere."""
+    if name.startswith("-"):
+        return name
+    for line in run(["ssh", "-G", "--", name], SECONDS).stdout.split("\n"):
+        word, _, value = line.partition(" ")
+        if word == "hostname":
+            return value.strip().lower()
+    return name
+
+
+def _asked(tree: Tree, *words: str) -> str:
+    done = git.ask(list(words), tree.top, SECONDS)
+    return done.stdout.strip() if done.code == 0 else ""
