@@ -1,0 +1,1 @@
+"""The tests of locks across machines, which need PostgreSQL; `make team` runs them."""

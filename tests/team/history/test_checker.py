@@ -1,0 +1,107 @@
+"""The checker finds what is planted in a history, and nothing in one that is right."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from .checker import Held, Look, doubles, falling, judge, reaches, slips
+
+WORLD = ["src/a.py", "src/b.py", "src/deep/c.py", "docs/x.md", "README.md"]
+PLACES = ["src/a.py", "src", "src/b.py", "docs/x.md", "*.md", "src/**/*.py", "src/*.py"]
+
+
+def held(
+    holder: str, place: str, fence: int, began: float, ended: float, mode: str = "exclusive", asked: float | None = None
+) -> Held:
+    return Held(holder, place, fence, began - 0.01 if asked is None else asked, began, ended, mode)
+
+
+@pytest.mark.parametrize("place, files", [
+    ("src/a.py", ["src/a.py"]), ("src", ["src/a.py", "src/b.py", "src/deep/c.py"]), ("src/", ["src/a.py", "src/b.py", "src/deep/c.py"]),
+    ("", WORLD), ("*.md", ["docs/x.md", "README.md"]), ("src/*.py", ["src/a.py", "src/b.py"]), ("src/**/*.py", ["src/a.py", "src/b.py", "src/deep/c.py"]),
+    ("src/?.py", ["src/a.py", "src/b.py"]), ("sr", []), ("docs/**", ["docs/x.md"]),
+])  # fmt: skip
+def test_a_place_reaches_files(place: str, files: list[str]) -> None:
+    assert [file for file in WORLD if reaches(place, file)] == files
+
+
+@pytest.mark.parametrize(
+    "first, second", [("src/a.py", "src/a.py"), ("src", "src/a.py"), ("src/a.py", "src/*.py"), ("*.md", "docs")]
+)
+def test_two_who_hold_one_file_at_once_are_found(first: str, second: str) -> None:
+    history = [held("A", first, 1, 0, 2), held("B", second, 2, 1, 3)]
+    assert doubles(history, WORLD) == [(history[0], history[1])]
+
+
+@pytest.mark.parametrize("other", [
+    held("B", "src/a.py", 2, 2, 3), held("A", "src/a.py", 2, 1, 3), held("B", "src/b.py", 2, 1, 3), held("B", "*.md", 2, 1, 3),
+])  # fmt: skip
+def test_one_after_the_other_and_apart_are_no_double_holders(other: Held) -> None:
+    assert doubles([held("A", "src/a.py", 1, 0, 2), other], WORLD) == []
+
+
+def test_readers_share_and_a_writer_among_them_is_found() -> None:
+    readers = [held("A", "src", 1, 0, 9, "shared"), held("B", "src/a.py", 2, 1, 8, "shared")]
+    assert doubles(readers, WORLD) == []
+    writer = held("C", "src/a.py", 3, 2, 3)
+    assert {pair[0].holder for pair in doubles([*readers, writer], WORLD)} == {"A", "B"}
+
+
+def test_a_fence_that_goes_down_is_found_wherever_it_is() -> None:
+    history = [held("A", "src/a.py", 5, 0, 1), held("B", "docs/x.md", 4, 2, 3)]
+    assert falling(history) == [(history[0], history[1])]
+
+
+def test_requests_at_one_time_may_get_their_fences_in_any_order() -> None:
+    assert falling([held("A", "src/a.py", 5, 1, 2), held("B", "docs/x.md", 4, 1.5, 2, asked=0.5)]) == []
+
+
+def test_a_fence_belongs_to_one_grant() -> None:
+    history = [held("A", "src/a.py", 5, 1, 2), held("B", "docs/x.md", 5, 1.5, 2, asked=0.5)]
+    assert falling(history) == [(history[0], history[1])]
+    assert falling([held("A", "src/a.py", 5, 1, 2), held("A", "src/a.py", 5, 3, 4)]) == [], "the same grant, renewed"
+
+
+def test_a_fresh_look_that_passes_a_settled_grant_is_found() -> None:
+    grant = held("A", "src", 1, 1, 5)
+    inside = Look("B", "src/a.py", 2, 2.1, fresh=True, passed=True)
+    assert slips([grant], [inside]) == [(grant, inside)]
+    for right in (
+        inside._replace(fresh=False), inside._replace(passed=False), inside._replace(looker="A"), inside._replace(file="docs/x.md"),
+        inside._replace(began=0.9, ended=1.2), inside._replace(began=4.9, ended=5.1),
+    ):  # fmt: skip
+        assert slips([grant], [right]) == []
+
+
+def right_history(seed: int) -> list[Held]:
+    """Grants of nine sessions as a correct server would give them: one at a time for every file, fences in order."""
+    chance, now, fence, free = random.Random(seed), 0.0, 0, dict.fromkeys(WORLD, 0.0)
+    history = []
+    for _ in range(200):
+        place = chance.choice(PLACES)
+        files = [file for file in WORLD if reaches(place, file)]
+        asked = now
+        now = began = max(now, *(free[file] for file in files)) + chance.random() / 100
+        ended, fence = began + chance.random() * 3, fence + 1
+        free.update(dict.fromkeys(files, ended))
+        history.append(Held(f"session {chance.randrange(9)}", place, fence, asked, began, ended))
+    return history
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_fault_in_a_long_history_is_found(seed: int) -> None:
+    history = right_history(seed)
+    assert not any(judge(history, WORLD))
+    chance = random.Random(seed)
+    at = chance.randrange(100, 190)
+    victim = history[at]
+    file = next(file for file in WORLD if reaches(victim.place, file))
+    moment = (victim.began + victim.ended) / 2
+    thief = Held("thief", file, 1000, moment - 0.001, moment, moment + 0.0001)
+    assert [pair for pair in doubles([*history, thief], WORLD) if thief in pair] == [(victim, thief)]
+    back = victim._replace(fence=history[at - 50].fence)
+    assert any(back in pair for pair in falling([*history[:at], back, *history[at + 1 :]]))
+    look = Look("onlooker", file, moment, moment, fresh=True, passed=True)
+    assert slips(history, [look]) == [(victim, look)]
