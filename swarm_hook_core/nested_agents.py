@@ -1,6 +1,7 @@
-"""Which session an agent works in that another agent has started, where the client tells no more than the latter.
+"""Which session an agent works in, where the client does not tell that: from the files that it keeps of its sessions.
 
 Seen in GitHub Copilot CLI 1.0: a folder for each session, and in its ``events.jsonl`` the agents that work in it.
+Seen in Grok Build 1.0: a folder for each agent in that of its session.
 """
 
 import os
@@ -25,3 +26,25 @@ def session_of(parent: str, sessions: str) -> str:
     except OSError:
         pass  # as if it were not found
     return parent
+
+
+def session_by_folder(child: object, transcript: object) -> str:
+    """Return the session that has started the agent `child`, by the folder made for that; empty where none is.
+
+    ``sessions/PROJECT/SESSION/subagents/CHILD``, and `transcript` is ``sessions/PROJECT/CHILD/FILE``, where PROJECT is
+    another one if the agent has a worktree of its own.
+    """
+    if not isinstance(child, str) or not isinstance(transcript, str) or not child:
+        return ""
+    sessions, own = os.path.split(os.path.dirname(os.path.dirname(transcript)))
+    for project in (own, *_entries(sessions)):
+        folder = os.path.join(sessions, project)
+        # Ids begin with the time: the session is one of the newest that are older.
+        for session in sorted((one for one in _entries(folder) if one < child), reverse=True):
+            if os.path.isdir(os.path.join(folder, session, "subagents", child)):
+                return session
+    return ""
+
+
+def _entries(folder: str) -> list:
+    return os.listdir(folder) if os.path.isdir(folder) else []

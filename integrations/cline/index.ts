@@ -3,7 +3,7 @@
  * in a process of each session; what one throws in there, or does not answer within 3 seconds, fails the model's whole
  * run. So nothing in here does either (hooks.json has shorter times): then the call passes.
  */
-import { dirname } from "node:path";
+import { dirname, isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Hooks, type Payload } from "../hooks.ts";
 
@@ -16,7 +16,10 @@ const OWN_TOOLS = "swarm__"; // of the swarm's MCP server
 type Fields = Record<string, any>;
 
 const hooks = new Hooks(FOLDER);
-const folder = (): string => (globalThis as Fields).__clineSessionEnv?.cwd ?? process.cwd();
+function folder(): string {
+	const { cwd = "" } = (globalThis as Fields).__clineSessionEnv ?? {};
+	return isAbsolute(cwd) ? cwd : process.cwd(); // `cline -c sub` has it as `sub`, and has gone there itself
+}
 let session = "";
 let main = ""; // the session's own agent: all others are its sub-agents and teammates
 let isAtWork = false; // the main agent has a turn

@@ -42,7 +42,9 @@ def _amended(payload):
         payload["notification_type"] = payload.get("notificationType")
     if is_agent and event in _OF_AGENTS:
         child = payload.get("session_id")
-        parent = _parent_of(child, payload.get("transcript_path"))
+        from swarm_hook_core.nested_agents import session_by_folder
+
+        parent = session_by_folder(child, payload.get("transcript_path"))
         if parent:
             payload.update(session_id=parent, agent_id=child)
     # A sub-agent's turns and end are not those of the session. Nor is the stop that follows a session's end a turn's,
@@ -50,28 +52,6 @@ def _amended(payload):
     elif is_agent or (event in _TURN_ENDS and not payload.get("promptId")):
         payload["session_id"] = ""
     return payload
-
-
-def _parent_of(child, transcript):
-    """The session that has started the sub-agent `child`, by the folder that Grok has made for it; empty where none is.
-
-    ``sessions/PROJECT/SESSION/subagents/CHILD``, and `transcript` is ``sessions/PROJECT/CHILD/FILE``, where PROJECT is
-    another one if the sub-agent has a worktree of its own.
-    """
-    if not isinstance(child, str) or not isinstance(transcript, str) or not child:
-        return ""
-    sessions, own = os.path.split(os.path.dirname(os.path.dirname(transcript)))
-    for project in (own, *_entries(sessions)):
-        folder = os.path.join(sessions, project)
-        # Ids begin with the time: the parent is one of the newest that are older.
-        for session in sorted((one for one in _entries(folder) if one < child), reverse=True):
-            if os.path.isdir(os.path.join(folder, session, "subagents", child)):
-                return session
-    return ""
-
-
-def _entries(folder):
-    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 RUNTIME = RuntimeConfig(

@@ -35,10 +35,9 @@ def extract_changes(tool_input):
 def _headers(text):
     """``(verb, path)`` of each line such as ``*** Update File: path``; of a move the path is ``from -> to``."""
     for line in text.split("\n"):
-        verb, _, rest = line[3:].lstrip().partition(" ") if line.startswith("***") else ("", "", "")
-        rest = rest.lstrip()
-        if verb in _HOWS and rest.startswith("File:") and rest[5:].strip():
-            yield verb, rest[5:].strip()
+        words = line[3:].split(None, 1) if line.startswith("***") else ()
+        if len(words) == 2 and words[0] in _HOWS and words[1].startswith("File:") and words[1][5:].strip():
+            yield words[0], words[1][5:].strip()
 
 
 def _expanded(path):

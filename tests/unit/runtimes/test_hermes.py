@@ -229,6 +229,7 @@ def test_calls_side_by_side_have_each_their_own_answer(played: Played):
         ({"path": "a", "old_string": "x", "patch": "*** Add File: b"}, [("a", "edit")]),
         ({"mode": "patch", "patch": "*** Begin Patch\n*** Update File: a\n@@\n-x\n***  Add  File:  b \n+y\n*** End Patch"},
          [("a", "edit"), ("b", "replace")]),
+        ({"mode": "patch", "patch": "***\tUpdate\xa0 File:\ta\n@@\n-x\n+y"}, [("a", "edit")]),
         ({"mode": "patch", "patch": "***Delete File:a\n*** Move File: b -> c/d\n"},
          [("a", "remove"), ("b", "remove"), ("c/d", "replace")]),
     ],
