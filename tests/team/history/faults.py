@@ -162,7 +162,7 @@ time_t time(time_t *where) {
     @staticmethod
     def missing() -> str:
         """Return what this machine lacks for it; empty for nothing."""
-        if not os.uname().sysname == "Linux":
+        if os.uname().sysname != "Linux":
             return "a server's clock is set on Linux only"
         return "" if shutil.which("cc") else "no C compiler to make the library that sets a server's clock"
 
