@@ -120,6 +120,11 @@ def in_own_folder(payload: dict, key: str) -> dict:
     return {**payload, "cwd": normpath(join(cwd, folder))}
 
 
+def server_and_tool(name: str) -> str:
+    """Return ``mcp__server__tool`` for the tool of a server that a client calls ``server__tool``; empty for others."""
+    return f"mcp__{name}" if "__" in name and not name.startswith("mcp__") else ""
+
+
 def _at(payload: object, place: str) -> object:
     """Return what `payload` has at `place`, names with dots between them; None where it has nothing there."""
     for name in place.split("."):
@@ -138,7 +143,7 @@ class RuntimeConfig(Frozen):
     scratch_dir_name  folder of this runtime under the state folder: ``swarm-cc``
     write_tools       names of the tools whose calls write files
     extract_paths     ``(tool_input) -> iterable of paths as spelled`` for a call of such a tool;
-                      may raise ``ValueError`` where the input cannot be read
+                      may raise ``ValueError`` where the input cannot be read; needless beside `extract_changes`
     replaces          those of the write tools that put other content in the place of the whole file; all others
                       change what is there
     extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), where one tool does all; else None
@@ -167,15 +172,19 @@ class RuntimeConfig(Frozen):
     dialect: Dialect
 
     def __init__(
-        self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=(), dialect=PLAIN,
-        replaces=(), extract_changes=None, guards=(), harmless_tools=(),
+        self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths=None, client_marks=(),
+        dialect=PLAIN, replaces=(), extract_changes=None, guards=(), harmless_tools=(),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
-            write_tools=frozenset(write_tools), extract_paths=extract_paths, replaces=frozenset(replaces),
-            extract_changes=extract_changes, guards=frozenset(guards),
+            write_tools=frozenset(write_tools), extract_paths=extract_paths or _paths_of(extract_changes),
+            replaces=frozenset(replaces), extract_changes=extract_changes, guards=frozenset(guards),
             harmless_tools=frozenset(harmless_tools), client_marks=tuple(client_marks), dialect=dialect,
         )  # fmt: skip
+
+
+def _paths_of(extract_changes: "Callable[[object], Iterable[tuple[str, str]]]") -> "Callable[[object], Iterable[str]]":
+    return lambda tool_input: [path for path, _how in extract_changes(tool_input)]
 
 
 def paths_under_keys(*keys: str):

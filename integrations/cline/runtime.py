@@ -1,7 +1,7 @@
 """Cline: the tools that write files, and the commands of one call of its shell tool."""
 
 from swarm_hook_core.change import EDIT
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys, server_and_tool
 
 _named = paths_under_keys("path")
 
@@ -14,11 +14,6 @@ def extract_changes(tool_input):
 
         return changes_by_headers(patch)
     return [(path, EDIT) for path in _named(tool_input)]
-
-
-def extract_paths(tool_input):
-    """Return the paths alone."""
-    return [path for path, _how in extract_changes(tool_input)]
 
 
 def _amended(payload):
@@ -42,17 +37,11 @@ def shell_text(tool_input):
     return one_text(given if isinstance(given, list) else [given])
 
 
-def mcp_tool(name):
-    """Return ``mcp__server__tool`` for the tool of an MCP server, which Cline calls ``server__tool``; else nothing."""
-    return f"mcp__{name}" if "__" in name else ""
-
-
 RUNTIME = RuntimeConfig(
     runtime_name="cline",
     env_prefix="CLINE",
     scratch_dir_name="swarm-cline",
     write_tools={"editor", "apply_patch"},
-    extract_paths=extract_paths,
     extract_changes=extract_changes,
-    dialect=Dialect(tools={"run_commands": "Bash"}, mcp_tool=mcp_tool, amend=_amended),
+    dialect=Dialect(tools={"run_commands": "Bash"}, mcp_tool=server_and_tool, amend=_amended),
 )

@@ -25,11 +25,6 @@ def extract_changes(tool_input):
     return [(path, REPLACE if "file_text" in tool_input else EDIT) for path in _named(tool_input)]
 
 
-def extract_paths(tool_input):
-    """Return the paths alone."""
-    return [path for path, _how in extract_changes(tool_input)]
-
-
 def _mcp_tool(name):
     """Copilot's ``server-tool`` as the core has it; its own tools have no dash."""
     server, dash, tool = name.partition("-")
@@ -76,7 +71,6 @@ RUNTIME = RuntimeConfig(
     scratch_dir_name="swarm-copilot",
     write_tools={"create", "edit", "apply_patch", "Write", "Edit", "MultiEdit"},
     replaces={"create", "Write"},
-    extract_paths=extract_paths,
     extract_changes=extract_changes,
     harmless_tools={"write_agent", "update_todo", "TodoWrite", "store_memory"},
     dialect=Dialect(

@@ -23,10 +23,6 @@ def extract_changes(tool_input):
     return [(path, REPLACE if whole else EDIT)]
 
 
-def extract_paths(tool_input):
-    return [path for path, _how in extract_changes(tool_input)]
-
-
 def _amended(payload):
     """Say where the session works, and where its command runs: hooks are started in Cursor's own folder."""
     roots, given = payload.get("workspace_roots"), payload.get("tool_input")
@@ -53,7 +49,6 @@ RUNTIME = RuntimeConfig(
     env_prefix="CURSOR",
     scratch_dir_name="swarm-cursor",
     write_tools="Write Edit MultiEdit StrReplace EditNotebook Delete ApplyPatch".split(),
-    extract_paths=extract_paths,
     extract_changes=extract_changes,
     # The last are our own server's: Cursor does not say whose tool it is.
     harmless_tools="TodoWrite UpdateCurrentStep"

@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys, server_and_tool
 
 # What Grok takes off both ends of a path: quotation marks, and every blank that Unicode knows.
 _EDGES = "\"'\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -18,11 +18,6 @@ def extract_paths(tool_input):
         path = path.strip(_EDGES)
         found += [os.path.expanduser("~") + path[1:], path] if path.startswith("~/") else [path]
     return found
-
-
-def _mcp_tool(name):
-    """Grok's ``server__tool`` as the core has it."""
-    return f"mcp__{name}" if "__" in name and not name.startswith("mcp__") else ""
 
 
 def _amended(payload):
@@ -64,7 +59,7 @@ RUNTIME = RuntimeConfig(
     harmless_tools={"todo_write"},
     dialect=Dialect(
         tools={"run_terminal_command": "Bash", "monitor": "Monitor"},
-        mcp_tool=_mcp_tool,
+        mcp_tool=server_and_tool,
         amend=_amended,
         reason_length=256,
         unheard=lambda event, source: event in ("SessionStart", "UserPromptSubmit"),

@@ -49,7 +49,6 @@ RUNTIME = RuntimeConfig(
     env_prefix="HERMES",
     scratch_dir_name="swarm-hermes",
     write_tools={"write_file", "patch"},
-    extract_paths=lambda tool_input: [path for path, _how in extract_changes(tool_input)],
     extract_changes=extract_changes,
     replaces={"write_file"},
     # What its names say is written is its own, or lies elsewhere.

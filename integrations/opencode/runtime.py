@@ -16,18 +16,12 @@ def extract_changes(tool_input):
     return [(path, REPLACE if "content" in tool_input else EDIT) for path in _named(tool_input)]
 
 
-def extract_paths(tool_input):
-    """Return the paths alone."""
-    return [path for path, _how in extract_changes(tool_input)]
-
-
 RUNTIME = RuntimeConfig(
     runtime_name="opencode",
     env_prefix="OPENCODE",
     scratch_dir_name="swarm-opencode",
     write_tools={"write", "edit", "apply_patch"},
     replaces={"write"},
-    extract_paths=extract_paths,
     extract_changes=extract_changes,
     dialect=Dialect(tools={"bash": "Bash"}),
 )
