@@ -56,17 +56,17 @@ class ClaudeCode(Client):
         return ["claude", *self._permissions]
 
     def create(self, path: str, text: str) -> Call:
-        return {"name": "Write", "input": {"file_path": self._absolute(path), "content": text}}
+        return {"name": "Write", "input": {"file_path": self.absolute(path), "content": text}}
 
     def replace(self, path: str, old: str, new: str) -> Call:
-        return {"name": "Edit", "input": {"file_path": self._absolute(path), "old_string": old, "new_string": new}}
+        return {"name": "Edit", "input": {"file_path": self.absolute(path), "old_string": old, "new_string": new}}
 
     def read(self, path: str) -> Call:
-        return {"name": "Read", "input": {"file_path": self._absolute(path)}}
+        return {"name": "Read", "input": {"file_path": self.absolute(path)}}
 
     def change_cell(self, path: str, cell: str, source: str) -> list[Call]:
         """The notebook tool is looked up before its first use, and wants the file to have been read."""
-        change = {"notebook_path": self._absolute(path), "cell_id": cell, "new_source": source}
+        change = {"notebook_path": self.absolute(path), "cell_id": cell, "new_source": source}
         search = {"name": "ToolSearch", "input": {"query": "select:NotebookEdit"}}
         return [search, self.read(path), {"name": "NotebookEdit", "input": change}]
 
@@ -82,10 +82,6 @@ class ClaudeCode(Client):
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         task = {"description": f"one {name}", "prompt": play(script), "subagent_type": "general-purpose"}
         return [{"name": "Agent", "input": task}]
-
-    def _absolute(self, path: str) -> str:
-        # The models send absolute paths; "../x" is left as it is for the test that wants it so.
-        return path if path.startswith("..") else str(self.ground.checkout / path)
 
 
 class Codex(Client):

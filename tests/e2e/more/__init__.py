@@ -5,6 +5,7 @@ Which of them a machine has is up to it: what cannot be had is skipped, by name.
 
 from __future__ import annotations
 
+import json
 import os
 from importlib import import_module
 from pathlib import Path
@@ -49,7 +50,18 @@ class OtherClient(Client):
 
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
         """Have the client start an MCP server of a person's own, for the tests that follow."""
-        raise NotImplementedError
+        self.add_entry("mcpServers", name, {"command": command, "args": arguments})
+
+    def add_entry(self, table: str, name: str, entry: dict[str, Any]) -> None:
+        """Put `entry` into a table of the first of the `settings`, JSON that a comment may stand before."""
+        file = self.ground.home / self.settings[0]
+        before, brace, rest = file.read_text().partition("{")
+        tree = json.loads(brace + rest)
+        tree.setdefault(table, {})[name] = entry
+        file.write_text(f"{before}{json.dumps(tree, indent=2)}\n")
+
+    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
+        return [call for tool, given in calls for call in self.server_tool("swarm", tool, given)]
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         """The calls of a tool of that server."""

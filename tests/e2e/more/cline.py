@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ..client import Call
@@ -36,10 +35,10 @@ class Cline(OtherClient):
         return ["cline", "--json", "-P", PROVIDER, "-m", model, *extra, prompt]
 
     def create(self, path: str, text: str) -> Call:
-        return {"name": "editor", "input": {"path": self._absolute(path), "new_text": text}}
+        return {"name": "editor", "input": {"path": self.absolute(path), "new_text": text}}
 
     def replace(self, path: str, old: str, new: str) -> Call:
-        change = {"path": self._absolute(path), "old_text": old, "new_text": new}
+        change = {"path": self.absolute(path), "old_text": old, "new_text": new}
         return {"name": "editor", "input": change}
 
     def patch(self, body: str) -> list[Call]:
@@ -49,20 +48,8 @@ class Cline(OtherClient):
     def shell(self, command: str) -> Call:
         return {"name": "run_commands", "input": {"commands": [command]}}
 
-    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [{"name": f"swarm__{tool}", "input": given} for tool, given in calls]
-
-    def add_server(self, name: str, command: str, arguments: list[str]) -> None:
-        file = self.ground.home / self.settings[0]
-        tree = json.loads(file.read_text())
-        tree["mcpServers"][name] = {"command": command, "args": arguments}
-        file.write_text(json.dumps(tree))
-
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         return [{"name": f"{server}__{tool}", "input": arguments}]
 
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         return [{"name": "spawn_agent", "input": {"systemPrompt": f"You run an {name}.", "task": play(script)}}]
-
-    def _absolute(self, path: str) -> str:
-        return path if path.startswith("..") else str(self.ground.checkout / path)

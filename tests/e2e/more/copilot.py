@@ -38,11 +38,11 @@ class Copilot(OtherClient):
 
     def create(self, path: str, text: str) -> Call:
         self._use(MODEL)
-        return {"name": "create", "input": {"path": self._absolute(path), "file_text": text}}
+        return {"name": "create", "input": {"path": self.absolute(path), "file_text": text}}
 
     def replace(self, path: str, old: str, new: str) -> Call:
         self._use(MODEL)
-        return {"name": "edit", "input": {"path": self._absolute(path), "old_str": old, "new_str": new}}
+        return {"name": "edit", "input": {"path": self.absolute(path), "old_str": old, "new_str": new}}
 
     def patch(self, body: str) -> list[Call]:
         self._use(PATCHING_MODEL)
@@ -51,9 +51,6 @@ class Copilot(OtherClient):
     def shell(self, command: str) -> Call:
         self._use(MODEL)
         return {"name": "bash", "input": {"command": command, "description": "As scripted"}}
-
-    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [call for tool, arguments in calls for call in self.server_tool("swarm", tool, arguments)]
 
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         task = {"description": f"one {name}", "prompt": play(script), "agent_type": "general-purpose"}
@@ -73,7 +70,3 @@ class Copilot(OtherClient):
         self.dialect = ModelServer.dialects[self.requests]
         wire = "responses" if model == PATCHING_MODEL else "completions"
         self.ground.env.update(COPILOT_MODEL=model, COPILOT_PROVIDER_WIRE_API=wire)
-
-    def _absolute(self, path: str) -> str:
-        # The models send absolute paths; "../x" is left as it is for the test that wants it so.
-        return path if path.startswith("..") else str(self.ground.checkout / path)

@@ -47,18 +47,8 @@ class Gemini(OtherClient):
     def shell(self, command: str) -> Call:
         return {"name": "run_shell_command", "input": {"command": command, "description": "As scripted"}}
 
-    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [call for tool, arguments in calls for call in self.server_tool("swarm", tool, arguments)]
-
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         return [{"name": "invoke_agent", "input": {"agent_name": "generalist", "prompt": play(script)}}]
-
-    def add_server(self, name: str, command: str, arguments: list[str]) -> None:
-        file = self.ground.home / ".gemini" / "settings.json"
-        head, _, text = file.read_text().partition("\n")
-        settings = json.loads(text)
-        settings.setdefault("mcpServers", {})[name] = {"command": command, "args": arguments}
-        file.write_text(f"{head}\n{json.dumps(settings, indent=2)}\n")
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         return [{"name": f"mcp_{server}_{tool}", "input": arguments}]

@@ -48,17 +48,14 @@ context_window = 100000
         return ["grok", "-p", prompt, "--always-approve", "--output-format", "streaming-messages-json", *which, *extra]
 
     def create(self, path: str, text: str) -> Call:
-        return {"name": "write", "input": {"file_path": self._absolute(path), "content": text}}
+        return {"name": "write", "input": {"file_path": self.absolute(path), "content": text}}
 
     def replace(self, path: str, old: str, new: str) -> Call:
-        change = {"file_path": self._absolute(path), "old_string": old, "new_string": new}
+        change = {"file_path": self.absolute(path), "old_string": old, "new_string": new}
         return {"name": "search_replace", "input": change}
 
     def shell(self, command: str) -> Call:
         return {"name": "run_terminal_command", "input": {"command": command, "description": "As scripted"}}
-
-    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [call for tool, arguments in calls for call in self.server_tool("swarm", tool, arguments)]
 
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
         with open(self.ground.home / ".grok" / "config.toml", "a") as file:
@@ -70,7 +67,3 @@ context_window = 100000
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         task = {"description": f"one {name}", "prompt": play(script), "background": False}
         return [{"name": "spawn_subagent", "input": task}]
-
-    def _absolute(self, path: str) -> str:
-        # The models send absolute paths; "../x" is left as it is for the test that wants it so.
-        return path if path.startswith("..") else str(self.ground.checkout / path)

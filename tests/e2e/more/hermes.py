@@ -63,9 +63,6 @@ mcp_servers: {{}}
     def shell(self, command: str) -> Call:
         return {"name": "terminal", "input": {"command": command}}
 
-    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [call for tool, given in calls for call in self.server_tool("swarm", tool, given)]
-
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         return [{"name": "delegate_task", "input": {"goal": play(script), "context": name}}]
 

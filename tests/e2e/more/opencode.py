@@ -65,10 +65,10 @@ class OpenCode(OtherClient):
         return ["opencode", "-m", f"loopback/{self.model}"]
 
     def create(self, path: str, text: str) -> Call:
-        return {"name": "write", "input": {"filePath": self._absolute(path), "content": text}}
+        return {"name": "write", "input": {"filePath": self.absolute(path), "content": text}}
 
     def replace(self, path: str, old: str, new: str) -> Call:
-        change = {"filePath": self._absolute(path), "oldString": old, "newString": new}
+        change = {"filePath": self.absolute(path), "oldString": old, "newString": new}
         return {"name": "edit", "input": change}
 
     def patch(self, body: str) -> list[Call]:
@@ -78,14 +78,8 @@ class OpenCode(OtherClient):
     def shell(self, command: str) -> Call:
         return {"name": "bash", "input": {"command": command, "description": "As scripted"}}
 
-    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [{"name": f"swarm_{tool}", "input": given} for tool, given in calls]
-
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
-        file = self.ground.home / self.settings[0]
-        tree = json.loads(file.read_text())
-        tree["mcp"] = {name: {"type": "local", "command": [command, *arguments]}}
-        file.write_text(json.dumps(tree))
+        self.add_entry("mcp", name, {"type": "local", "command": [command, *arguments]})
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         return [{"name": f"{server}_{tool}", "input": arguments}]
@@ -96,6 +90,3 @@ class OpenCode(OtherClient):
 
     def session_in(self, stream: str) -> str:
         return str(json.loads(stream.splitlines()[0])["sessionID"])
-
-    def _absolute(self, path: str) -> str:
-        return path if path.startswith("..") else str(self.ground.checkout / path)

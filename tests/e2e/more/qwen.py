@@ -38,34 +38,24 @@ class Qwen(OtherClient):
         return ["qwen", "-m", "scripted", "-y", "-o", "stream-json", *which, *extra, "-p", prompt]
 
     def create(self, path: str, text: str) -> Call:
-        return {"name": "write_file", "input": {"file_path": self._absolute(path), "content": text}}
+        return {"name": "write_file", "input": {"file_path": self.absolute(path), "content": text}}
 
     def change(self, path: str, old: str, new: str) -> list[Call]:
         # It edits what the session has read.
-        return [{"name": "read_file", "input": {"file_path": self._absolute(path)}}, self.replace(path, old, new)]
+        return [{"name": "read_file", "input": {"file_path": self.absolute(path)}}, self.replace(path, old, new)]
 
     def replace(self, path: str, old: str, new: str) -> Call:
-        return {"name": "edit", "input": {"file_path": self._absolute(path), "old_string": old, "new_string": new}}
+        return {"name": "edit", "input": {"file_path": self.absolute(path), "old_string": old, "new_string": new}}
 
     def shell(self, command: str) -> Call:
         return {"name": "run_shell_command", "input": {"command": command, "description": "As scripted"}}
-
-    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [call for tool, arguments in calls for call in self.server_tool("swarm", tool, arguments)]
 
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         task = {"description": f"one {name}", "prompt": play(script), "subagent_type": "general-purpose"}
         return [{"name": "agent", "input": task}]
 
-    def add_server(self, name: str, command: str, arguments: list[str]) -> None:
-        file = self.ground.home / ".qwen" / "settings.json"
-        head, _, text = file.read_text().partition("\n")
-        settings = json.loads(text)
-        settings.setdefault("mcpServers", {})[name] = {"command": command, "args": arguments}
-        file.write_text(f"{head}\n{json.dumps(settings, indent=2)}\n")
-
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         return [{"name": f"mcp__{server}__{tool}", "input": arguments}]
 
-    def _absolute(self, path: str) -> str:
+    def absolute(self, path: str) -> str:
         return str(self.ground.checkout / path)  # its tools refuse relative ones
