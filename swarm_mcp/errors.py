@@ -5,8 +5,10 @@
     ├── UnknownInstance      nobody, or more than one session, answers to a reference
     ├── Refused              the request is well formed, and the rules of the store say no
     │   ├── LockRefused      somebody else holds the file
-    │   └── Deadlock         waiting would close a circle of sessions that wait for each other
+    │   ├── Deadlock         waiting would close a circle of sessions that wait for each other
+    │   └── TeamRefused      the team's server says no
     ├── StoreUnavailable     the database cannot be opened, read or written
+    ├── TeamUnreachable      the team's server cannot be asked now
     └── ClientFailed         an agent client's own command did not do what was asked
 
 Anything else is a bug: exit 3, with a report in the state folder.
@@ -53,8 +55,16 @@ class Deadlock(Refused):
         self.circle = circle
 
 
+class TeamRefused(Refused):
+    """The team's server says no: not allowed, or asked for what cannot be."""
+
+
 class StoreUnavailable(SwarmError):
     """The database cannot be opened, read or written."""
+
+
+class TeamUnreachable(SwarmError):
+    """The team's server cannot be asked now. What was asked may have been done."""
 
 
 class ClientFailed(SwarmError):

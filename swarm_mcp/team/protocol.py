@@ -1,0 +1,379 @@
+"""What a machine and the team's server say to each other. Plain dictionaries, as JSON has them; no PostgreSQL in here.
+
+Words: a *place* is a path from the top of a work tree, with ``/`` between its parts and none at its ends; ``""`` is the
+whole tree. A *machine* is one state folder with its sessions (two homes on one computer are two). Its *agent* is the
+one process that speaks for it. A *mirror* is a machine's replica as the server knows it. A *version* counts the changes
+of one repository, from 1 and without gaps; a *fence* is the version of a grant.
+
+**The calls** (``server.TeamServer(conninfo, machine)``; `repository` is the team's name for it, a text). Each is one
+round trip and raises `TeamUnreachable` within `seconds` (2 where nothing is said), or `TeamRefused` where the caller
+may not, or asks for what cannot be. Every call but `look` wants a `hello` before it, of the same object.
+
+    hello(repository, acked, mark, circle="", mirror_lease=MIRROR_LEASE) -> HelloAnswer
+    beat(repository, acked, mark, sessions=[{session, label, lease}]) -> BeatAnswer
+    acquire(repository, session, wants, seen, mark) -> AcquireAnswer
+    release(repository, [(lock, fence)], reason="released") -> version of the last (0: none of them was there)
+    transfer(repository, lock, fence, to_session) -> ChangeAnswer
+    steal(repository, lock, fence, session, reason="", force=False) -> ChangeAnswer
+    wait(repository, session, ticket, wants, mode, agent, seconds_left, seen, mark) -> WaitAnswer
+    leave(repository, numbers) -> version     gives up places in line
+    end(repository, sessions, reason="ended") -> version     of sessions, with all that they hold and wait for
+    reap(repository) -> [session ids]         takes away what silent sessions left
+    settle(repository, version, seconds) -> bool     waits until that version counts
+    mine(repository) -> Snapshot              what this machine has, as the server knows it
+    look(repository, circle="") -> News | None     everything, for one who is no mirror; None: no such repository
+    machines(repository) -> [MachineRow]
+    rest(repository)                          this machine's mirror ends; its sessions stay until their leases end
+    part(repository)                          this machine leaves, with all its sessions
+    listen(seconds) -> {repository: version}  waits for changes of all repositories that were greeted
+    close()
+
+A beat with ``acked=None`` renews sessions only: for who cannot apply what is new. `seen`, and `acked` with `mark`, are
+those of the last `News` applied; 0 and 0 before the first.
+
+**What is void when.** `epoch` is a text to compare with, and no more. It is another one after a failover, after a
+restore, and where the server has lost changes that a machine has seen. Then all that the server has granted is void:
+the caller says `hello` again with ``acked=0``, takes every own row for unconfirmed, and confirms it with
+``again=True``. A session whose `joined` is another number than before has lapsed meanwhile: the same, for its rows.
+
+**What is safe to believe.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`),
+once all of its answer is applied and `more` is False. A machine's sessions hold what the server has granted them until
+(boot clock when the last beat that named them was SENT) + their lease x (1 - `MARGIN`).
+
+**Lines.** `wait` answers `STALE` where any other machine has taken a place since `seen`, wherever: so the order of
+places here can be that of the log, and a circle is closed by one of them alone, who sees the other. Whoever gets
+`STALE` applies the news, gives up its own places that are not posted yet, and joins again behind what came.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core import wildmatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal, TypedDict
+
+    from typing_extensions import NotRequired
+
+    Mode = Literal["exclusive", "shared"]
+else:
+    TypedDict = dict  # nothing is checked at run time, and `typing` takes a while to load
+
+PROTOCOL = 1  # of this module; the server says its own in `Hello`
+MARGIN = 0.02  # of a lease: how much slower than the server's our clock may run
+MIRROR_LEASE = 5.0  # seconds; beats come each third of it
+SESSION_LEASE = 60.0
+MOST_WANTS = 200  # in one call
+MOST_CHANGES = 500  # in one answer; `more` says that there are more
+
+# Kinds of changes. A replica passes over kinds that it does not know, and counts their versions.
+LOCK, UNLOCK = "lock", "unlock"
+WAIT, LEAVE = "wait", "leave"
+SESSION, GONE = "session", "gone"
+
+# Why a call did nothing (`why` of an answer whose `ok` is False).
+STALE = "stale"  # changes that this replica has not seen touch the same region: apply `news`, look again, ask again
+HELD = "held"  # another holds it: `by`
+GRACE = "grace"  # the server has just started: for `seconds` only what was held before is confirmed (``again``)
+UNKNOWN_SESSION = "session"  # not registered, or its lease is over: beat first, and see its `joined`
+EPOCH = "epoch"  # all is void: see above
+NOT_HELD = "not_held"  # no such lock, another fence, or another holder
+
+
+class Want(TypedDict):
+    """What is asked for: a lock, or a part of what a place in line waits for. Made by `want`.
+
+    place      the path; for a pattern ``""``
+    is_folder  the path is a folder's, or was written with a slash at its end; False for a pattern
+    pattern    as it was given, relative to `base`; ``""`` for a path
+    base       the place of the folder that the pattern counts from; ``""`` for the top, and for a path
+    region     `region_of` this: what it touches, at most
+    mode       ``exclusive`` or ``shared``
+    agent      the sub-agent; ``""`` for the session with all its agents
+    note       at most 2048 bytes
+    ttl        seconds of the lock's own lease, None for none: for others to read; its own machine lets it lapse
+    expected_end  Unix seconds, None where it is not known
+    task_id    None for none
+    again      it was confirmed before the epoch changed, or before its session lapsed
+
+    A lock is known by (session, agent, place, pattern, base): wanting it anew in the same mode is the same grant with
+    the same fence, in another mode a new grant. Two rows here that are the same by this (the same place in two work
+    trees of one clone) are one lock there.
+    """
+
+    place: str
+    is_folder: bool
+    pattern: str
+    base: str
+    region: str
+    mode: Mode
+    agent: str
+    note: str
+    ttl: float | None
+    expected_end: int | None
+    task_id: str | None
+    again: bool
+
+
+class SessionRow(TypedDict):
+    """A session that has joined: `lease` in seconds; `joined`: the version at which it did."""
+
+    session: str
+    machine: str
+    member: str
+    label: str
+    lease: float
+    joined: int
+
+
+class LockRow(TypedDict):
+    """A lock as the server has it.
+
+    lock      its number in this repository: stays while it changes mode or hands
+    fence     the version of the grant: greater than that of any grant before
+    granted_at  Unix seconds, by the server's clock: for people
+    machine, member, label   of its session; `member` is the person's role
+    Everything else as in `Want`.
+    """
+
+    lock: int
+    fence: int
+    session: str
+    machine: str
+    member: str
+    label: str
+    agent: str
+    place: str
+    is_folder: bool
+    pattern: str
+    base: str
+    region: str
+    mode: Mode
+    note: str
+    ttl: float | None
+    expected_end: int | None
+    task_id: str | None
+    granted_at: float
+
+
+class WaitRow(TypedDict):
+    """A place in line. `number`: the version at which it was taken, which is its order; `ticket`: as its machine said.
+
+    `wants`: of each place, is_folder, pattern, base, region. `until`: Unix seconds by the server's clock, None: any
+    time.
+    """
+
+    number: int
+    session: str
+    machine: str
+    member: str
+    label: str
+    agent: str
+    ticket: str
+    mode: Mode
+    wants: list[dict[str, Any]]
+    since: float
+    until: float | None
+
+
+class Change(TypedDict):
+    """One change of a repository.
+
+    kind     body
+    lock     LockRow: granted, changed, or handed over; ``was`` beside it names the session that had it, ``reason``
+             is ``transferred`` or ``stolen``, ``said`` what was said about it
+    unlock   LockRow as it was, with ``reason`` (released, lapsed, stolen, ended, left) and ``by``, the session that
+             took it away ("" for its own)
+    wait     WaitRow
+    leave    WaitRow as it was, with ``reason`` (left, lapsed, ended)
+    session  SessionRow: joined, or has another label or lease
+    gone     SessionRow as it was, with ``reason`` (ended, lapsed, left)
+
+    `session` is the one that it is about, with its `machine` and `member`.
+    """
+
+    version: int
+    kind: str
+    session: str
+    machine: str
+    member: str
+    body: dict[str, Any]
+
+
+class Snapshot(TypedDict):
+    """All there is, at a version: of every machine, the asker's own too."""
+
+    sessions: list[SessionRow]
+    locks: list[LockRow]
+    waits: list[WaitRow]
+
+
+class News(TypedDict):
+    """What a replica lacks.
+
+    version   where it is once it has applied this
+    mark      to be sent back with it: proves that both mean the same changes
+    changes   those behind the version that was asked with, in order
+    all       instead of `changes` where these are not kept any more (or ``acked=0``): everything at `version`
+    more      there is more: apply this, and ask again at once; a mirror is not fresh before it has all
+    """
+
+    version: int
+    mark: int
+    changes: list[Change]
+    all: NotRequired[Snapshot]
+    more: bool
+
+
+class Heard(TypedDict):
+    """Somebody whose last beat is a while ago. `beat` is to be compared and sent back, and no more; `lease`: seconds.
+
+    `TeamServer` keeps these itself, by its own boot clock, and sends what it knows along as evidence.
+    """
+
+    kind: Literal["session", "mirror"]
+    id: str
+    beat: str
+    lease: float
+
+
+class HelloAnswer(TypedDict):
+    """`repository`: the server's number for it; `channel`: where its changes are told; `schema`: its last migration."""
+
+    repository: int
+    circle: str
+    channel: str
+    epoch: str
+    schema: int
+    protocol: int
+    news: News
+
+
+class BeatAnswer(TypedDict):
+    """`ok` False: `why` is `EPOCH`, and nothing else counts (nothing was renewed). Else:
+
+    news      as asked for
+    joined    of each session that the beat named, the version at which it joined; another one than last time: it had
+              lapsed, and all that it held is void. A session that is another person's is left out
+    settled   the greatest version that every other live mirror has
+    silent    sessions and mirrors whose last beat is a while ago (`Heard`)
+    """
+
+    ok: bool
+    why: NotRequired[str]
+    epoch: str
+    news: News
+    joined: dict[str, int]
+    settled: int
+    silent: list[Heard]
+
+
+class AcquireAnswer(TypedDict):
+    """All or none of what was wanted.
+
+    ok        granted: `fences` and `locks` (numbers) in the order of the wants, `version` of the last of them;
+              `settled`: nobody else has a mirror, so that it counts already. Else ask `settle`
+    why       else: `STALE` with `news`, `HELD` with `by`, `GRACE` with `seconds`, `UNKNOWN_SESSION`, `EPOCH`
+    """
+
+    ok: bool
+    fences: NotRequired[list[int]]
+    locks: NotRequired[list[int]]
+    version: NotRequired[int]
+    settled: NotRequired[bool]
+    why: NotRequired[str]
+    news: NotRequired[News]
+    by: NotRequired[LockRow]
+    seconds: NotRequired[float]
+
+
+class WaitAnswer(TypedDict):
+    """`number` of the place. Else `why`: `STALE` with `news`, `UNKNOWN_SESSION`, `EPOCH`."""
+
+    ok: bool
+    number: NotRequired[int]
+    why: NotRequired[str]
+    news: NotRequired[News]
+
+
+class ChangeAnswer(TypedDict):
+    """Of release, transfer, steal: `version` of the change and, of the last two, the new `fence`.
+
+    Else `why`: `NOT_HELD`, `HELD` (the target has such a lock itself; or the holder is alive), `UNKNOWN_SESSION`,
+    `EPOCH`.
+    """
+
+    ok: bool
+    version: NotRequired[int]
+    fence: NotRequired[int]
+    why: NotRequired[str]
+    by: NotRequired[LockRow]
+
+
+class MachineRow(TypedDict):
+    """A machine, for `team status`: `acked`: the version that its mirror has; `lease`: of that, 0 where it has none.
+
+    `left`: seconds until its lease is over by the server's clock, negative once it is; `sessions`: how many it has.
+    """
+
+    machine: str
+    member: str
+    acked: int
+    lease: float
+    left: float
+    sessions: int
+
+
+# ------------------------------------------------------------------------ regions
+
+
+def region_of(place: str, pattern: str = "", base: str = "") -> str:
+    """Return what a path, or at most what a pattern, touches: a place without letter case, and all that is under it.
+
+    Of a pattern that is the folder of its literal prefix; ``""`` is the whole tree. Two machines may take letter case
+    differently, so that it counts for nobody here: a region that is too large costs a question, never a grant.
+    """
+    if not pattern:
+        return _plain(wildmatch.folded(place))
+    prefix = wildmatch.literal_prefix(wildmatch.folded(pattern))
+    return _plain(f"{wildmatch.folded(base)}/{prefix}")
+
+
+def regions_meet(left: str, right: str) -> bool:
+    """Tell whether one is the other, or lies in it. The server asks the same (``swarm_team.regions_meet``)."""
+    low, high = sorted((left, right), key=len)
+    return not low or low == high or high.startswith(low + "/")
+
+
+def want(
+    place: str = "",
+    is_folder: bool = False,
+    pattern: str = "",
+    base: str = "",
+    mode: Mode = "exclusive",
+    agent: str = "",
+    note: str = "",
+    ttl: float | None = None,
+    expected_end: int | None = None,
+    task_id: str | None = None,
+    again: bool = False,
+) -> Want:
+    """Return a `Want`. Slashes at the ends of `place` and `base` are taken off; one at the end of `place`: a folder."""
+    return {
+        "place": "" if pattern else _plain(place),
+        "is_folder": not pattern and (is_folder or place.endswith("/") or not _plain(place)),
+        "pattern": pattern,
+        "base": _plain(base) if pattern else "",
+        "region": region_of(place, pattern, base),
+        "mode": mode,
+        "agent": agent,
+        "note": note,
+        "ttl": ttl,
+        "expected_end": expected_end,
+        "task_id": task_id,
+        "again": again,
+    }
+
+
+def _plain(place: str) -> str:
+    return "/".join(part for part in place.split("/") if part)
