@@ -110,12 +110,12 @@ def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"), took)
 
 
-def captured(runtime: str, name: str, cwd: Any) -> dict[str, Any]:
-    """A payload captured from the real client, with its placeholders filled in."""
+def captured(runtime: str, name: str, cwd: Any, **more: Any) -> dict[str, Any]:
+    """A payload captured from the real client, with its placeholders filled in, and with `more` in it."""
     text = (PAYLOADS / FOLDERS.get(runtime, runtime) / f"{name}.json").read_text()
     payload = json.loads(text.replace("<CWD>", str(cwd)).replace("<HOME>", os.environ["HOME"]))
     assert isinstance(payload, dict)
-    return payload
+    return {**payload, **more}
 
 
 def new_session() -> str:

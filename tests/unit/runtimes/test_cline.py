@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import PAYLOADS, hook_core, new_session, peer_locks, ready_store, run
+from support.sessions import captured, hook_core, new_session, peer_locks, ready_store, run
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, runtime
@@ -18,12 +18,6 @@ from swarm_mcp.runtimes.steps import Steps
 CLINE = runtime("cline")
 CORE = hook_core("cline")
 PATCH = "*** Update File: a.md\n@@\n-x\n+y\n*** Update File: b.md\n*** Move to: c.md\n@@\n-x\n+y\n*** Delete File: d.md"
-
-
-def payload(name: str, cwd: Path, **more: Any) -> dict[str, Any]:
-    """What Cline's plugin was seen to send, with `more` in it."""
-    text = (PAYLOADS / "cline" / f"{name}.json").read_text().replace("<CWD>", str(cwd))
-    return {**json.loads(text), **more}
 
 
 @pytest.fixture(scope="module")
@@ -147,25 +141,28 @@ def test_paths(tool: str, given: Any, paths: list[str]):
     ],
 )  # fmt: skip
 def test_the_commands_of_a_call(given: Any, text: str, tmp_path: Path):
-    read = CORE.config.dialect.read(payload("PreToolUse.run_commands", tmp_path, tool_input=given))
+    read = CORE.config.dialect.read(captured("cline", "PreToolUse.run_commands", tmp_path, tool_input=given))
     assert (read["tool_name"], read["tool_input"]) == ("Bash", {"command": text})
 
 
 def test_tools_of_servers_have_their_name_in_two_parts(tmp_path: Path):
     names = {"files__write_file": "mcp__files__write_file", "fetch_web_content": "fetch_web_content"}
     for name, known in names.items():
-        assert CORE.config.dialect.read(payload("PreToolUse.editor", tmp_path, tool_name=name))["tool_name"] == known
+        assert (
+            CORE.config.dialect.read(captured("cline", "PreToolUse.editor", tmp_path, tool_name=name))["tool_name"]
+            == known
+        )
 
 
 def test_captured_calls_are_denied_where_a_peer_has_the_lock(tmp_path: Path):
     ready_store()
     repo, me = tmp_path / "repo", new_session()
     (repo / ".git").mkdir(parents=True)
-    assert run("cline", "session_start", payload("SessionStart", repo, session_id=me)).out
+    assert run("cline", "session_start", captured("cline", "SessionStart", repo, session_id=me)).out
     calls = [
-        payload("PreToolUse.editor", repo), payload("PreToolUse.apply_patch", repo),
-        payload("PreToolUse.editor.subagent", repo), payload("PreToolUse.run_commands", repo),
-        payload("PreToolUse.run_commands", repo, tool_input={"commands": ["cd sub", "echo x > free.md"]}),
+        captured("cline", "PreToolUse.editor", repo), captured("cline", "PreToolUse.apply_patch", repo),
+        captured("cline", "PreToolUse.editor.subagent", repo), captured("cline", "PreToolUse.run_commands", repo),
+        captured("cline", "PreToolUse.run_commands", repo, tool_input={"commands": ["cd sub", "echo x > free.md"]}),
     ]  # fmt: skip
     for call in calls:
         assert run("cline", "pre_tool_use", {**call, "session_id": me}).reason == ""
@@ -174,9 +171,9 @@ def test_captured_calls_are_denied_where_a_peer_has_the_lock(tmp_path: Path):
     for call in calls:
         assert run("cline", "pre_tool_use", {**call, "session_id": me}).reason.startswith("swarm lock blocked"), call
     elsewhere = {"commands": ["cd sub && echo x > free.md", "cat free.md"]}
-    free = payload("PreToolUse.run_commands", repo, session_id=me, tool_input=elsewhere)
+    free = captured("cline", "PreToolUse.run_commands", repo, session_id=me, tool_input=elsewhere)
     assert run("cline", "pre_tool_use", free).out == ""
-    assert run("cline", "session_end", payload("SessionEnd", repo, session_id=me))[:3] == (0, "", "")
+    assert run("cline", "session_end", captured("cline", "SessionEnd", repo, session_id=me))[:3] == (0, "", "")
 
 
 def test_the_home_is_where_cline_has_it(monkeypatch: pytest.MonkeyPatch):

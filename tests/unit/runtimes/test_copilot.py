@@ -34,14 +34,6 @@ WRITES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A local bundle, in a folder whose name a shell would read otherwise."""
-    root = tmp_path_factory.mktemp("copilot").resolve() / "a b'c"
-    bundle.write(root, local=True)
-    return root
-
-
 class Client:
     """A checkout, and a session of the client in it with sub-agents, one of which has started another."""
 

@@ -15,7 +15,7 @@ from support.sessions import PAYLOADS, ROOT, hook_core, new_session, peer_locks,
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes import bundle, cursor
+from swarm_mcp.runtimes import cursor
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.server.tools import all_tools
 
@@ -26,14 +26,6 @@ WRITES = {
 SHELLS = ("preToolUse.Shell", "preToolUse.Shell.empty_cwd", "preToolUse.Shell.below")
 # What its documentation names in an entry: with anything else it may throw the whole file away.
 DOCUMENTED = {"command", "timeout", "matcher"}
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A local bundle, in a folder whose name a shell would read otherwise."""
-    root = tmp_path_factory.mktemp("cursor").resolve() / "a $HOME `b"
-    bundle.write(root, local=True)
-    return root
 
 
 class Client:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import PAYLOADS, instances, mistakes, new_session, peer_locks, ready_store
+from support.sessions import PAYLOADS, captured, instances, mistakes, new_session, peer_locks, ready_store
 from support.toml_reader import reader
 
 import swarm_mcp
@@ -26,12 +26,6 @@ from swarm_mcp.runtimes.steps import Steps
 GEMINI, CONFIG = runtime("gemini"), hook_config("gemini")
 FOLDER = "integrations/gemini"
 CAPTURED = sorted(path.stem for path in (PAYLOADS / "gemini").glob("*.json"))
-
-
-def captured(name: str, cwd: Path, **more: Any) -> dict[str, Any]:
-    """A payload of the real client, with its placeholders filled in."""
-    payload = json.loads((PAYLOADS / "gemini" / f"{name}.json").read_text().replace("<CWD>", str(cwd)))
-    return {**payload, **more}
 
 
 class Place:
@@ -59,7 +53,7 @@ class Place:
 
         `before`: words of a shell that come before the hook's own.
         """
-        payload = captured(name, self.repo, session_id=self.me, **more)
+        payload = captured("gemini", name, self.repo, session_id=self.me, **more)
         done = subprocess.run(
             ["bash", "-c", before + self.command(name.partition(".")[0])],
             input=json.dumps(payload), capture_output=True, text=True, cwd=self.repo, env={**os.environ, **(env or {})},
@@ -215,7 +209,7 @@ def test_what_it_drops_is_told_at_the_next_event_that_it_hears(place: Place) -> 
 
 @pytest.mark.parametrize("name", [name for name in CAPTURED if "Tool" in name])
 def test_every_call_is_understood(name: str, tmp_path: Path) -> None:
-    call = tool_call(CONFIG.dialect.read(captured(name, tmp_path)))
+    call = tool_call(CONFIG.dialect.read(captured("gemini", name, tmp_path)))
     assert call.name in ("PreToolUse", "PostToolUse") and call.session_id
     assert call.folder == str(tmp_path / "sub" if ".folder" in name else tmp_path)
     assert call.goes_on is (".background" in name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import PAYLOADS, instances, mistakes, new_session, peer_locks, ready_store
+from support.sessions import captured, instances, mistakes, new_session, peer_locks, ready_store
 
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.targets import absolute_paths
@@ -29,12 +29,6 @@ PERSONS = [
 ]
 
 
-def captured(name: str, cwd: Path, **more: Any) -> dict[str, Any]:
-    """A payload of the real client, with its placeholders filled in."""
-    text = (PAYLOADS / "grok" / f"{name}.json").read_text()
-    return {**json.loads(text.replace("<CWD>", str(cwd)).replace("<HOME>", os.environ["HOME"])), **more}
-
-
 class Place:
     """A repository, and a bundle in a folder with an odd name, whose hooks are run as the client does."""
 
@@ -49,7 +43,7 @@ class Place:
         """What the hook of `client` for a captured payload prints; it ends with status 0, and says nothing else."""
         tree = json.loads((self.root / "integrations" / client / "hooks.json").read_text())
         ((hook,),) = [group["hooks"] for group in tree["hooks"][name.partition(".")[0]]]
-        payload = captured(name, self.repo, **{"session_id": self.me, **more})
+        payload = captured("grok", name, self.repo, **{"session_id": self.me, **more})
         given = {**os.environ, "GROK_HOOK_EVENT": "x", "CLAUDE_PLUGIN_ROOT": str(self.root), **(env or {})}
         done = subprocess.run(
             ["sh", "-c", hook["command"]], input=json.dumps(payload), capture_output=True, text=True, cwd=self.repo,
@@ -169,7 +163,7 @@ def test_a_session_from_its_start_to_the_stop_that_follows_its_end(place: Place)
 
 
 def test_a_sub_agent_is_an_agent_of_the_session_that_started_it(place: Place) -> None:
-    payload = captured("PreToolUse.search_replace.subagent", place.repo)
+    payload = captured("grok", "PreToolUse.search_replace.subagent", place.repo)
     child, transcript = payload["session_id"], Path(payload["transcript_path"])
     alone = tool_call(CONFIG.dialect.read(dict(payload)))
     assert (alone.session_id, alone.agent) == (child, ""), "nobody knows who has started it"
@@ -180,15 +174,17 @@ def test_a_sub_agent_is_an_agent_of_the_session_that_started_it(place: Place) ->
     call = tool_call(CONFIG.dialect.read(dict(payload)))
     assert (call.session_id, call.agent) == ("01a20a00-parent", child)
     for name in ("SessionEnd.subagent", "UserPromptSubmit.subagent"):
-        assert CONFIG.dialect.read(captured(name, place.repo))["session_id"] == "", "it is not the session's own"
-    ended = CONFIG.dialect.read(captured("SubagentStop", place.repo, session_id=child))
+        assert CONFIG.dialect.read(captured("grok", name, place.repo))["session_id"] == "", (
+            "it is not the session's own"
+        )
+    ended = CONFIG.dialect.read(captured("grok", "SubagentStop", place.repo, session_id=child))
     assert (ended["session_id"], ended["agent_id"]) == ("01a20a00-parent", child)
 
 
 def test_what_is_cut_short_is_no_whole(tmp_path: Path) -> None:
     def read(tool: str, text: str) -> Any:
         more = {"tool_name": tool, "toolName": tool, "tool_input": text + " [truncated]", "toolInputTruncated": True}
-        return tool_call(CONFIG.dialect.read(captured("PreToolUse.write", tmp_path, **more)))
+        return tool_call(CONFIG.dialect.read(captured("grok", "PreToolUse.write", tmp_path, **more)))
 
     call = read("write", '{"file_path": "/x", "content": "abc')
     assert call.is_cut and absolute_paths(CONFIG, call.tool, call.input, "/") == ["/x"]
@@ -201,8 +197,10 @@ def test_what_is_cut_short_is_no_whole(tmp_path: Path) -> None:
 
 
 def test_a_command_in_the_background_goes_on(tmp_path: Path) -> None:
-    assert tool_call(CONFIG.dialect.read(captured("PostToolUse.run_terminal_command.background", tmp_path))).goes_on
-    assert not tool_call(CONFIG.dialect.read(captured("PostToolUse.run_terminal_command", tmp_path))).goes_on
+    assert tool_call(
+        CONFIG.dialect.read(captured("grok", "PostToolUse.run_terminal_command.background", tmp_path))
+    ).goes_on
+    assert not tool_call(CONFIG.dialect.read(captured("grok", "PostToolUse.run_terminal_command", tmp_path))).goes_on
 
 
 def test_paths_as_the_client_opens_them(home: Path) -> None:

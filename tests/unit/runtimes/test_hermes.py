@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support.sessions import PAYLOADS, ROOT, peer_locks, ready_store
+from support.sessions import ROOT, captured, peer_locks, ready_store
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
@@ -34,11 +34,6 @@ def loaded() -> ModuleType:
     return module
 
 
-def captured(name: str, cwd: Path) -> dict[str, Any]:
-    """The arguments that the real client has called a function of the plugin with."""
-    return dict(json.loads((PAYLOADS / "hermes" / f"{name}.json").read_text().replace("<CWD>", str(cwd))))
-
-
 class Played:
     """The plugin with hooks that write down what they were asked, and answer with what is in `answers`."""
 
@@ -54,7 +49,7 @@ class Played:
         (self.answers / event).write_text(json.dumps({"hookSpecificOutput": {"hookEventName": event, **told}}))
 
     def play(self, name: str, **more: Any) -> Any:
-        payload = {**captured(name, self.cwd), **more}
+        payload = {**captured("hermes", name, self.cwd), **more}
         return getattr(self.bridge, {"subagent_stop": "end"}.get(name, name.split(".")[0]))(**payload)
 
     def asked(self) -> list[dict[str, Any]]:
@@ -78,13 +73,13 @@ def test_a_write_to_a_locked_file_is_refused_by_the_real_hooks(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     peer_locks(tmp_path, tmp_path / "new-locked.txt", "busy with it")
     bridge = loaded().Bridge()
-    refused = bridge.pre_tool_call(**captured("pre_tool_call.write_file", tmp_path))
+    refused = bridge.pre_tool_call(**captured("hermes", "pre_tool_call.write_file", tmp_path))
     assert refused["action"] == "block" and "busy with it" in refused["message"]
-    patch = captured("pre_tool_call.patch", tmp_path)
+    patch = captured("hermes", "pre_tool_call.patch", tmp_path)
     assert bridge.pre_tool_call(**patch) is None
     patch["args"] = {"mode": "patch", "patch": "***Move  File: a -> new-locked.txt"}
     assert "busy with it" in bridge.pre_tool_call(**patch)["message"]
-    code = captured("pre_tool_call.execute_code", tmp_path)
+    code = captured("hermes", "pre_tool_call.execute_code", tmp_path)
     code["args"] = {"code": "open('new-locked.txt', 'w').write('x')"}
     assert "new-locked.txt" in bridge.pre_tool_call(**code)["message"]
 
@@ -136,7 +131,7 @@ def test_calls_that_code_makes_are_its_session_s_and_the_model_hears_of_their_de
     (played.answers / "PreToolUse").unlink()
     assert refused == {"action": "block", "message": "held"}
     assert [one["session_id"] for one in played.asked()] == ["20261122_153247_92f94b"] * 2
-    made = captured("pre_tool_call.execute_code", played.cwd)
+    made = captured("hermes", "pre_tool_call.execute_code", played.cwd)
     assert played.bridge.transform_tool_result(**{**made, **nested}, result="{}") is None
     told = played.bridge.transform_tool_result(**made, result='{"output": "ü"}')
     assert json.loads(told) == {"output": "ü", "swarm": "held"}
@@ -144,7 +139,7 @@ def test_calls_that_code_makes_are_its_session_s_and_the_model_hears_of_their_de
 
 
 def test_what_a_call_that_may_pass_is_to_know_comes_with_its_result(played: Played):
-    call = captured("pre_tool_call.terminal", played.cwd)
+    call = captured("hermes", "pre_tool_call.terminal", played.cwd)
     played.answer("PreToolUse", additionalContext="beforehand")
     played.answer("PostToolUse", additionalContext="afterwards")
     assert played.bridge.pre_tool_call(**call) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import captured, instances, new_session, peer_locks, ready_store, run
+from support.sessions import captured, instances, new_session, peer_locks, run
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
@@ -19,14 +19,6 @@ from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    ready_store()
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
-    (tmp_path / "repo" / "sub").mkdir()
-    return tmp_path / "repo"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.sessions import captured, fault_lines, hook_core, instances, new_session, peer_locks, ready_store, run
+from support.sessions import captured, fault_lines, hook_core, instances, new_session, peer_locks, run
 
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.traces import claims
@@ -19,14 +19,6 @@ from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    ready_store()
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
-    (tmp_path / "repo" / "sub").mkdir()
-    return tmp_path / "repo"
 
 
 # -- its payloads --

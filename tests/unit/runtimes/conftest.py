@@ -1,0 +1,27 @@
+"""What the tests of single clients share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.sessions import ready_store
+
+from swarm_mcp.runtimes import bundle
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with a folder in it, beside a store."""
+    ready_store()
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "sub").mkdir()
+    return tmp_path / "repo"
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A local bundle, in a folder whose name a shell would read otherwise."""
+    root = tmp_path_factory.mktemp("plugin").resolve() / "a $HOME `b'c"
+    bundle.write(root, local=True)
+    return root
