@@ -25,6 +25,8 @@ class Lock(Record):
     ttl           seconds of its lease, None for none; `renewed`, `booted`, `wall_until` tell since when (``clock``)
     fence         the number of the grant
     repository    its name in its repository, where it holds in every work tree of that
+    machine       of a replica's row the machine on which it was taken; None for a lock taken on this one
+    team_fence    the number of the grant in the team; None while the team has not confirmed it, or has no part in it
     owner_label   the label of the session that holds it; `owner_id` is None where that is not registered any more
     """
 
@@ -50,6 +52,8 @@ class Lock(Record):
     expected_end: int | None
     fence: int | None
     repository: str | None
+    machine: str | None
+    team_fence: int | None
     owner_label: str | None
     owner_id: str | None
     heartbeat: int | None
@@ -57,7 +61,10 @@ class Lock(Record):
 
 
 class Waiter(Record):
-    """A place in the line for locks: who waits there, for what (`reaches`), since and until when (``clock.now``)."""
+    """A place in the line for locks: who waits there, for what (`reaches`), since and until when (``clock.now``).
+
+    `machine` as of a lock; `team_ticket`: the place in the team's line, None while it has none there.
+    """
 
     __slots__ = ()
 
@@ -74,6 +81,8 @@ class Waiter(Record):
     until: float | None
     fence: int
     seen: float | None
+    machine: str | None
+    team_ticket: int | None
     reaches: tuple
     owner_label: str | None
     owner_id: str | None

@@ -196,7 +196,7 @@ class LockQueue:
             (before, before),
             Waiter,
         )
-        return (row.replace(reaches=_reaches(row)) for row in rows)
+        return (row.replace(reaches=reaches_of(row)) for row in rows)
 
     def _ahead(self, holder: Holder, wanted: LockRequest) -> Iterator[Waiter]:
         """Yield the waiters that this request has to wait for."""
@@ -293,7 +293,8 @@ def _holder_of(lock: Lock) -> Holder:
     return Holder(lock.instance_id, lock.agent or "")
 
 
-def _reaches(row: Waiter) -> tuple[Reach, ...]:
+def reaches_of(row: Waiter) -> tuple[Reach, ...]:
+    """Return what the row of a place says that is waited for there."""
     try:
         wants = loads(row.wants)
         return tuple(reach for want in wants if (reach := reach_in(want))) if isinstance(wants, list) else ()

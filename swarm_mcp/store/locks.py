@@ -285,13 +285,14 @@ class Locks(LockListing):
             # Held all along, it is the same grant, unless it is now one of another kind.
             same = own.mode == mode or (own.mode, mode) == (AUTO, None)
             lock["fence"] = own.fence if own.fence and same else self.next_fence()
+            lock["team_fence"] = own.team_fence if same else None  # of another kind, the team has to confirm it anew
             names = ", ".join(f"{name} = ?" for name in lock)
             self._db.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own.id))
             lock = {**own, **lock}
         else:
             lock.update(scope=instance.scope, instance_id=instance.id, type="lock", fence=self.next_fence())
             lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
-            self._insert(lock, reach.file)
+            self.insert(lock, reach.file)
         payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
         payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
         payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
@@ -303,8 +304,8 @@ class Locks(LockListing):
         """Inside a transaction: the number of the next grant."""
         return self._db.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]
 
-    def _insert(self, lock: dict, file: str) -> None:
-        """Add the row, under a way to write `file` that no lock of this scope has: the contract has one row each."""
+    def insert(self, lock: dict, file: str) -> None:
+        """Inside a transaction: add a row, under a way to write `file` that no lock of this scope has: the contract has one row each."""
         folder, name = os.path.split(file)
         insert = f"INSERT OR IGNORE INTO context (file, {', '.join(lock)}) VALUES (?{', ?' * len(lock)})"
         while not self._db.change(insert, (file, *lock.values())):

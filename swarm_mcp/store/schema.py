@@ -11,8 +11,8 @@ from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
 # with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders.
-# 8: storms of denials.
-OUR_VERSION = 8
+# 8: storms of denials. 9: locks and places of other machines (``swarm_mcp.team``).
+OUR_VERSION = 9
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
 # index for the longest of paths.
 PAGE_BYTES = 2048
@@ -41,7 +41,7 @@ TABLES = {
         type TEXT NOT NULL, content TEXT NOT NULL, task_id TEXT,
         created_at INTEGER NOT NULL DEFAULT (unixepoch()), path_key TEXT, mode TEXT, agent TEXT, pattern TEXT,
         base TEXT, ttl REAL, renewed REAL, booted TEXT, wall_until REAL, expected_end INTEGER, fence INTEGER,
-        repository TEXT, warned INTEGER""",
+        repository TEXT, warned INTEGER, machine TEXT, team_fence INTEGER""",
     "events": """
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, type TEXT NOT NULL, actor TEXT, subject TEXT,
         payload TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch())""",
@@ -83,7 +83,8 @@ TABLES = {
     "swarm_waiters": """
         ticket INTEGER PRIMARY KEY AUTOINCREMENT, instance_id TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '',
         scope TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL, mode TEXT NOT NULL,
-        wants TEXT NOT NULL, since REAL NOT NULL, until REAL, fence INTEGER NOT NULL DEFAULT 0, seen REAL""",
+        wants TEXT NOT NULL, since REAL NOT NULL, until REAL, fence INTEGER NOT NULL DEFAULT 0, seen REAL,
+        machine TEXT, team_ticket INTEGER""",
     # Messages that a session's next hook tells its model; `file` where it is worth saying who holds that now.
     "swarm_notices": "message_id INTEGER PRIMARY KEY, instance_id TEXT NOT NULL, file TEXT",
     # Locks that lapsed under their holders, and who has been given the same since.
@@ -100,6 +101,13 @@ TABLES = {
         session_params TEXT, record TEXT, host TEXT, supervisor_pid INTEGER, supervisor_start TEXT,
         child_pid INTEGER, child_start TEXT, client_pid INTEGER, client_start TEXT, cost_usd REAL, usage TEXT,
         result TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, ended_at INTEGER""",
+    # Repositories shared with other machines: how far this machine's replica has come (`version` of the server's log,
+    # in `epoch`), and until when by the boot clock, in the start `booted`, it knows that nothing newer counts.
+    "swarm_team_repositories": """
+        id TEXT PRIMARY KEY, epoch TEXT, version INTEGER NOT NULL DEFAULT 0, fresh_until REAL, booted TEXT,
+        state TEXT NOT NULL, said_at INTEGER""",
+    # Work trees of this machine that take part, and in which of them.
+    "swarm_team_trees": "top TEXT PRIMARY KEY, repository TEXT NOT NULL",
     # When each kind of housekeeping was last done, and how far it came.
     "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL, place TEXT",
     "swarm_schema": "version INTEGER NOT NULL",
@@ -152,6 +160,8 @@ INDEXES = {
     "swarm_lock_due_idx": "context(booted, renewed + ttl * 0.8) WHERE type = 'lock' AND ttl IS NOT NULL",
     "swarm_notice_idx": "swarm_notices(instance_id)",
     "swarm_lock_agent_idx": "context(agent) WHERE type = 'lock' AND agent IS NOT NULL",
+    # Locks that the team has confirmed, of this machine and of others.
+    "swarm_lock_team_idx": "context(team_fence) WHERE type = 'lock' AND team_fence IS NOT NULL",
     "swarm_lock_repository_idx": "context(repository) WHERE type = 'lock' AND repository IS NOT NULL",
     # Ours: what falls due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",

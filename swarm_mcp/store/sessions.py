@@ -9,8 +9,8 @@ from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
 from swarm_hook_core.state import has_claims
 from swarm_mcp.domain.record import Record, new_id
-from swarm_mcp.domain.session import RUN_RUNTIME, Session
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.domain.session import RUN_RUNTIME, TEAM, Session
+from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import allowed_roots, clean, git_root, inside_any, scope_of
 from swarm_mcp.store import events
 from swarm_mcp.store.session_table import SessionTable, clients_of
@@ -121,6 +121,10 @@ class Sessions(SessionTable):
     def remove(self, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
         with self._db.writing():
             row = self.get(instance_id)
+            if row and self._db.row(
+                "SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, TEAM)
+            ):
+                raise Refused(f"session {instance_id} is one of another machine, and is removed there")
             if row:
                 self._signals.session_gone(row, reason)
                 if by:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.spawn_locks import SpawnLocks
     from swarm_mcp.store.storms import Storms
     from swarm_mcp.store.tasks import Tasks
+    from swarm_mcp.store.team_rows import TeamRows
     from swarm_mcp.store.transfers import Transfers
     from swarm_mcp.store.user_interface import Panes, UiCommands
     from swarm_mcp.store.values import KeyValues
@@ -202,6 +203,21 @@ class Store:
             self.messages,
             self.notices,
             self.denials,
+            self._signals,
+        )
+
+    @made_once
+    def team(self) -> TeamRows:
+        from swarm_mcp.store.team_rows import TeamRows
+
+        return TeamRows(
+            self.database,
+            self._finder,
+            self._endings,
+            self.instances,
+            lambda: self.queue,
+            lambda: self.notices,
+            lambda: self.locks,
             self._signals,
         )
 

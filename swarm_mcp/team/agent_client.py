@@ -1,0 +1,179 @@
+"""Asking this machine's team agent, the one process here that speaks to the team's server.
+
+It listens on a Unix socket in the state folder and answers one line of JSON with another. Where there is none, it is
+started. Loads little: ordinary verbs ask it. No answer ever takes longer than was allowed for it.
+
+What `confirm` answers is a `Confirmation`: ``answer`` is one of
+
+    granted       the team has granted all of them: ``fences`` of each lock by its id; ``settled``: every machine knows
+    held          somebody else has one of them: the rows have been removed here. ``by`` is the other's lock
+                  (``protocol.LockRow``); the store mostly knows it by now, so that asking it again is refused in its words
+    unreachable   they hold on this machine only: ``error`` says why. They are confirmed when the server is back, or
+                  removed, of which their holder is told
+    local         none of them is a matter of the team
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from zlib import crc32
+
+from swarm_hook_core.state import make_private, state_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypedDict
+
+    from typing_extensions import NotRequired
+
+    class Confirmation(TypedDict):
+        """The answer to `confirm`: see this module's beginning."""
+
+        answer: str
+        fences: NotRequired[dict[str, int]]
+        settled: NotRequired[bool]
+        by: NotRequired[dict[str, Any]]
+        error: NotRequired[str]
+
+
+REACH_SECONDS = 2.0  # until a verb says that the team cannot be reached
+SETTLE_SECONDS = 8.0  # more than a mirror's lease: then a grant counts whatever becomes of other machines
+START_PAUSE = 0.02
+LONGEST_PATH = 100  # bytes of a socket's path; systems take 104 or 108
+GRANTED, HELD, UNREACHABLE, LOCAL = "granted", "held", "unreachable", "local"
+
+
+def confirm(
+    lock_ids: list[str], seconds: float = REACH_SECONDS, settle_seconds: float = SETTLE_SECONDS
+) -> Confirmation:
+    """Have the team grant these locks of this machine, all or none: what came of it within `seconds`.
+
+    After a grant it is waited for `settle_seconds` more until it is settled.
+    """
+    asked = {"ask": "confirm", "locks": lock_ids, "seconds": seconds, "settle": settle_seconds}
+    try:
+        answer = _ask(asked, seconds, seconds + settle_seconds)
+    except OSError as error:
+        return {"answer": UNREACHABLE, "error": _why(error)}
+    return {"answer": answer.get("answer", UNREACHABLE), **answer}  # type: ignore[typeddict-item]
+
+
+def poke() -> None:
+    """Tell the agent that locks, places in the line or memberships have changed. Never waits for it; never fails.
+
+    Where there is no agent one is started, which looks for itself.
+    """
+    try:
+        with _connected() as connection:
+            connection.settimeout(0.2)
+            connection.sendall(b'{"ask": "poke"}\n')
+    except OSError:
+        try:
+            start()
+        except OSError:
+            return  # whoever asks it something will say that it cannot be started
+
+
+def status(seconds: float = REACH_SECONDS, starts: bool = False) -> dict | None:
+    """Return what the agent says of itself: see ``agent.Agent.status``. None where there is none."""
+    try:
+        return _ask({"ask": "status"}, seconds if starts else 0.0, seconds)
+    except OSError:
+        return None
+
+
+def stop(seconds: float = REACH_SECONDS) -> bool:
+    """Have the agent end itself; whether there was one."""
+    try:
+        _ask({"ask": "stop"}, 0.0, seconds)
+    except OSError:
+        return False
+    return True
+
+
+def start() -> None:
+    """Start the agent, detached. Where one runs already the new one ends at once. Raises OSError."""
+    from swarm_hook_core.spawn import start_detached
+    from swarm_mcp.installation import coordinator_command
+
+    start_detached([*coordinator_command(), "team", "agent"])
+
+
+def socket_path() -> str:
+    """Return where the agent listens: in the state folder, or where that has too long a name, in a private one."""
+    path = os.path.join(state_dir(), "team", "agent.sock")
+    if len(os.fsencode(path)) <= LONGEST_PATH:
+        return path
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    return f"/tmp/swarm-team-{user}-{crc32(os.fsencode(path)):08x}/agent.sock"
+
+
+def _ask(asked: dict, start_seconds: float, seconds: float) -> dict:
+    """Return the agent's answer, within `seconds` from now. Raises OSError.
+
+    One that does not run is started, and waited for `start_seconds` at most; 0: it is not.
+    """
+    begun = time.monotonic()
+    started = False
+    while True:
+        try:
+            connection = _connected()
+            break
+        except OSError:
+            if time.monotonic() - begun >= start_seconds:
+                raise
+            if not started:
+                start()
+                started = True
+            time.sleep(START_PAUSE)
+    with connection:
+        connection.settimeout(max(0.05, begun + seconds - time.monotonic()))
+        connection.sendall(json.dumps(asked).encode() + b"\n")
+        received = b""
+        while not received.endswith(b"\n"):
+            connection.settimeout(max(0.05, begun + seconds + 0.2 - time.monotonic()))
+            some = connection.recv(65536)
+            if not some:
+                raise ConnectionError("the team agent has ended")
+            received += some
+    try:
+        answer = json.loads(received)
+    except ValueError:
+        raise ConnectionError("the team agent has given no answer") from None
+    return answer if isinstance(answer, dict) else {}
+
+
+def _connected() -> socket.socket:
+    path = socket_path()
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(0.5)
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def listening() -> socket.socket:
+    """Return the agent's own end of the socket. For whoever was elected alone: it takes the place of another's."""
+    path = socket_path()
+    make_private(os.path.dirname(path))
+    if os.path.lexists(path):
+        os.remove(path)
+    here = socket.socket(socket.AF_UNIX)
+    here.bind(path)
+    os.chmod(path, 0o600)
+    here.listen(64)
+    return here
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+        return "the team agent does not start"
+    if isinstance(error, TimeoutError):
+        return "the team agent did not answer in time"
+    return str(error)

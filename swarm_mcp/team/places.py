@@ -1,0 +1,93 @@
+"""Paths as a team knows them: from the top of a work tree, the same in every clone on every machine.
+
+What a lock is on in one work tree becomes a `Spot`, told without any machine's folders (`spot_of`), and in any other
+work tree of the same repository a reach again (`reach_at`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from swarm_hook_core import repository
+from swarm_hook_core.lookup import GLOB, plain, storable
+from swarm_hook_core.paths import LONGEST, NO_CASE, key_of
+from swarm_mcp.store.lock_request import Reach, reach_in
+
+
+class Spot(NamedTuple):
+    """What a lock is on, as ``protocol.Want`` has it: a path, or a pattern and the place that it counts from."""
+
+    place: str
+    is_folder: bool = False
+    pattern: str = ""
+    base: str = ""
+
+    @property
+    def shown(self) -> str:
+        """How people read it."""
+        if self.pattern:
+            return os.path.join(self.base, self.pattern.lstrip("/"))
+        return (self.place or ".") + ("/" if self.is_folder else "")
+
+
+def spot_in(told: dict) -> Spot:
+    """Return the spot of what the server tells: a lock, or a part of what somebody waits for."""
+    return Spot(told["place"], bool(told["is_folder"]), told["pattern"] or "", told["base"] or "")
+
+
+def spot_of(reach: Reach, top: str) -> Spot | None:
+    """Return what `reach` is on in the work tree with this `top`; None where it, or some of it, is not in there."""
+    if reach.key is None:
+        return None
+    if reach.pattern:
+        return _spot_of_pattern(reach, top)
+    place = repository.place_of(reach.key, top)
+    if place is None or _is_of_another_tree(reach.key, top):
+        return None
+    return Spot(_spelled(place, plain(reach.file)), bool(reach.base))
+
+
+def _spot_of_pattern(reach: Reach, top: str) -> Spot | None:
+    text = reach.pattern.lstrip("/")
+    folder = reach.file.removesuffix(text).rstrip("/") or "/"  # as it is spelled
+    if _is_of_another_tree((reach.key or "").removeprefix(GLOB), top):
+        return None
+    place = repository.place_of(reach.base, top)
+    if place is not None:
+        return Spot("", False, reach.pattern, _spelled(place, folder))
+    # It counts from a folder over the top: it is of this work tree where all that it covers is.
+    base = reach.base.removeprefix(NO_CASE)
+    below = repository.place_of(top.casefold() if reach.base.startswith(NO_CASE) else top, base)
+    if not below or not text.startswith(top[len(top) - len(below) :] + "/"):
+        return None
+    return Spot("", False, text[len(below) :], "")
+
+
+def reach_at(spot: Spot, top: str) -> Reach | None:
+    """Return what `spot` is in the work tree with this `top`; None where it can be nothing there. Asks the disk."""
+    place = spot.base if spot.pattern else spot.place
+    parts = place.split("/") if place else []
+    if any(part in ("", ".", "..", ".git") for part in parts) or "\0" in place + spot.pattern:
+        return None  # nothing of ours says such a thing
+    path = os.path.join(top, *parts)
+    if len(path) > LONGEST or not storable(path + spot.pattern):
+        return None
+    key = key_of(path)
+    if spot.pattern:
+        file = os.path.join(path, spot.pattern.lstrip("/"))
+        return reach_in({"file": file, "path_key": None, "pattern": spot.pattern, "base": key})
+    return reach_in({"file": path, "path_key": key, "base": key if spot.is_folder else ""})
+
+
+def _spelled(place: str, file: str) -> str:
+    """Return `place`, of a key, in the letters in which `file` is spelled, where the key has lost them."""
+    path = place.removeprefix(NO_CASE)
+    tail = file[len(file) - len(path) :] if path else ""
+    return tail if path != place and tail.casefold() == path else path
+
+
+def _is_of_another_tree(key: str, top: str) -> bool:
+    """Tell whether the path with this key belongs to a work tree inside of this one."""
+    nearest = repository.tree_over(key.removeprefix(NO_CASE))
+    return nearest is not None and nearest.top != top and nearest.top.casefold() != top.casefold()
