@@ -1,8 +1,9 @@
 """Labels: how a session is named to people and peers.
 
 ``[machine:<name>] [identity:<id>] <runtime> platform:<platform> [mode:gateway] [role:<name>] origin:<runtime>
-[session:<short>]``, single blanks between; a machine where it is another one than this. Ids that start within a minute of each other may share the short session, so
-nothing may be found by it. What people and models read instead of a label is in ``naming``.
+[session:<short>]``, single blanks between; a machine where it is another one than this. Ids that start within a minute
+of each other may share the short session, so nothing may be found by it. What people and models read instead of a label
+is in ``naming``.
 """
 
 LONGEST = 200  # characters; what is longer is cut where a session registers, and again where it is shown

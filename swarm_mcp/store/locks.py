@@ -305,7 +305,10 @@ class Locks(LockListing):
         return self._db.column("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]
 
     def insert(self, lock: dict, file: str) -> None:
-        """Inside a transaction: add a row, under a way to write `file` that no lock of this scope has: the contract has one row each."""
+        """Inside a transaction: add a row, under a way to write `file` that no lock of its scope has.
+
+        The contract has one row each.
+        """
         folder, name = os.path.split(file)
         insert = f"INSERT OR IGNORE INTO context (file, {', '.join(lock)}) VALUES (?{', ?' * len(lock)})"
         while not self._db.change(insert, (file, *lock.values())):

@@ -101,11 +101,11 @@ TABLES = {
         session_params TEXT, record TEXT, host TEXT, supervisor_pid INTEGER, supervisor_start TEXT,
         child_pid INTEGER, child_start TEXT, client_pid INTEGER, client_start TEXT, cost_usd REAL, usage TEXT,
         result TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, ended_at INTEGER""",
-    # Repositories shared with other machines: how far this machine's replica has come (`version` of the server's log,
-    # in `epoch`), and until when by the boot clock, in the start `booted`, it knows that nothing newer counts.
+    # Repositories shared with other machines: how far this machine's replica has come (`version` and `mark` of the
+    # server's log, in `epoch`), and until when by the boot clock, in the start `booted`, nothing newer counts.
     "swarm_team_repositories": """
-        id TEXT PRIMARY KEY, epoch TEXT, version INTEGER NOT NULL DEFAULT 0, fresh_until REAL, booted TEXT,
-        state TEXT NOT NULL, said_at INTEGER""",
+        id TEXT PRIMARY KEY, epoch TEXT, version INTEGER NOT NULL DEFAULT 0, mark INTEGER NOT NULL DEFAULT 0,
+        fresh_until REAL, booted TEXT, state TEXT NOT NULL, said_at INTEGER""",
     # Work trees of this machine that take part, and in which of them.
     "swarm_team_trees": "top TEXT PRIMARY KEY, repository TEXT NOT NULL",
     # When each kind of housekeeping was last done, and how far it came.

@@ -7,8 +7,6 @@ writes does so inside a transaction.
 
 from __future__ import annotations
 
-import os
-
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import bounded
@@ -27,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from swarm_mcp.store.database import Database
+    from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_request import Reach
     from swarm_mcp.store.locks import Locks
     from swarm_mcp.store.notices import Notices
@@ -47,6 +45,7 @@ class TeamRepository(Record):
     id: str
     epoch: str | None
     version: int
+    mark: int
     fresh_until: float | None
     booted: str | None
     state: str
@@ -94,7 +93,9 @@ class TeamRows:
             self._db.change("DELETE FROM swarm_team_trees WHERE top = ?", (top,))
         for top, repository in trees.items():
             if known.get(top) != repository:
-                self._db.change("INSERT OR REPLACE INTO swarm_team_trees (top, repository) VALUES (?, ?)", (top, repository))
+                self._db.change(
+                    "INSERT OR REPLACE INTO swarm_team_trees (top, repository) VALUES (?, ?)", (top, repository)
+                )
         left = set(trees.values())
         for one in self.repositories():
             if one not in left:
@@ -245,9 +246,7 @@ class TeamRows:
             )
         elif known.runtime == TEAM and (known.label, known.host) != (shown, HOST + machine):
             self._db.change("UPDATE instances SET label = ? WHERE id = ?", (shown, session_id))
-            self._db.change(
-                "UPDATE swarm_sessions SET host = ? WHERE instance_id = ?", (HOST + machine, session_id)
-            )
+            self._db.change("UPDATE swarm_sessions SET host = ? WHERE instance_id = ?", (HOST + machine, session_id))
 
     def mirrored_sessions(self) -> list[Session]:
         """Return the sessions of other machines."""
@@ -273,7 +272,13 @@ class TeamRows:
     ) -> None:
         """Add the place of somebody who waits on another machine, behind all that are there."""
         wants = [
-            {"file": reach.file, "path_key": reach.key, "keys": reach.keys, "pattern": reach.pattern, "base": reach.base}
+            {
+                "file": reach.file,
+                "path_key": reach.key,
+                "keys": reach.keys,
+                "pattern": reach.pattern,
+                "base": reach.base,
+            }
             for reach in reaches
         ]
         last = self._db.column("SELECT last FROM swarm_fence")[0]

@@ -7,7 +7,7 @@ What `confirm` answers is a `Confirmation`: ``answer`` is one of
 
     granted       the team has granted all of them: ``fences`` of each lock by its id; ``settled``: every machine knows
     held          somebody else has one of them: the rows have been removed here. ``by`` is the other's lock
-                  (``protocol.LockRow``); the store mostly knows it by now, so that asking it again is refused in its words
+                  (``protocol.LockRow``); the store mostly knows it by now, and refuses it in its own words
     unreachable   they hold on this machine only: ``error`` says why. They are confirmed when the server is back, or
                   removed, of which their holder is told
     local         none of them is a matter of the team
@@ -58,7 +58,7 @@ def confirm(
         answer = _ask(asked, seconds, seconds + settle_seconds)
     except OSError as error:
         return {"answer": UNREACHABLE, "error": _why(error)}
-    return {"answer": answer.get("answer", UNREACHABLE), **answer}  # type: ignore[typeddict-item]
+    return {"answer": answer.get("answer", UNREACHABLE), **answer}
 
 
 def poke() -> None:
@@ -148,6 +148,8 @@ def _ask(asked: dict, start_seconds: float, seconds: float) -> dict:
 
 def _connected() -> socket.socket:
     path = socket_path()
+    if hasattr(os, "getuid") and os.lstat(os.path.dirname(path)).st_uid != os.getuid():
+        raise PermissionError(f"{os.path.dirname(path)} belongs to somebody else")
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(0.5)
