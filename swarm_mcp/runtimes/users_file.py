@@ -47,9 +47,12 @@ def encoded(text: str, path: Path) -> bytes:
         raise SwarmError(f"{path} cannot hold a path that is not UTF-8; nothing was changed") from None
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, with the mode it had. Raises SwarmError."""
-    path = _target(path)
+def write_whole(path: Path, content: bytes, through_link: bool = True) -> None:
+    """Write a file so that it is there whole or not at all, with the mode it had. Raises SwarmError.
+
+    A link stays one, and what it leads to is written; not `through_link`, it is replaced.
+    """
+    path = _target(path) if through_link else path
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

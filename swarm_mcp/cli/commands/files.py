@@ -136,6 +136,6 @@ def _copy_skill(name: str, target: Path, force: bool) -> str:
         if path.is_file():
             copy, content = target / path.relative_to(source), path.read_bytes()
             if not copy.is_file() or copy.read_bytes() != content:
-                write_whole(copy, content)
+                write_whole(copy, content, through_link=False)
                 changed = True
     return "skipped" if there and not changed else "updated" if there else "wrote"

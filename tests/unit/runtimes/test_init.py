@@ -142,6 +142,16 @@ def test_a_linked_skill_is_not_written_through(ground: Ground):
     assert os.listdir(elsewhere) == []
 
 
+def test_a_linked_file_of_a_skill_is_not_written_through(ground: Ground):
+    elsewhere = ground.repo.parent / "theirs.md"
+    elsewhere.write_text("theirs")
+    file = ground.repo / ".claude" / "skills" / "swarm" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.symlink_to(elsewhere)
+    assert ground.swarm("init", "--force").code == 0
+    assert elsewhere.read_text() == "theirs" and file.read_text() != "theirs"
+
+
 def test_a_file_in_the_way_is_one_line(ground: Ground):
     (ground.repo / "file").write_text("x")
     done = ground.swarm("init", "--dir", "file")
