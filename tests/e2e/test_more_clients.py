@@ -5,6 +5,7 @@ What a client does not cover, as its runtime declares it, is left out of its sce
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from .test_shell_writes import OPAQUE, all_that_was_said
 CHANGE = ("notes.md", "line one", "line two")
 # The clients of one worker stay in it: each is installed once.
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
+CLOSING = ("copilot", "gemini")  # which take a hook's exit status for a refusal
 TIED = ("grok", "gemini", "opencode")  # with Claude Code, four that are held in different ways
 Fault = Callable[[Ground], AbstractContextManager[Broken]]
 
@@ -221,6 +223,23 @@ def test_the_write_lands_where_the_plugin_s_folder_has_gone(other: OtherClient) 
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(away, folder)
     assert_text(other, "notes.md", "line two\n")
+
+
+@pytest.mark.parametrize("other", [case for case in CASES if case.id in CLOSING], indirect=True)
+def test_the_write_lands_where_the_interpreter_has_gone(other: OtherClient) -> None:
+    folder = Path(other.ground.coordinator.json("install", "--client", other.name, "--dry-run")["marketplace"])
+    python = json.loads((folder / "install.json").read_text())["python"]
+    wired = {path: path.read_text() for path in (folder / "integrations" / other.name).rglob("hooks.json")}
+    other.ground.coordinator.peer_lock("notes.md")
+    try:
+        for path, text in wired.items():
+            path.write_text(text.replace(python, "/nonexistent/python"))
+        other.run("work", *other.change(*CHANGE), other.shell("echo free > free.md"))
+    finally:
+        for path, text in wired.items():
+            path.write_text(text)
+    assert_text(other, "notes.md", "line two\n")
+    assert_text(other, "free.md", "free\n")
 
 
 def test_a_tie_of_four_clients_has_one_winner() -> None:

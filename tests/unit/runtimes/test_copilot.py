@@ -94,6 +94,8 @@ def test_a_patch_is_a_plain_text_under_either_name():
     config = hook_core("copilot").config
     assert config.extract_changes is not None
     assert list(config.extract_changes(text)) == [("a", REMOVE), ("b", REPLACE), ("c", REMOVE)]
+    indented = text.replace("*** Update", " *** Update").replace("*** Move", "\t*** Move")
+    assert list(config.extract_changes(indented)) == [("a", REMOVE), ("b", REPLACE), ("c", REMOVE)]
     assert list(config.extract_changes({"path": "/a", "old_str": "x", "new_str": "y"})) == [("/a", EDIT)]
     assert {"Edit", "apply_patch"} <= config.write_tools
     with pytest.raises(ValueError):
