@@ -5,6 +5,7 @@ import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
+from swarm_hook_core.state import is_in_team
 
 
 class HookCore:
@@ -164,6 +165,10 @@ class HookCore:
             effects = effects if is_read else opaque_calls.effects_of(call)
             if effects is not None:
                 verdict = opaque_calls.judge(self.config, session, call, effects, peers, now)
+        if verdict.denial is None and is_in_team():
+            from swarm_hook_core import team_freshness
+
+            team_freshness.judge(self, call, effects, reader, verdict, now)
         if verdict.denial is None:
             self._meet(session, call, effects, trail, reader, verdict, now)
         else:
@@ -304,7 +309,7 @@ class HookCore:
         store = StoreReader(file, self.driver, waits=True) if file else None
         if store is not None:
             session = store.session(self.config.runtime_name, call.session_id)
-            if only_beside_locks and not (store.others_hold("") or store.has_news()):
+            if only_beside_locks and not (store.others_hold("") or store.has_news() or self._is_team_stale(store)):
                 return session, None
             if session is not None:
                 return session, store
@@ -319,6 +324,14 @@ class HookCore:
 
             fail_closed.demand(self.config, call, "the store cannot be reached, or does not know this session")
         return session, reader
+
+    def _is_team_stale(self, store) -> bool:
+        """Whether locks of other machines may be missing in the store."""
+        if not is_in_team():
+            return False
+        from swarm_hook_core.team_freshness import stale_trees
+
+        return bool(stale_trees(store))
 
     def _mark_own(self, call, session) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""

@@ -15,14 +15,25 @@ SHORT = 8  # characters of an id
 LONGEST_WORDS = 40  # characters of the words that somebody chose for a name
 # What stands for a runtime where there is no agent client.
 TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "mcp"
+MACHINE = "machine"  # the word of a label that says on which machine of a team a session is, of those elsewhere
+TEAM = "team"  # the runtime of those
 
 
 def session_name(runtime, session_id, label="", is_own: bool = False, instance_id: str = "") -> str:
     """The name of a session. What is empty or None of its facts is read from its `label`, as far as that has it.
 
-    `is_own`: it is the one that reads this. `instance_id` tells those apart whose client has no id for them.
+    `is_own`: it is the one that reads this. `instance_id` tells those apart whose client has no id for them. One on
+    another machine of a team has that in its label: ``codex 5f0c2f6e on laptop-3fa9c1``.
     """
     label = label or ""
+    machine = token(label, MACHINE)
+    where = f" on {named(machine, LONGEST_WORDS)}" if machine else ""
+    if runtime == TEAM:  # what it is there, its label says
+        runtime = session_id = ""
+    return _name_here(runtime, session_id, label, is_own, instance_id) + where
+
+
+def _name_here(runtime, session_id, label: str, is_own: bool, instance_id: str) -> str:
     origin = token(label, "origin")
     kind = runtime if runtime and runtime not in (RUN, SERVER) else origin
     if kind == DETACHED or (kind == TERMINAL and DETACHED in label.split()):

@@ -65,6 +65,11 @@ def has_claims() -> bool:
     return os.path.isdir(claims_dir())
 
 
+def is_in_team() -> bool:
+    """Whether any clone on this machine shares its locks with a team. Costs one look at the disk."""
+    return os.path.isdir(os.path.join(state_dir(), "team", "clones"))
+
+
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
     return absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE)

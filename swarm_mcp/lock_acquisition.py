@@ -10,7 +10,7 @@ from __future__ import annotations
 from swarm_hook_core import clock
 from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import LockRefused
+from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
 
@@ -18,9 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from swarm_mcp.team.locking import TeamGrant
+
 LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
 LONGEST_WAIT = 30 * 86400.0
 SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
+MOST_TRIES = 10  # of one who does not wait, while other machines of a team take and give back the same
 
 
 def requested(
@@ -35,10 +38,21 @@ def requested(
     return request(instance, files, as_pattern, expected_end=expected_end, **facts)
 
 
-def granted_answer(rows: list[Lock], in_full: bool) -> dict:
-    """Return ``{ok, id, fence}`` of the first of `rows`, with all of them as well where that is wanted `in_full`."""
-    answer: dict = {"ok": True, "id": rows[0].id, "fence": rows[0].fence}
-    return {**answer, "locks": [granted(row) for row in rows]} if in_full else answer
+class Taken(list[Lock]):
+    """The rows of locks that were had; `team`: what a team says of them, None where none has a part in them."""
+
+    def __init__(self, rows: list[Lock], team: TeamGrant | None = None):
+        super().__init__(rows)
+        self.team = team
+
+
+def granted_answer(taken: Taken, in_full: bool) -> dict:
+    """Return ``{ok, id, fence, team?}`` of the first lock that was `taken`, and all of them where wanted `in_full`."""
+    first = taken[0]
+    answer: dict = {"ok": True, "id": first.id, "fence": first.fence}
+    if taken.team is not None:
+        answer["team"] = taken.team.shown(first)
+    return {**answer, "locks": [granted(row) for row in taken]} if in_full else answer
 
 
 def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict:
@@ -59,16 +73,18 @@ class LockWait:
         self.obstacle: Lock | Waiter | None = None  # what was in the way, and until when
         self._next_look = 0.0  # it is enough to ask whether it still is
 
-    def advance(self, store: Store) -> list[Lock] | None:
-        """The locks' rows once they are held, None while there is something to wait for.
+    def advance(self, store: Store) -> Taken | None:
+        """The locks once they are held, None while there is something to wait for.
 
         Raises LockRefused when the time is over, Deadlock where waiting would never end, and what
         ``locks.acquire_all`` raises; the place in the queue is given up then.
         """
         try:
-            if self.wanted.ticket:
-                return self._attempt(store)
-            return self._begin(store)
+            rows = self._attempt(store) if self.wanted.ticket else self._begin(store)
+            if rows is None:
+                return None
+            self.wanted = self.wanted._replace(ticket=0)  # the place went with the grant
+            return _confirmed(store, rows)
         except BaseException:
             self.give_up(store)
             raise
@@ -177,19 +193,19 @@ def acquire(
     wanted: LockRequest,
     seconds: float | None,
     tell: Callable[[Lock | Waiter], object] | None = None,
-) -> list[Lock]:
-    """Return the locks' rows, waited for here, blocking, for at most `seconds` (None: for any time).
+) -> Taken:
+    """Return the locks, waited for here, blocking, for at most `seconds` (None: for any time).
 
     `tell` is called with what is in the way, a lock or who waits before us, and again where that is another then.
     Raises what `LockWait.advance` raises.
     """
     if seconds == 0:
-        return store.locks.acquire_all(instance, wanted)
+        return take(store, instance, wanted)
     wait = LockWait(instance, wanted, seconds)
     with store.changes() as changes:
         try:
             told = None
-            while (rows := wait.advance(store)) is None:
+            while (taken := wait.advance(store)) is None:
                 if tell and wait.obstacle and _mark(wait.obstacle) != told:
                     told = _mark(wait.obstacle)
                     tell(wait.obstacle)
@@ -197,7 +213,28 @@ def acquire(
         except BaseException:
             wait.give_up(store)
             raise
-    return rows
+    return taken
+
+
+def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
+    """Return the locks, without waiting for anybody. Raises what ``locks.acquire_all`` raises."""
+    for _ in range(MOST_TRIES):
+        taken = _confirmed(store, store.locks.acquire_all(instance, wanted))
+        if taken is not None:
+            return taken
+    raise Refused("other machines of the team take and give back the same all the time; wait in line for it")
+
+
+def _confirmed(store: Store, rows: list[Lock]) -> Taken | None:
+    """What was taken, once a team that has a part in it has confirmed it; None where another machine was faster."""
+    from swarm_hook_core.state import is_in_team
+
+    if not is_in_team():
+        return Taken(rows)
+    from swarm_mcp.team.locking import LOST, confirm
+
+    grant = confirm(store, rows)
+    return None if grant is not None and grant.state == LOST else Taken(rows, grant)
 
 
 def _mark(obstacle: Lock | Waiter) -> object:

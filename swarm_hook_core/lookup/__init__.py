@@ -141,6 +141,14 @@ class LockReader:
         """
         return False
 
+    def team_trees(self) -> list:
+        """Return each work tree on this machine that has joined a team, and how fresh what is known of it is.
+
+        ``(top, what the team calls its repository, fresh until, in which start of the machine, last heard of)``: by
+        ``clock.now``, as ``clock.boot`` has it, and in Unix seconds; None for what is not known.
+        """
+        return []
+
     def leases_and_news(self, instance_id: str) -> tuple:
         """Return a session's own leases, as ``clock.left`` takes them, and whether there is news for it."""
         return [], False

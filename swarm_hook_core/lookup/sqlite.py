@@ -190,6 +190,13 @@ class StoreReader(LockReader):
     def has_news(self) -> bool:
         return bool(self._rows_if_known("SELECT 1 FROM swarm_notices LIMIT 1"))
 
+    def team_trees(self) -> list:
+        sql = (
+            "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at FROM swarm_team_trees t"
+            " LEFT JOIN swarm_team_repositories r ON r.id = t.repository ORDER BY t.top"
+        )
+        return [tuple(row) for row in self._rows_if_known(sql) or ()]
+
     def leases_and_news(self, instance_id: str) -> tuple:
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"

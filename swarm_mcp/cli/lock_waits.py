@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import Waiter
-from swarm_mcp.lock_acquisition import acquire
+from swarm_mcp.lock_acquisition import Taken, acquire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_request import LockRequest
 
 
-def acquire_shown(
-    args: Arguments, store: Store, instance: Session, wanted: LockRequest, aside: bool = False
-) -> list[Lock]:
+def acquire_shown(args: Arguments, store: Store, instance: Session, wanted: LockRequest, aside: bool = False) -> Taken:
     """As ``lock_acquisition.acquire`` for as long as --wait says; `aside` as in ``Progress``."""
     seconds = args.seconds("--wait")
     if not seconds:
@@ -36,6 +34,6 @@ def acquire_shown(
             else:
                 progress.begin(f"waiting for {reader.path(plain(obstacle.file))}, held by {who}")
 
-        rows = acquire(store, instance, wanted, seconds, tell)
+        taken = acquire(store, instance, wanted, seconds, tell)
         progress.end()
-        return rows
+        return taken

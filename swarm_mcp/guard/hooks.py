@@ -72,7 +72,7 @@ case $said in
 esac
 exit 0
 """
-# With --auto there may be something to be said of a commit that goes ahead.
+# With --auto there may be something to be said of a commit that goes ahead, as of a push where a team cannot be asked.
 _VERDICT_OR_WORDS = """\
 status=$?
 case $said in
@@ -128,7 +128,7 @@ def _guarded(hook: str, command: list[str], chained: bool, auto: bool) -> str:
     first = "told=$(cat; echo .)\ntold=${told%.}\n"
     if chained:
         first += f'if {there}; then\n    printf \'%s\' "$told" 2>/dev/null | "$earlier" "$@" || exit $?\nfi\n'
-    return f'{first}{check}said=$(printf \'%s\' "$told" | check --remote "${{1:-}}" 2>&1)\n{_VERDICT}'
+    return f'{first}{check}said=$(printf \'%s\' "$told" | check --remote "${{1:-}}" 2>&1)\n{_VERDICT_OR_WORDS}'
 
 
 FOLDER, RECORD = "swarm-hooks", "swarm-guard.json"

@@ -122,7 +122,7 @@ def _read(path: str) -> Membership | None:
     try:
         found = json.loads(_text(path))
         return Membership(**{name: found[name] for name in Membership._fields})
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

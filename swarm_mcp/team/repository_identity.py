@@ -38,35 +38,34 @@ _HOSTS = {
 
 
 class RepositoryIdentity(NamedTuple):
-    """What a repository is called (`id`), how that was found (`source`), and where: a remote's or a setting's name."""
+    """What a repository is called (`id`), and how that was found (`source`)."""
 
     id: str
     source: str
-    where: str
 
-    @property
-    def said(self) -> str:
-        """How the id was found, for people."""
-        return {
-            CONFIGURED: f"{SETTING} in {self.where}, as committed",
-            GIVEN: "given to `team join --repository`",
-            REMOTE: f"the URL of the remote {self.where}",
-            FIRST_COMMIT: "its first commit",
-        }[self.source]
+
+def described(source: str) -> str:
+    """Return how an id was found, for people."""
+    return {
+        CONFIGURED: f"{SETTING} in the committed {CONFIGURATION}",
+        GIVEN: "the name given to `team join --repository`",
+        REMOTE: "the URL of its remote",
+        FIRST_COMMIT: "its first commit",
+    }.get(source, source)
 
 
 def identify(tree: Tree) -> RepositoryIdentity:
     """Return what the repository of work tree `tree` is called. Raises SwarmError where nothing tells. Asks git."""
     configured = _asked(tree, "config", "--blob", f"HEAD:{CONFIGURATION}", "--get", SETTING)
     if configured:
-        return RepositoryIdentity(checked(configured), CONFIGURED, CONFIGURATION)
-    remote, url = remote_of(tree)
+        return RepositoryIdentity(checked(configured), CONFIGURED)
+    url = remote_of(tree)
     normal = normalised(url)
     if normal:
-        return RepositoryIdentity(checked(normal), REMOTE, remote)
+        return RepositoryIdentity(checked(normal), REMOTE)
     first = repository.learn(tree, SECONDS)
     if first:
-        return RepositoryIdentity(f"commit:{first}", FIRST_COMMIT, "")
+        return RepositoryIdentity(f"commit:{first}", FIRST_COMMIT)
     raise SwarmError(
         f"nothing tells which repository {tree.top} is: {_missing(tree, url)}. Say it for all clones with"
         f" `git config -f {CONFIGURATION} {SETTING} NAME` and commit that file, or for this one with --repository NAME"
@@ -79,14 +78,14 @@ def _missing(tree: Tree, url: str) -> str:
     return f"{remote}, and {'a shallow clone does not know the first commit' if shallow else 'it has no commit yet'}"
 
 
-def remote_of(tree: Tree) -> tuple[str, str]:
-    """Return the name and URL of the remote that says which repository this is; two empty texts for none.
+def remote_of(tree: Tree) -> str:
+    """Return the URL of the remote that says which repository this is; empty for none.
 
     ``origin``, else the only one. The URL is the one git would use, its ``insteadOf`` rules applied.
     """
     names = _asked(tree, "remote").split("\n")
     name = "origin" if "origin" in names else names[0] if len(names) == 1 else ""
-    return (name, _asked(tree, "remote", "get-url", name)) if name else ("", "")
+    return _asked(tree, "remote", "get-url", name) if name else ""
 
 
 def upstream_of(tree: Tree) -> str:

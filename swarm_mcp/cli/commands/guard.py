@@ -51,6 +51,8 @@ def guard(args: Arguments) -> int:
     staged here: at level `turn` it is refused, at `notice` and `keep` it goes ahead with a warning. `install` without
     --auto takes that out again.
 
+    Of a clone that has joined a team, a push asks its server first, and says so where that cannot be reached.
+
     `check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
 
     example: swarm-mcp guard install
@@ -79,7 +81,12 @@ def _check(args, folder: str) -> int:
 
     hook = args.value("--hook") or HOOKS[0]
     stdin = piped() if hook == "pre-push" else None
+    unheard = ""
     try:
+        if hook == "pre-push":
+            from swarm_mcp.team.freshness import asked
+
+            unheard = asked(folder)
         found = refusals(hook, folder, args.value("--as"), stdin, args.value("--remote"))
         changes = None
         if args.given("--auto") and hook == HOOKS[0] and not found:
@@ -96,12 +103,17 @@ def _check(args, folder: str) -> int:
         return 0
     refused = bool(found) or (changes is not None and changes.refused)
     if args.json:
-        told = {} if changes is None else {"changed": [_changed(trace) for trace in changes.traces]}
+        told: dict = {} if changes is None else {"changed": [_changed(trace) for trace in changes.traces]}
+        told.update({"team": unheard} if unheard else {})
         show({"ok": not refused, "hook": hook, "held": [_shown(refusal) for refusal in found], **told})
     elif found:
         _say_why(hook, found)
     elif changes is not None and changes.traces:
         _say_whose(changes)
+    if unheard and not args.json:
+        from swarm_mcp.guard.hooks import SAYS
+
+        complain(f"{SAYS}{unheard}")
     return 1 if refused else 0
 
 

@@ -84,14 +84,16 @@ def hold(args: Arguments) -> int:
         try:
             wanted = lock_request(args, store, instance, files, agent=agent, tool="hold")
             try:
-                rows = acquire_shown(args, store, instance, wanted, aside=True)
+                taken = acquire_shown(args, store, instance, wanted, aside=True)
             except LockRefused as refusal:
                 say_refused(refusal, args, store, wanted, "hold")
                 return NOT_IN_TIME
             except Deadlock as circle:
                 refused(args, "hold", circle.answer)
                 return NOT_IN_TIME
-            return _run(store, instance, rows, argv, args.seconds("--grace", 5.0))
+            if taken.team is not None and not taken.team.is_everywhere:
+                complain(f"hold: held {taken.team.said}")
+            return _run(store, instance, taken, argv, args.seconds("--grace", 5.0))
         finally:
             if not agent:
                 store.instances.remove(instance.id)

@@ -88,7 +88,7 @@ def lock(args: Arguments) -> int:
         instance = lock_holder(store, args)
         try:
             wanted = lock_request(args, store, instance, files)
-            rows = acquire_shown(args, store, instance, wanted)
+            taken = acquire_shown(args, store, instance, wanted)
         except LockRefused as refusal:
             return say_refused(refusal, args, store, wanted, "lock")
         except Deadlock as circle:
@@ -97,11 +97,13 @@ def lock(args: Arguments) -> int:
             if args.given("--detach"):
                 discard_lock_holder(store, instance)  # only where it got nothing
     if args.json:
-        answer = granted_answer(rows, len(files) > 1 or any(map(args.given, MORE)))
+        answer = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
         show({**answer, "instance_id": instance.id} if args.given("--detach") else answer)
     else:
-        for row in rows:
+        for row in taken:
             more = " (shared)" if row.mode else ""
+            if taken.team is not None:
+                more += f" {taken.team.said}"
             say(f"locked {said_path(row.file)}{more}{'; there is no such file yet' if _is_to_come(row) else ''}")
         if args.given("--detach"):
             say(f"held by {instance.id}, for --as")

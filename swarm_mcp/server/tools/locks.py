@@ -12,7 +12,7 @@ from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
-from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, granted_answer, refused_answer, requested
+from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, Taken, granted_answer, refused_answer, requested, take
 from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, in_background, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
@@ -34,7 +34,7 @@ def _lock(call: Call, arguments: dict) -> Answer:
     row = call.member()
     wanted = _wanted(call.store, row, arguments)
     try:
-        return _granted(call.store.locks.acquire_all(row, wanted), arguments)
+        return _granted(take(call.store, row, wanted), arguments)
     except LockRefused as refusal:
         return _refused(call.store, refusal, wanted)
 
@@ -76,13 +76,13 @@ class _Wait:
             if self._given_up or self._wait is None:
                 return None
             try:
-                rows = self._wait.advance(call.store)
+                taken = self._wait.advance(call.store)
             except LockRefused as refusal:
                 return _refused(call.store, refusal, self._wanted)
-        if rows is None:
+        if taken is None:
             return None
-        answer = _granted(rows, self._arguments)
-        return replace(answer, on_lost=lambda store: self._give_back(store, rows))
+        answer = _granted(taken, self._arguments)
+        return replace(answer, on_lost=lambda store: self._give_back(store, taken))
 
     def left(self) -> float:
         """Seconds until the next look, at the latest."""
@@ -120,8 +120,8 @@ def _wanted(store: Store, row: Session, arguments: dict) -> LockRequest:
     )
 
 
-def _granted(rows: list[Lock], arguments: dict) -> Answer:
-    return Answer(granted_answer(rows, bool(MORE & set(arguments))))
+def _granted(taken: Taken, arguments: dict) -> Answer:
+    return Answer(granted_answer(taken, bool(MORE & set(arguments))))
 
 
 def _refused(store: Store, refusal: LockRefused, wanted: LockRequest) -> Answer:

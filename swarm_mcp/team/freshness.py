@@ -1,0 +1,66 @@
+"""How fresh what is known here of a team's locks is, for verbs; hooks have ``swarm_hook_core.team_freshness``."""
+
+from __future__ import annotations
+
+import time
+
+from swarm_hook_core import clock, repository
+from swarm_hook_core.process import host_id
+from swarm_hook_core.state import is_in_team
+from swarm_hook_core.wording import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store import Store
+    from swarm_mcp.store.team_rows import TeamRepository
+
+ASK_SECONDS = 2.0
+LOOK_SECONDS = 0.2
+
+
+def is_fresh(found: TeamRepository) -> bool:
+    """Tell whether nothing can be held elsewhere, and count, of which this machine does not know."""
+    if found.fresh_until is None or found.booted != clock.boot(host_id()):
+        return False
+    return found.fresh_until >= clock.now()
+
+
+def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
+    """Have what is known here of the locks in the work tree around `folder` brought up to date.
+
+    Return what people should hear where that cannot be done in `seconds`; empty where it was, and outside of teams.
+    """
+    tree = repository.tree_over(folder) if is_in_team() else None
+    if tree is None:
+        return ""
+    from swarm_mcp.store import Store
+
+    with Store(read_only=True) as store:
+        name = store.team.trees().get(tree.top)
+        if name is None or wait_until_fresh(store, name, seconds):
+            return ""
+        found = store.team.repositories().get(name)
+    said_at = found.said_at if found is not None else None
+    since = f"for {duration(time.time() - said_at)}" if said_at else "since this clone has joined"
+    return f"the team's server was not heard of {since}: what other machines have locked since then is not known here"
+
+
+def wait_until_fresh(store: Store, name: str, seconds: float) -> bool:
+    """Wait until what is known of the repository called `name` is fresh, for at most `seconds`; whether it is."""
+    end = time.monotonic() + seconds
+    with store.changes() as changes:
+        is_poked = False
+        while True:
+            found = store.team.repositories().get(name)
+            if found is not None and is_fresh(found):
+                return True
+            if not is_poked:
+                from swarm_mcp.team import agent_client
+
+                agent_client.poke()
+                is_poked = True
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            changes.wait(min(left, LOOK_SECONDS))
+            store.refresh()

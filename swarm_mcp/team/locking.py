@@ -1,0 +1,100 @@
+"""The team's part in locks that were just taken, or given back, on this machine.
+
+Nothing here opens a connection, and where no clone has joined it costs one look at the disk. The team agent, which is
+asked over its socket, confirms what is new; what it is not asked about it finds by itself, a little later.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.lookup import GLOB
+from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.state import is_in_team
+from swarm_mcp.domain.lock import AUTO, is_mutex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import NamedTuple
+
+    from swarm_mcp.domain.lock import Lock
+    from swarm_mcp.store import Store
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
+
+SETTLED, GRANTED, UNREACHABLE, LOST = "settled", "granted", "unreachable", "lost"
+
+
+class TeamGrant(NamedTuple):
+    """What the team says of locks that were taken here.
+
+    state   `SETTLED`: they hold on all machines. `GRANTED`: so they will, once every machine knows of them. `LOST`:
+            another machine was faster, and they are not held here any more. `UNREACHABLE`: they hold on this machine
+            only, and the team is asked when it can be
+    fences  the team's number of each, by the lock's id; of what is in no joined work tree there is none
+    why     what keeps the team from being asked, for people
+    """
+
+    state: str
+    fences: dict[str, int] = {}
+    why: str = ""
+
+    def shown(self, lock: Lock) -> dict:
+        """Return it as the answer for `lock` has it under ``team``."""
+        if self.state == UNREACHABLE:
+            return {"reachable": False, "error": self.why}
+        return {"fence": self.fences.get(lock.id), "settled": self.state == SETTLED}
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether they hold on all machines."""
+        return self.state == SETTLED
+
+    @property
+    def said(self) -> str:
+        """Return what people read beside the lock: where it holds."""
+        if self.state == UNREACHABLE:
+            return f"on this machine only: team not reachable ({self.why})"
+        return "on all machines" if self.state == SETTLED else "in the team; not every machine knows of it yet"
+
+
+def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
+    """Have the team confirm locks that were just taken; None where it has no part in any of them.
+
+    Takes 2 seconds at most where the server cannot be reached, and as long as the lease of a mirror (some seconds)
+    where another machine sleeps or is cut off.
+    """
+    if not is_in_team():
+        return None
+    tops = store.team.trees()
+    concerned = [row.id for row in rows if _may_concern(row, tops)]
+    if not concerned:
+        return None
+    from swarm_mcp.team import agent_client
+
+    told = agent_client.confirm(concerned)
+    if told["answer"] == agent_client.LOCAL:
+        return None
+    if told["answer"] == agent_client.HELD:
+        return TeamGrant(LOST)
+    if told["answer"] == agent_client.GRANTED:
+        return TeamGrant(SETTLED if told.get("settled") else GRANTED, told.get("fences", {}))
+    return TeamGrant(UNREACHABLE, why=told.get("error", ""))
+
+
+def poke() -> None:
+    """Let the team agent look at once what has changed here, and start it where there is none. Never raises."""
+    if not is_in_team():
+        return
+    from swarm_mcp.team import agent_client
+
+    agent_client.poke()
+
+
+def _may_concern(row: Lock, tops: Iterable[str]) -> bool:
+    """Whether a lock may lie in one of these work trees."""
+    if row.mode == AUTO or is_mutex(row.file) or row.path_key is None:
+        return False
+    key = row.path_key.removeprefix(GLOB)
+    is_folded = key.startswith(NO_CASE)
+    path = key.removeprefix(NO_CASE).rstrip("/") + "/"
+    return any(path.startswith((top.casefold() if is_folded else top).rstrip("/") + "/") for top in tops)

@@ -1,0 +1,119 @@
+"""What a check says and does in a work tree that has joined a team, by how fresh what is known here is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support.sessions import mistakes, new_session, peer_locks, ready_store, run, start, write, write_payload
+
+from swarm_hook_core import clock
+from swarm_hook_core.process import host_id
+from swarm_hook_core.state import state_dir
+from swarm_mcp.store import Store
+
+pytestmark = pytest.mark.slow
+
+
+class Tree:
+    """A work tree that has joined, and a session in it."""
+
+    def __init__(self, top: Path):
+        self.top = top
+        top.mkdir()
+        subprocess.run(["git", "init", "-q", str(top)], check=True)
+        os.makedirs(Path(state_dir(), "team", "clones"))
+        ready_store()
+        with Store() as store:
+            with store.database.writing():
+                store.database.change(
+                    "INSERT INTO swarm_team_trees (top, repository) VALUES (?, 'example.org/app')", (str(top),)
+                )
+                store.database.change(
+                    "INSERT INTO swarm_team_repositories (id, epoch, version, state) VALUES ('example.org/app', 'e', 1, 'joined')"
+                )
+        self.me = new_session()
+        assert start("claude-code", self.me, top).context
+
+    def fresh(self, seconds: float, booted: str | None = None) -> None:
+        """What is known is fresh for so many seconds from now; it was last heard of a quarter of an hour ago."""
+        with Store() as store, store.database.writing():
+            store.database.change(
+                "UPDATE swarm_team_repositories SET fresh_until = ?, booted = ?, said_at = ?",
+                (clock.now() + seconds, clock.boot(host_id()) if booted is None else booted, int(time.time()) - 900),
+            )
+
+    def shell(self, command: str, **env: str) -> str:
+        payload = write_payload("claude-code", self.me, self.top, "f")
+        return run(
+            "claude-code", "pre_tool_use", {**payload, "tool_name": "Bash", "tool_input": {"command": command}}, env
+        ).out
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path / "clone")
+
+
+def test_nothing_is_said_while_it_is_fresh(tree: Tree) -> None:
+    tree.fresh(60)
+    assert write("claude-code", tree.me, tree.top, tree.top / "f").out == ""
+    assert tree.shell("echo x > f") == ""
+    assert mistakes() == []
+
+
+def test_a_session_is_told_once_for_each_time_without_news_and_its_calls_go_ahead(tree: Tree) -> None:
+    tree.fresh(-1)
+    told = write("claude-code", tree.me, tree.top, tree.top / "f").out
+    assert "has not heard from the server of example.org/app for 15 min" in told and '"deny"' not in told
+    assert write("claude-code", tree.me, tree.top, tree.top / "f").out == ""
+    assert tree.shell("echo x > f") == ""
+    tree.fresh(-0.5)
+    assert "has not heard" in tree.shell("echo x > f"), "it has been fresh in between"
+    assert mistakes() == []
+
+
+@pytest.mark.parametrize("tool", ["write", "shell"])
+def test_strict_denies(tree: Tree, tool: str) -> None:
+    tree.fresh(-1)
+    for _ in range(2):
+        told = (
+            write("claude-code", tree.me, tree.top, tree.top / "f", SWARM_STRICT="1").out
+            if tool == "write"
+            else tree.shell("echo x > f", SWARM_STRICT="1")
+        )
+        assert '"deny"' in told and "`strict` is on" in told
+    assert tree.shell("ls -l", SWARM_STRICT="1") == "", "it writes nothing"
+    assert mistakes() == []
+
+
+def test_what_was_known_denies_all_the_same(tree: Tree) -> None:
+    tree.fresh(-1)
+    peer_locks(tree.top, tree.top / "f", "mine")
+    assert "held by" in write("claude-code", tree.me, tree.top, tree.top / "f").reason
+
+
+def test_other_work_trees_are_not_concerned(tree: Tree, tmp_path: Path) -> None:
+    tree.fresh(-1)
+    (tmp_path / "clone-beside").mkdir()
+    assert write("claude-code", tree.me, tree.top, tmp_path / "clone-beside" / "f").out == ""
+    assert tree.shell(f"echo x > {tmp_path}/other") == ""
+    assert "has not heard" in tree.shell(f"cd {tmp_path} && echo x > clone/f")
+
+
+def test_a_link_into_the_work_tree_leads_there(tree: Tree, tmp_path: Path) -> None:
+    tree.fresh(-1)
+    (tmp_path / "link").symlink_to(tree.top)
+    assert "has not heard" in write("claude-code", tree.me, tmp_path, tmp_path / "link" / "f").out
+
+
+def test_an_earlier_start_of_the_machine_proves_nothing(tree: Tree) -> None:
+    tree.fresh(60, booted="another")
+    assert "has not heard" in write("claude-code", tree.me, tree.top, tree.top / "f").out
+
+
+def test_a_tree_that_has_heard_nothing_yet_is_not_fresh(tree: Tree) -> None:
+    assert "since it has joined" in write("claude-code", tree.me, tree.top, tree.top / "f").out
