@@ -7,9 +7,11 @@ of one repository, from 1 and without gaps; a *fence* is the version of a grant.
 
 **The calls** (``server.TeamServer(conninfo, machine)``; `repository` is the team's name for it, a text). Each is one
 round trip and raises `TeamUnreachable` within `seconds` (2 where nothing is said), or `TeamRefused` where the caller
-may not, or asks for what cannot be. Every call but `look` wants a `hello` before it, of the same object.
+may not, or asks for what cannot be; its ``answer["code"]`` is ``not_allowed``, ``superseded`` (another agent speaks
+for this machine), ``hello_first``, ``malformed`` or ``no_team``. Every call but `look` and `machines` wants a `hello`
+of the same object before it.
 
-    hello(repository, acked, mark, circle="", mirror_lease=MIRROR_LEASE) -> HelloAnswer
+    hello(repository, acked=0, mark=0, epoch="", circle="", mirror_lease=MIRROR_LEASE) -> HelloAnswer
     beat(repository, acked, mark, sessions=[{session, label, lease}]) -> BeatAnswer
     acquire(repository, session, wants, seen, mark) -> AcquireAnswer
     release(repository, [(lock, fence)], reason="released") -> version of the last (0: none of them was there)
@@ -33,8 +35,9 @@ those of the last `News` applied; 0 and 0 before the first.
 
 **What is void when.** `epoch` is a text to compare with, and no more. It is another one after a failover, after a
 restore, and where the server has lost changes that a machine has seen. Then all that the server has granted is void:
-the caller says `hello` again with ``acked=0``, takes every own row for unconfirmed, and confirms it with
-``again=True``. A session whose `joined` is another number than before has lapsed meanwhile: the same, for its rows.
+the caller takes every own row for unconfirmed, then says `hello` again with neither `acked` nor `epoch`, and confirms
+its rows with ``again=True``. An agent that begins says the `epoch` that its replica is of. A session whose `joined` is
+another number than before has lapsed meanwhile: the same, for its rows.
 
 **What is safe to believe.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`),
 once all of its answer is applied and `more` is False. A machine's sessions hold what the server has granted them until
@@ -238,8 +241,13 @@ class Heard(TypedDict):
 
 
 class HelloAnswer(TypedDict):
-    """`repository`: the server's number for it; `channel`: where its changes are told; `schema`: its last migration."""
+    """`repository`: the server's number for it; `channel`: where its changes are told; `schema`: its last migration.
 
+    `ok` False: `why` is `EPOCH`, and there is nothing else; nothing was registered.
+    """
+
+    ok: bool
+    why: NotRequired[str]
     repository: int
     circle: str
     channel: str
@@ -250,12 +258,12 @@ class HelloAnswer(TypedDict):
 
 
 class BeatAnswer(TypedDict):
-    """`ok` False: `why` is `EPOCH`, and nothing else counts (nothing was renewed). Else:
+    """`ok` False: `why` is `EPOCH`, and there is nothing else; nothing was renewed. Else:
 
     news      as asked for
     joined    of each session that the beat named, the version at which it joined; another one than last time: it had
               lapsed, and all that it held is void. A session that is another person's is left out
-    settled   the greatest version that every other live mirror has
+    settled   what is not newer than this version counts: all other mirrors have it
     silent    sessions and mirrors whose last beat is a while ago (`Heard`)
     """
 
@@ -300,7 +308,7 @@ class ChangeAnswer(TypedDict):
     """Of release, transfer, steal: `version` of the change and, of the last two, the new `fence`.
 
     Else `why`: `NOT_HELD`, `HELD` (the target has such a lock itself; or the holder is alive), `UNKNOWN_SESSION`,
-    `EPOCH`.
+    `GRACE` with `seconds`, `EPOCH`.
     """
 
     ok: bool
@@ -308,6 +316,7 @@ class ChangeAnswer(TypedDict):
     fence: NotRequired[int]
     why: NotRequired[str]
     by: NotRequired[LockRow]
+    seconds: NotRequired[float]
 
 
 class MachineRow(TypedDict):

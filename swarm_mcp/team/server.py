@@ -1,0 +1,335 @@
+"""The calls of the team's server: what `protocol` lists, one round trip each.
+
+Imports psycopg, so that only the team agent, the `team` verbs and git-lfs' API import this. One object is for one
+machine, and for several threads: settling and listening have connections of their own, and keep nobody else waiting.
+
+It keeps the asker's own evidence of silence: whose beat it has last seen, and since when, by this machine's boot
+clock. Nobody's lease is over before a whole one has passed by that clock, too, while we were in touch with the server.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from json import dumps
+from typing import cast
+
+import psycopg
+
+from swarm_hook_core import clock
+from swarm_mcp.errors import TeamRefused, TeamUnreachable
+from swarm_mcp.team import protocol
+from swarm_mcp.team.connection import TimedConnection, connect, described
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SECONDS = 2.0  # that a call may take before it says that the server cannot be reached
+SLICE_SECONDS = 0.25  # of settling, after which new evidence counts
+PAUSE_SECONDS = 0.05  # before a connection that broke is made anew
+NOT_ALLOWED = "42501"
+OURS = {"ST001": "superseded", "ST002": "hello_first", "ST003": "malformed"}
+MISSING = ("3F000", "42883", "42P01")  # no such schema, function, table
+AGAIN = ("40001", "40P01")  # two calls stood in each other's way
+
+
+class Greeted:
+    """What is known of a repository since `hello`: its number, channel and epoch, and who has been silent since when.
+
+    silent   (kind, id) -> (beat, since when it is that by ``clock.now``, lease in seconds)
+    contact  when the server last told of beats
+    """
+
+    def __init__(self, answer: protocol.HelloAnswer):
+        self.key, self.channel, self.epoch = answer["repository"], answer["channel"], answer["epoch"]
+        self.silent: dict[tuple[str, str], tuple[str, float, float]] = {}
+        self.contact = clock.now()
+
+    def note(self, heard: list[protocol.Heard], is_all: bool = True) -> None:
+        """Take in who has been silent, at this moment; where that `is_all` of them, whoever is not told has beaten.
+
+        Time in which we have not heard of the server does not count: nobody else may have reached it either.
+        """
+        now = clock.now()
+        gap = now - self.contact if is_all and now - self.contact > protocol.MIRROR_LEASE else 0.0
+        self.contact = now if is_all else self.contact
+        known = {} if is_all else dict(self.silent)
+        for one in heard:
+            name = (one["kind"], one["id"])
+            beat, since, _ = self.silent.get(name, ("", now, 0.0))
+            known[name] = (one["beat"], min(now, since + gap) if beat == one["beat"] else now, one["lease"])
+        self.silent = known
+
+    def evidence(self, kind: str) -> str:
+        """Return ``{id: beat}`` of those of a kind that have been silent for more than their lease, as JSON."""
+        now = clock.now()
+        over = {name: beat for (what, name), (beat, since, lease) in list(self.silent.items())
+                if what == kind and now - since > lease * (1 + protocol.MARGIN)}  # fmt: skip
+        return dumps(over)
+
+
+class TeamServer:
+    """The team's server, as one machine talks to it.
+
+    `conninfo` and `user`, `password` as `connection` has them; `machine` is a name of the state folder's own.
+    """
+
+    def __init__(self, conninfo: str, machine: str, user: str | None = None, password: str | None = None):
+        self.conninfo, self.machine = conninfo, machine
+        self.incarnation = secrets.token_hex(8)
+        self._login = (user, password)
+        self._greeted: dict[str, Greeted] = {}
+        self._asking = _Line(self, "asked")
+        self._settling = _Line(self, "settled with")
+        self._listening = _Line(self, "listened to")
+        self._heard: dict[str, str] = {}  # channel -> repository, of those that are listened to
+
+    def __str__(self) -> str:
+        return described(self.conninfo)
+
+    def close(self) -> None:
+        """End every connection. What was granted stays."""
+        for line in (self._asking, self._settling, self._listening):
+            line.close()
+
+    # ---------------------------------------------------------------- machine
+
+    def hello(
+        self, repository: str, acked: int = 0, mark: int = 0, epoch: str = "", circle: str = "",
+        mirror_lease: float = protocol.MIRROR_LEASE, seconds: float = SECONDS,
+    ) -> protocol.HelloAnswer:  # fmt: skip
+        """Say that this machine is there; `epoch` is that of its replica and grants, empty where it has neither.
+
+        After `EPOCH`: give up what was granted, and say hello again without one.
+        """
+        values = (repository, circle, self.machine, self.incarnation, epoch, acked, mark, float(mirror_lease))
+        answer = cast("protocol.HelloAnswer", self._asking.call("hello", values, seconds))
+        if answer["ok"]:
+            self._greeted[repository] = Greeted(answer)
+        return answer
+
+    def beat(
+        self, repository: str, acked: int | None, mark: int = 0, sessions: list[dict] | tuple = (),
+        seconds: float = SECONDS,
+    ) -> protocol.BeatAnswer:  # fmt: skip
+        greeted = self._known(repository)
+        values = (*self._who(greeted), acked, mark, dumps(list(sessions)))
+        answer = cast("protocol.BeatAnswer", self._asking.call("beat", values, seconds, tells=bool(sessions)))
+        if answer["ok"]:
+            greeted.note(answer["silent"])
+        return answer
+
+    def rest(self, repository: str, seconds: float = SECONDS) -> None:
+        self._asking.call("rest", self._who(self._known(repository)), seconds)
+
+    def part(self, repository: str, seconds: float = SECONDS) -> None:
+        self._asking.call("part", self._who(self._known(repository)), seconds, tells=True)
+        self._greeted.pop(repository, None)
+
+    # ------------------------------------------------------------------ locks
+
+    def acquire(
+        self, repository: str, session: str, wants: list[protocol.Want], seen: int, mark: int, seconds: float = SECONDS
+    ) -> protocol.AcquireAnswer:
+        values = (*self._who(self._known(repository)), session, dumps(wants), seen, mark)
+        return cast("protocol.AcquireAnswer", self._asking.call("acquire", values, seconds, tells=True))
+
+    def release(
+        self, repository: str, locks: list[tuple[int, int | None]], reason: str = "released", seconds: float = SECONDS
+    ) -> int:
+        values = (*self._who(self._known(repository)), dumps(locks), reason)
+        return self._asking.call("release", values, seconds, tells=True)
+
+    def transfer(
+        self, repository: str, lock: int, fence: int, to_session: str, seconds: float = SECONDS
+    ) -> protocol.ChangeAnswer:
+        """Hand a lock over. Asked once only: where the answer is lost it raises TeamUnreachable."""
+        values = (*self._who(self._known(repository)), lock, fence, to_session)
+        return cast("protocol.ChangeAnswer", self._asking.call("transfer", values, seconds, tells=True, is_once=True))
+
+    def steal(
+        self, repository: str, lock: int, fence: int, session: str, reason: str = "", force: bool = False,
+        seconds: float = SECONDS,
+    ) -> protocol.ChangeAnswer:  # fmt: skip
+        """Take a lock from who has lapsed and been silent for us; with `force` from the living. Asked once only."""
+        greeted = self._known(repository)
+        values = (*self._who(greeted), lock, fence, session, reason, force, greeted.evidence("session"))
+        return cast("protocol.ChangeAnswer", self._asking.call("steal", values, seconds, tells=True, is_once=True))
+
+    def settle(self, repository: str, version: int, seconds: float) -> bool:
+        """Wait, for at most `seconds`, until each mirror has that version or is dead; whether that is so."""
+        greeted, end = self._known(repository), clock.now() + seconds
+        while True:
+            slice_ = max(0.0, min(SLICE_SECONDS, end - clock.now()))
+            values = (greeted.key, self.machine, greeted.epoch, version, slice_, greeted.evidence("mirror"))
+            answer = self._settling.call("settle", values, slice_ + SECONDS)
+            if answer["ok"] or answer.get("why"):
+                return answer["ok"]
+            greeted.note(answer["lagging"], is_all=False)
+            if clock.now() >= end:
+                return False
+
+    # --------------------------------------------------------- lines, sessions
+
+    def wait(
+        self, repository: str, session: str, ticket: str, wants: list[protocol.Want], mode: protocol.Mode, agent: str,
+        seconds_left: float | None, seen: int, mark: int, seconds: float = SECONDS,
+    ) -> protocol.WaitAnswer:  # fmt: skip
+        greeted = self._known(repository)
+        values = (*self._who(greeted), session, ticket, dumps(wants), mode, agent, seconds_left, seen, mark)
+        return cast("protocol.WaitAnswer", self._asking.call("wait", values, seconds, tells=True))
+
+    def leave(self, repository: str, numbers: list[int], seconds: float = SECONDS) -> int:
+        return self._asking.call("leave", (*self._who(self._known(repository)), numbers), seconds, tells=True)
+
+    def end(self, repository: str, sessions: list[str], reason: str = "ended", seconds: float = SECONDS) -> int:
+        values = (*self._who(self._known(repository)), sessions, reason)
+        return self._asking.call("end_sessions", values, seconds, tells=True)
+
+    def reap(self, repository: str, seconds: float = SECONDS) -> list[str]:
+        """Take away what silent sessions have left; which. Where none has been, the server is not asked."""
+        greeted = self._known(repository)
+        silent = greeted.evidence("session")
+        if silent == "{}":
+            return []
+        return self._asking.call("reap", (*self._who(greeted), silent), seconds, tells=True)
+
+    # -------------------------------------------------------------------- look
+
+    def mine(self, repository: str, seconds: float = SECONDS) -> protocol.Snapshot:
+        values = (self._known(repository).key, self.machine)
+        return cast("protocol.Snapshot", self._asking.call("mine", values, seconds))
+
+    def look(self, repository: str, circle: str = "", seconds: float = SECONDS) -> protocol.News | None:
+        return cast("protocol.News | None", self._asking.call("look", (repository, circle), seconds))
+
+    def machines(self, repository: str, circle: str = "", seconds: float = SECONDS) -> list[protocol.MachineRow]:
+        return cast("list[protocol.MachineRow]", self._asking.call("machines_of", (repository, circle), seconds))
+
+    def listen(self, seconds: float) -> dict[str, int]:
+        """Wait for at most `seconds` until something changes in a repository that was greeted: ``{name: version}``.
+
+        Empty where nothing is said, which does not say that nothing has happened. Raises TeamUnreachable.
+        """
+        return self._listening.listen({known.channel: name for name, known in list(self._greeted.items())}, seconds)
+
+    # ----------------------------------------------------------------- innards
+
+    def _known(self, repository: str) -> Greeted:
+        try:
+            return self._greeted[repository]
+        except KeyError:
+            raise TeamRefused(f"nobody has said hello to {repository}", code="hello_first") from None
+
+    def _who(self, greeted: Greeted) -> tuple:
+        return greeted.key, self.machine, self.incarnation, greeted.epoch
+
+    def connected(self) -> TimedConnection:
+        """Return a new connection."""
+        return connect(self.conninfo, *self._login)
+
+
+class _Line:
+    """One connection, made when it is needed and again where it breaks; `verb`: what is done over it."""
+
+    def __init__(self, server: TeamServer, verb: str):
+        self._server = server
+        self._verb = verb
+        self._connection: TimedConnection | None = None
+        self._lock = threading.Lock()
+        self._channels: set[str] = set()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._channels = set()
+        if connection is not None:
+            connection.close()
+
+    def call(self, name: str, values: tuple, seconds: float, tells: bool = False, is_once: bool = False) -> Any:
+        """Call a function of the server's; what it returns. `tells`: others are told of what it changes.
+
+        Asked again on a new connection where one breaks, unless `is_once`: the server answers the same then.
+        """
+        until = clock.now() + seconds
+        if not self._lock.acquire(timeout=seconds):
+            raise TeamUnreachable(f"the team's server {self._server} has not answered for {seconds:g} s")
+        try:
+            while True:
+                is_sent = False
+                try:
+                    connection = self._open(until)
+                    is_sent = True
+                    return _answer(connection, name, values, tells)
+                except TimeoutError:
+                    self.close()
+                    raise TeamUnreachable(
+                        f"the team's server {self._server} has not answered for {seconds:g} s"
+                    ) from None
+                except psycopg.Error as error:
+                    may_repeat = self._judge(error) and not (is_once and is_sent)
+                    if not may_repeat or clock.now() + PAUSE_SECONDS > until:
+                        raise TeamUnreachable(f"the team's server {self._server} could not be {self._verb}: "
+                                              f"{' '.join(str(error).split())[:300]}") from None  # fmt: skip
+                    threading.Event().wait(PAUSE_SECONDS)
+                except TeamUnreachable:
+                    if clock.now() + PAUSE_SECONDS > until:
+                        raise
+                    threading.Event().wait(PAUSE_SECONDS)
+        finally:
+            self._lock.release()
+
+    def listen(self, channels: dict[str, str], seconds: float) -> dict[str, int]:
+        """Return what is told on `channels` (channel -> repository) as ``{repository: version}``."""
+        with self._lock:
+            try:
+                connection = self._open(clock.now() + SECONDS)
+                for channel in channels.keys() - self._channels:
+                    connection.execute(f'LISTEN "{channel}"')
+                    self._channels.add(channel)
+                connection.until = None
+                found: dict[str, int] = {}
+                for note in connection.notifies(timeout=max(0.0, seconds), stop_after=1):
+                    if note.channel in channels:
+                        found[channels[note.channel]] = int(note.payload)
+                return found
+            except (psycopg.Error, TimeoutError) as error:
+                self.close()
+                words = " ".join(str(error).split())[:300] or "no answer"
+                raise TeamUnreachable(f"the team's server {self._server} could not be {self._verb}: {words}") from None
+
+    def _open(self, until: float) -> TimedConnection:
+        if self._connection is None or self._connection.closed:
+            self.close()
+            self._connection = self._server.connected()
+        self._connection.until = until
+        return self._connection
+
+    def _judge(self, error: psycopg.Error) -> bool:
+        """Whether asking again may help. Raises TeamRefused where the server has said no."""
+        state, words = error.sqlstate or "", " ".join(str(error.diag.message_primary or error).split())
+        if state in OURS or state == NOT_ALLOWED:
+            raise TeamRefused(f"the team's server says: {words}", code=OURS.get(state, "not_allowed")) from None
+        if state in MISSING:
+            raise TeamRefused(
+                f"there is no team on {self._server}, or of another version: `swarm-mcp team init` ({words})",
+                code="no_team",
+            ) from None
+        if state[:2] in ("22", "23", "42"):
+            raise TeamRefused(f"the team's server cannot take that: {words}", code="malformed") from None
+        if state in AGAIN:
+            return True
+        self.close()  # broken, shutting down, out of disk: whatever it is, a new one will tell
+        return True
+
+
+def _answer(connection: TimedConnection, name: str, values: tuple, tells: bool) -> Any:
+    sql = f"SELECT swarm_team.{name}({', '.join(['%s'] * len(values))})"
+    if not tells:
+        return connection.execute(sql, values, prepare=True).fetchone()[0]
+    with connection.pipeline() as pipeline:  # two transactions, one round trip
+        cursor = connection.execute(sql, values, prepare=True)
+        pipeline.sync()
+        connection.execute("SELECT swarm_team.hint()", prepare=True)
+        pipeline.sync()
+        return cursor.fetchone()[0]
