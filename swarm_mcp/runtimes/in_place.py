@@ -10,14 +10,13 @@ from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 
-_MANIFEST = ".claude-plugin/plugin.json"  # says the release where there is no record, as in a clone of the source
-
 
 class InPlace(Runtime):
     """One such client. `thing` is its word for what it has of us, `needed` the bundle's file that it starts from."""
 
     thing = "plugin"
     needed: str
+    manifest = ".claude-plugin/plugin.json"  # says the release where there is no record, as in a clone of the source
 
     @abstractmethod
     def root(self) -> Path | None:
@@ -41,7 +40,7 @@ class InPlace(Runtime):
 
     def version(self) -> str:
         root = self.root()
-        return _version_in(root) if root else ""
+        return self._version_in(root) if root else ""
 
     def look(self, marketplace: Path, steps: Steps) -> Look:
         root = self.root()
@@ -50,10 +49,13 @@ class InPlace(Runtime):
             return Look([self.said("warn", text, self.mend), *self.beside(None)], None)
         return Look([self._state(root), *self.beside(root)], self.installed_at(root))
 
+    def _version_in(self, root: Path) -> str:
+        return str(read_record(root).get("version") or object_in(root / self.manifest).get("version") or "")
+
     def _state(self, root: Path) -> Finding:
         if not (root / self.needed).is_file():
             return self.said("fail", f"{root} has no {self.needed}", self.mend)
-        version, fault = _version_in(root), self.fault(root)
+        version, fault = self._version_in(root), self.fault(root)
         if fault:
             return fault
         if version != __version__:
@@ -70,7 +72,3 @@ class InPlace(Runtime):
         """Return what is to be said of other hooks of ours that the client runs, whose names are `also`."""
         what = "stand back, so that no write is checked twice" if root else "act as this client's where it runs them"
         return [Finding(f"{self.name}, more than one", "info", f"{', '.join(also)}: they {what}")] if also else []
-
-
-def _version_in(root: Path) -> str:
-    return str(read_record(root).get("version") or object_in(root / _MANIFEST).get("version") or "")

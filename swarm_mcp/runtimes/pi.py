@@ -31,6 +31,7 @@ class Pi(InPlace):
     )  # fmt: skip
     thing = "package"
     needed = f"{FOLDER}/index.ts"
+    manifest = PACKAGE
     shell_tool = "bash"
     session_variables = ("PI_SESSION_ID",)
     earlier_check = "integrations/pi/hooks/pre_tool_use.py"
