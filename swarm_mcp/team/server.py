@@ -32,6 +32,7 @@ NOT_ALLOWED = "42501"
 OURS = {"ST001": "superseded", "ST002": "hello_first", "ST003": "malformed"}
 MISSING = ("3F000", "42883", "42P01")  # no such schema, function, table
 AGAIN = ("40001", "40P01")  # two calls stood in each other's way
+_SPEAKER = object()  # in a call's values: this agent, and which of its connections this goes over
 
 
 class Greeted:
@@ -77,7 +78,7 @@ class TeamServer:
 
     def __init__(self, conninfo: str, machine: str, user: str | None = None, password: str | None = None):
         self.conninfo, self.machine = conninfo, machine
-        self.incarnation = secrets.token_hex(8)
+        self.agent = secrets.token_hex(8)
         self._login = (user, password)
         self._greeted: dict[str, Greeted] = {}
         self._asking = _Line(self, "asked")
@@ -103,7 +104,7 @@ class TeamServer:
 
         After `EPOCH`: give up what was granted, and say hello again without one.
         """
-        values = (repository, circle, self.machine, self.incarnation, epoch, acked, mark, float(mirror_lease))
+        values = (repository, circle, self.machine, _SPEAKER, epoch, acked, mark, float(mirror_lease))
         answer = cast("protocol.HelloAnswer", self._asking.call("hello", values, seconds))
         if answer["ok"]:
             self._greeted[repository] = Greeted(answer)
@@ -223,7 +224,7 @@ class TeamServer:
             raise TeamRefused(f"nobody has said hello to {repository}", code="hello_first") from None
 
     def _who(self, greeted: Greeted) -> tuple:
-        return greeted.key, self.machine, self.incarnation, greeted.epoch
+        return greeted.key, self.machine, _SPEAKER, greeted.epoch
 
     def connected(self) -> TimedConnection:
         """Return a new connection."""
@@ -239,6 +240,7 @@ class _Line:
         self._connection: TimedConnection | None = None
         self._lock = threading.Lock()
         self._channels: set[str] = set()
+        self._number = 0  # of the connection: what was asked over an earlier one is not carried out after it
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -260,7 +262,9 @@ class _Line:
                 try:
                     connection = self._open(until)
                     is_sent = True
-                    return _answer(connection, name, values, tells)
+                    speaker = f"{self._server.agent}.{self._number}"
+                    filled = tuple(speaker if value is _SPEAKER else value for value in values)
+                    return _answer(connection, name, filled, tells)
                 except TimeoutError:
                     self.close()
                     raise TeamUnreachable(
@@ -302,6 +306,7 @@ class _Line:
         if self._connection is None or self._connection.closed:
             self.close()
             self._connection = self._server.connected()
+            self._number += 1
         self._connection.until = until
         return self._connection
 

@@ -334,6 +334,13 @@ LANGUAGE sql STABLE AS $$
 CREATE FUNCTION swarm_team.refuse(p_words text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION USING ERRCODE = 'ST003', MESSAGE = p_words; END $$;
 
+-- An incarnation is AGENT.NUMBER: a name that this agent alone has, and how often it has connected. Whether p is later
+-- than q, of the same agent. What was asked over an earlier connection may come late, when its asker has given up, has
+-- asked something else since and believes that: it is refused like an older agent.
+CREATE FUNCTION swarm_team.follows(p text, q text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT split_part(p, '.', 1) = split_part(q, '.', 1)
+    AND split_part(p, '.', 2)::bigint > split_part(q, '.', 2)::bigint $$;
+
 -- The machine's row, locked; refuses another's, an older agent, and one that has not said hello.
 CREATE FUNCTION swarm_team.speaks(p_repository bigint, p_machine text, p_incarnation text)
 RETURNS swarm_team.machines LANGUAGE plpgsql AS $$
@@ -343,7 +350,11 @@ BEGIN
     AND x.member = session_user FOR UPDATE;
   IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'ST002', MESSAGE = 'this machine has not said hello'; END IF;
   IF m.incarnation <> p_incarnation THEN
-    RAISE EXCEPTION USING ERRCODE = 'ST001', MESSAGE = format('another agent speaks for machine %s now', p_machine);
+    IF NOT swarm_team.follows(p_incarnation, m.incarnation) THEN
+      RAISE EXCEPTION USING ERRCODE = 'ST001', MESSAGE = format('another agent speaks for machine %s now', p_machine);
+    END IF;
+    UPDATE swarm_team.machines x SET incarnation = p_incarnation WHERE x.repository = p_repository
+      AND x.machine = p_machine AND x.member = session_user;
   END IF;
   RETURN m;
 END $$;
@@ -407,7 +418,7 @@ DECLARE circles text[]; r swarm_team.repositories; lease interval := make_interv
 BEGIN
   PERFORM swarm_team.note_start();
   IF char_length(p_name) NOT BETWEEN 1 AND 500 OR char_length(p_machine) NOT BETWEEN 1 AND 200
-      OR char_length(p_incarnation) NOT BETWEEN 8 AND 100 OR p_lease NOT BETWEEN 0 AND 60 THEN
+      OR p_incarnation !~ '^[0-9a-z]{8,80}\.[0-9]{1,15}$' OR p_lease NOT BETWEEN 0 AND 60 THEN
     PERFORM swarm_team.refuse('a repository''s name has 1 to 500 letters, a machine''s 1 to 200, a mirror''s lease 0 to 60 s');
   END IF;
   SELECT array_agg(c.name ORDER BY c.name) INTO circles FROM swarm_team.circles c
@@ -432,6 +443,10 @@ BEGIN
   END IF;
   IF p_epoch NOT IN ('', swarm_team.epoch_of(r)) THEN
     RETURN '{"ok": false, "why": "epoch"}';
+  END IF;
+  IF EXISTS (SELECT 1 FROM swarm_team.machines m WHERE m.repository = r.key AND m.machine = p_machine
+      AND m.member = session_user AND swarm_team.follows(m.incarnation, p_incarnation)) THEN
+    RAISE EXCEPTION USING ERRCODE = 'ST001', MESSAGE = 'this agent has connected anew since it said that';
   END IF;
   INSERT INTO swarm_team.machines AS m (repository, machine, member, incarnation, joined, acked, lease, until)
     VALUES (r.key, p_machine, session_user, p_incarnation, r.version, p_acked, lease, clock_timestamp() + lease)

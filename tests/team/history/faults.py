@@ -37,14 +37,19 @@ class SwallowingProxy:
         self._cut: frozenset[str] = frozenset()
         self._is_closed = False
         self._open: set[socket.socket] = set()
+        self._stalled: set[socket.socket] = set()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def cut(self, *directions: str) -> None:
         """Let nothing through in `directions`; in neither where none is named."""
         self._cut = frozenset(directions or (TO_SERVER, FROM_SERVER))
 
+    def stall(self) -> None:
+        """Let nothing through on the connections that there are; new ones work."""
+        self._stalled = set(self._open)
+
     def heal(self) -> None:
-        self._cut = frozenset()
+        self._cut, self._stalled = frozenset(), set()
 
     def break_all(self) -> None:
         """End every connection, as a router does that forgets them."""
@@ -89,7 +94,7 @@ class SwallowingProxy:
                 while not self._is_closed:
                     for key, _ in ready.select(0.5):
                         other, direction = ends[key.fileobj]  # type: ignore[index]
-                        if direction in self._cut:
+                        if direction in self._cut or key.fileobj in self._stalled:
                             time.sleep(0.005)
                             continue
                         data = key.fileobj.recv(1 << 16)  # type: ignore[union-attr]

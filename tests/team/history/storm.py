@@ -1,0 +1,208 @@
+"""A storm: machines whose sessions fight for few places, while faults of one kind come and go; and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from .checker import Findings, Held, Look, judge
+from .engine import Engine
+from .faults import FROM_SERVER, TO_SERVER, Network, ServerClock, SmallDisk, SwallowingProxy, stopped
+from .workers import WORLD
+
+TESTS = Path(__file__).resolve().parents[2]
+
+
+class Outcome(NamedTuple):
+    """What a storm came to: `findings` of the checker, how often what was done, and how many faults struck."""
+
+    findings: Findings
+    counts: Counter[str]
+    faults: int
+
+    def text(self) -> str:
+        return f"{self.faults} faults, {', '.join(f'{name} {number}' for name, number in sorted(self.counts.items()))}\n{self.findings.text()}"
+
+
+class Players:
+    """Machines in processes of their own. `module` is run for each, with one JSON text that says which it is."""
+
+    def __init__(self, module: str, folder: Path, assignments: list[dict], prefixes: list[list[str]] | None = None):
+        self.folder, self._stop = folder, folder / "stop"
+        self.reports = [folder / f"report{number}.json" for number in range(len(assignments))]
+        self.running: list[subprocess.Popen] = []
+        for number, assignment in enumerate(assignments):
+            told = {**assignment, "number": number, "report": str(self.reports[number]), "stop": str(self._stop)}
+            words = [*(prefixes[number] if prefixes else []), sys.executable, "-m", module, json.dumps(told)]
+            with (folder / f"machine{number}.log").open("ab") as log:
+                paths = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+                environment = {**os.environ, "PYTHONPATH": paths, **assignment.get("environment", {})}
+                self.running.append(subprocess.Popen(words, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True))
+
+    def is_alive(self) -> bool:
+        return all(one.poll() is None for one in self.running)
+
+    def end(self, seconds: float = 60.0) -> None:
+        """Let every machine finish and write its report."""
+        self._stop.touch()
+        for number, one in enumerate(self.running):
+            try:
+                one.wait(seconds)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"machine {number} still has locks after {seconds:g} s without a fault:\n{self.log(number)}") from None
+
+    def close(self) -> None:
+        for one in self.running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, 9)
+            one.wait()
+
+    def judged(self, faults: int) -> Outcome:
+        history, settled, looks, counts = [], [], [], Counter[str]()
+        for number, report in enumerate(self.reports):
+            assert report.exists(), f"machine {number} has not told what it saw:\n{self.log(number)}"
+            seen = json.loads(report.read_text())
+            history += [Held(*one) for one in seen["history"]]
+            settled += [Held(*one) for one in seen["settled"]]
+            looks += [Look(*one) for one in seen["looks"]]
+            counts.update(seen["counts"])
+        counts["settled"] = len(settled)
+        return Outcome(judge(history, WORLD, settled, looks), counts, faults)
+
+    def log(self, number: int) -> str:
+        return (self.folder / f"machine{number}.log").read_text(errors="replace")[-3000:]
+
+
+class Fault(NamedTuple):
+    """Something that breaks: `strike` does it, waits, and undoes it. `calm`: seconds until it may strike again."""
+
+    name: str
+    strike: Callable[[random.Random], None]
+    calm: float = 1.5
+
+
+def storm(players: Players, faults: list[Fault], seconds: float, seed: int) -> Outcome:
+    """Let `players` fight for `seconds`, striking with one of `faults` after the other, and judge what they saw."""
+    chance, struck = random.Random(seed), 0
+    try:
+        end = time.monotonic() + seconds
+        _rest(players, min(2.0, seconds / 4))
+        while time.monotonic() < end and faults:
+            fault = faults[struck % len(faults)]
+            fault.strike(chance)
+            struck += 1
+            _rest(players, fault.calm)
+        _rest(players, end - time.monotonic())
+        players.end()
+        return players.judged(struck)
+    finally:
+        players.close()
+
+
+def _rest(players: Players, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for number, one in enumerate(players.running):
+            assert one.poll() is None, f"machine {number} ended with {one.returncode}:\n{players.log(number)}"
+        time.sleep(0.05)
+
+
+# ------------------------------------------------------------------ what strikes
+
+
+LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end
+
+
+class Ground:
+    """A server in `folder`, and the links of so many machines to it: what faults strike at."""
+
+    def __init__(self, folder: Path, machines: int, disk: SmallDisk | None = None, clock: ServerClock | None = None):
+        self.folder, self.disk, self.clock = folder, disk, clock
+        self.server = Engine((disk.folder if disk else folder / "server0") / "data", environment=clock.environment if clock else None).create().start()
+        self.links = [SwallowingProxy("127.0.0.1", self.server.port) for _ in range(machines)]
+        self._copies = 0
+
+    def close(self) -> None:
+        for link in self.links:
+            link.close()
+        self.server.kill()
+
+    def restart(self) -> Fault:
+        return Fault("immediate restart of the server", lambda _: self.server.restart(), 2.5)
+
+    def cut(self) -> Fault:
+        def strike(chance: random.Random) -> None:
+            link = chance.choice(self.links)
+            link.cut(*chance.choice([(), (), (TO_SERVER,), (FROM_SERVER,)]))
+            time.sleep(chance.choice([0.5, 2.0, LEASE + 2]))
+            link.heal()
+
+        return Fault("silent cut", strike)
+
+    def stop(self, pids: Callable[[random.Random], list[int]]) -> Fault:
+        def strike(chance: random.Random) -> None:
+            with stopped(*pids(chance)):
+                time.sleep(chance.choice([1.0, LEASE + 1, LEASE + 3]))
+
+        return Fault("stop past the lease", strike)
+
+    def kill(self, pids: Callable[[random.Random], list[int]]) -> Fault:
+        def strike(chance: random.Random) -> None:
+            for pid in pids(chance):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+        return Fault("kill -9", strike)
+
+    def set_clock(self) -> Fault:
+        assert self.clock
+        clock = self.clock
+        return Fault("the server's time of day is set", lambda chance: clock.move(chance.choice([20, 20, -20, 3600, -3600])), 2.5)
+
+    def fall_back(self) -> Fault:
+        """The server is lost, and one takes its place that has what it had a while ago: a copy, or a standby that lagged."""
+
+        def strike(chance: random.Random) -> None:
+            self._copies += 1
+            copy = self.server.copy(self.folder / f"server{self._copies}" / "data")
+            time.sleep(chance.choice([0.3, 1.5, LEASE]))
+            self.server.kill()
+            copy.promote() if self._copies % 2 else copy.start()
+            shutil.rmtree(self.server.data)
+            self.server = copy
+
+        return Fault("failover to an older copy", strike, LEASE + 4)
+
+    def fill_disk(self) -> Fault:
+        assert self.disk
+        disk = self.disk
+
+        def strike(chance: random.Random) -> None:
+            disk.fill()
+            time.sleep(chance.choice([1.0, LEASE + 1]))
+            disk.empty()
+            if not self.server.is_running() or not self.server.is_ready():
+                self.server.restart()
+
+        return Fault("full disk", strike, 2.5)
+
+    @staticmethod
+    def pull_plug(network: Network, machines: int) -> Fault:
+        def strike(chance: random.Random) -> None:
+            number = chance.randrange(machines)
+            network.pull(number)
+            time.sleep(chance.choice([0.5, 2.0, LEASE + 2]))
+            network.plug_in(number)
+
+        return Fault("pulled plug", strike, 2.5)

@@ -1,0 +1,105 @@
+"""`TeamServer` under every kind of fault, with replicas in memory: nobody holds what another holds.
+
+SWARM_TEAM_SECONDS is how long all storms together last.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from swarm_mcp.team.migrations import init
+
+from .engine import programs
+from .faults import Network, ServerClock, SmallDisk
+from .mutants import COUNTS_AT_ONCE, GRANTS_UNSEEN, Mutant
+from .storm import Fault, Ground, Outcome, Players, storm
+
+pytestmark = pytest.mark.skipif(programs() is None, reason="no PostgreSQL here")
+
+MACHINES = 3
+KINDS = ("none", "restart", "cut", "stop", "clock", "failover", "disk", "plug", "all")
+SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "100")) / len(KINDS)
+SEED = int(os.environ.get("SWARM_TEAM_SEED", "0")) or random.randrange(1, 10**6)
+MISSING = {"clock": ServerClock.missing(), "disk": SmallDisk.missing(), "plug": Network.missing()}
+
+
+@pytest.fixture
+def at_end() -> Iterator[list[Callable[[], object]]]:
+    """What is to be done at the end, last first."""
+    left: list[Callable[[], object]] = []
+    yield left
+    for one in reversed(left):
+        one()
+
+
+def ground_for(kind: str, folder: Path, at_end: list[Callable[[], object]]) -> Ground:
+    disk = SmallDisk(folder / "disk", 120) if kind == "disk" else None
+    if disk:
+        at_end.append(disk.close)
+    ground = Ground(folder, MACHINES, disk, ServerClock(folder) if kind in ("clock", "all") and not MISSING["clock"] else None)
+    at_end.append(ground.close)
+    init(ground.server.dsn())
+    return ground
+
+
+def storm_of(kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, mutant: Mutant | None = None, planted: str = "") -> Outcome:
+    """Return what came of a storm; with a `mutant` in the server, or a fault `planted` in the machines."""
+    ground = ground_for(kind, folder, at_end)
+    if mutant:
+        mutant.plant(ground.server.dsn())
+    network = Network(MACHINES) if kind == "plug" else None
+    if network:
+        at_end.append(network.close)
+    hosts = [f"{ground.server.dsn(host=network.host)} sslmode=disable" if network else ground.server.dsn(port=link.port) for link in ground.links]
+    assignments = [{"conninfo": host, "repository": "storm", "seed": SEED, "planted": planted} for host in hosts]
+    players = Players("team.history.server_machine", folder, assignments, [network.inside(number) for number in range(MACHINES)] if network else None)
+
+    def one(chance: random.Random) -> list[int]:
+        return [chance.choice(players.running).pid]
+
+    faults: dict[str, list[Fault]] = {
+        "none": [], "restart": [ground.restart()], "cut": [ground.cut()], "stop": [ground.stop(one)], "failover": [ground.fall_back()],
+    }  # fmt: skip
+    if ground.clock:
+        faults["clock"] = [ground.set_clock()]
+    if ground.disk:
+        faults["disk"] = [ground.fill_disk()]
+    if network:
+        faults["plug"] = [Ground.pull_plug(network, MACHINES)]
+    faults["all"] = [fault for made in faults.values() for fault in made]
+    outcome = storm(players, faults[kind], seconds, SEED)
+    print(f"{kind}: {outcome.text()}")
+    return outcome
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nobody_holds_what_another_holds(kind: str, tmp_path: Path, at_end: list[Callable[[], object]]) -> None:
+    if MISSING.get(kind):
+        pytest.skip(MISSING[kind])
+    outcome = storm_of(kind, tmp_path, at_end, SECONDS)
+    assert not any(outcome.findings), f"seed {SEED}: {outcome.text()}"
+    assert outcome.counts["settled"] > SECONDS, outcome.text()
+    assert outcome.counts["fresh looks"] > 100 * SECONDS, outcome.text()
+
+
+@pytest.mark.parametrize("kind, mutant, planted, found", [
+    ("none", GRANTS_UNSEEN, "", "doubles"), ("none", COUNTS_AT_ONCE, "", "slips"),
+    ("clock", None, "trusts_the_servers_clock", "doubles"), ("cut", None, "is_fresh_too_long", "slips"), ("none", None, "counts_at_once", "slips"),
+], ids=["grants-unseen", "counts-at-once", "trusts-the-servers-clock", "is-fresh-too-long", "does-not-settle"])  # fmt: skip
+def test_what_is_planted_is_found(
+    kind: str, mutant: Mutant | None, planted: str, found: str, tmp_path: Path, at_end: list[Callable[[], object]]
+) -> None:
+    if MISSING.get(kind):
+        pytest.skip(MISSING[kind])
+    for number in range(4):  # a storm may pass it by
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        outcome = storm_of(kind, folder, at_end, 8 if kind == "none" else 14, mutant, planted)
+        if getattr(outcome.findings, found):
+            return
+    raise AssertionError(f"seed {SEED}: nobody has found it in {outcome.text()}")
