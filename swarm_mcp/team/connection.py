@@ -8,6 +8,7 @@ business: libpq takes it from its service file, ``~/.pgpass`` or PGPASSWORD; whe
 from __future__ import annotations
 
 import configparser
+import logging
 import os
 
 from swarm_hook_core import clock
@@ -22,6 +23,8 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says of broken connections is raised as well
 
 KEYRING_SERVICE = "swarm-mcp team"
 CONNECT_SECONDS = 2

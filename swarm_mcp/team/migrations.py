@@ -19,11 +19,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psycopg
-from psycopg import sql
-
 from swarm_mcp.errors import TeamRefused, TeamUnreachable
-from swarm_mcp.team.connection import connect, described
+from swarm_mcp.team.connection import connect, described, psycopg
 
 FOLDER = Path(__file__).with_name("schema")
 OWNER, MEMBER, CIRCLE = "swarm_team_owner", "swarm_team_member", "swarm_team_"
@@ -88,7 +85,7 @@ def _made(connection: psycopg.Connection, name: str, circle: str, epoch: str, ne
     run("SELECT pg_advisory_xact_lock(%s)", (_ONE_AT_A_TIME,))
     for role in (OWNER, MEMBER, CIRCLE + circle):
         _make_role(connection, role)
-    run(sql.SQL("GRANT {} TO {}").format(sql.Identifier(MEMBER), sql.Identifier(CIRCLE + circle)))
+    run(_with_names("GRANT {} TO {}", MEMBER, CIRCLE + circle))
     _become_owner(connection)
     applied = _applied(connection)
     known = migrations()
@@ -120,17 +117,16 @@ def _made(connection: psycopg.Connection, name: str, circle: str, epoch: str, ne
 
 def _make_role(connection: psycopg.Connection, role: str) -> None:
     if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
-        connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(role)))
+        connection.execute(_with_names("CREATE ROLE {} NOLOGIN", role))
 
 
 def _become_owner(connection: psycopg.Connection) -> None:
     """What is made from here on belongs to a role that may do nothing else."""
-    owner = sql.Identifier(OWNER)
     if not _value(connection, "SELECT pg_has_role(current_user, %s, 'MEMBER')", OWNER):
-        connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(owner))
+        connection.execute(_with_names("GRANT {} TO CURRENT_USER", OWNER))
     if not _value(connection, "SELECT to_regnamespace('swarm_team') IS NOT NULL"):
-        connection.execute(sql.SQL("CREATE SCHEMA swarm_team AUTHORIZATION {}").format(owner))
-    connection.execute(sql.SQL("SET LOCAL ROLE {}").format(owner))
+        connection.execute(_with_names("CREATE SCHEMA swarm_team AUTHORIZATION {}", OWNER))
+    connection.execute(_with_names("SET LOCAL ROLE {}", OWNER))
 
 
 def _applied(connection: psycopg.Connection) -> dict[int, tuple[str, str]]:
@@ -154,6 +150,10 @@ def _check_epoch(connection: psycopg.Connection, name: str, epoch: str, new_epoc
             f"{name} has another epoch than this machine knows: it was restored, or is another server. Nothing was"
             " changed; `swarm-mcp team init --new-epoch` declares all that it has granted void"
         )
+
+
+def _with_names(query: str, *names: str) -> psycopg.sql.Composed:
+    return psycopg.sql.SQL(query).format(*map(psycopg.sql.Identifier, names))
 
 
 def _value(connection: psycopg.Connection, query: str, *values: object) -> Any:

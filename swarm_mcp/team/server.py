@@ -14,12 +14,10 @@ import threading
 from json import dumps
 from typing import cast
 
-import psycopg
-
 from swarm_hook_core import clock
 from swarm_mcp.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team import protocol
-from swarm_mcp.team.connection import TimedConnection, connect, described
+from swarm_mcp.team.connection import TimedConnection, connect, described, psycopg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

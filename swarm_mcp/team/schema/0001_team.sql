@@ -298,7 +298,12 @@ CREATE FUNCTION swarm_team.note_start() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE s swarm_team.server; here bigint; r bigint;
 BEGIN
   SELECT * INTO s FROM swarm_team.server;
-  IF s.postmaster = pg_postmaster_start_time() AND s.timeline = swarm_team.timeline() THEN RETURN; END IF;
+  IF s.postmaster = pg_postmaster_start_time() AND s.timeline = swarm_team.timeline() THEN
+    IF s.started > clock_timestamp() THEN  -- this clock was put back
+      UPDATE swarm_team.server SET started = clock_timestamp() WHERE started > clock_timestamp();
+    END IF;
+    RETURN;
+  END IF;
   SELECT * INTO s FROM swarm_team.server FOR UPDATE;
   IF s.postmaster = pg_postmaster_start_time() AND s.timeline = swarm_team.timeline() THEN RETURN; END IF;
   SELECT c.system_identifier INTO here FROM pg_control_system() c;

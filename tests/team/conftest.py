@@ -1,0 +1,67 @@
+"""A PostgreSQL server of the tests' own, with a team on it. Where there is none, its tests are skipped by name."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from team.history import engine as engines
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Engine]:
+    """A running server that nobody stops, and nobody copies: who does so makes one of their own (`new_engine`)."""
+    with _running(tmp_path_factory.mktemp("postgresql")) as one:
+        yield one
+
+
+@pytest.fixture
+def new_engine(tmp_path) -> Iterator[engines.Engine]:
+    """A running server of this test's own, with a team on it."""
+    with _running(tmp_path / "postgresql") as one:
+        _init(one.dsn())
+        yield one
+
+
+@pytest.fixture(scope="session")
+def team(engine: engines.Engine) -> str:
+    """How the server is named by somebody who may do everything; there is a team on it."""
+    _init(engine.dsn())
+    return engine.dsn()
+
+
+@pytest.fixture
+def repository() -> str:
+    """The name of a repository that nobody else uses."""
+    return f"repository-{os.getpid()}-{next(_numbers)}"
+
+
+def _init(server: str) -> None:
+    from swarm_mcp.team import migrations
+
+    migrations.init(server)
+
+
+class _running:
+    """A server in a folder, while the context lasts."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def __enter__(self) -> engines.Engine:
+        lacking = "psycopg" if importlib.util.find_spec("psycopg") is None else ""
+        lacking = lacking or ("" if engines.programs() else "PostgreSQL")
+        if lacking:
+            assert not os.environ.get("SWARM_TEAM_TESTS"), f"`make team` has not found {lacking}"
+            pytest.skip(f"{lacking} is not here: `make team` installs it")
+        self._engine = engines.Engine(self._folder / "data").create().start()
+        return self._engine
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.stop()

@@ -1,0 +1,359 @@
+"""Who counts as alive, when a grant counts, and what a server that was started anew has lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from swarm_hook_core import clock
+from swarm_mcp.errors import TeamUnreachable
+from swarm_mcp.team import protocol, server
+from swarm_mcp.team.connection import connect
+from swarm_mcp.team.protocol import want
+from team.history.faults import SwallowingProxy
+from team.machines import Machine
+
+
+@pytest.fixture
+def machine_of(repository):
+    """Makes machines of one repository."""
+    made = []
+
+    def make(server, name, *sessions, **more):
+        made.append(Machine(server, name, repository, *sessions, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.server.close()
+
+
+@pytest.fixture
+def machine(machine_of, team):
+    return lambda *names, **more: machine_of(team, *names, **more)
+
+
+def set_clock(team, repository, seconds):
+    """As though the server's clock had been set forward by that much, or back: its leases are that much older."""
+    with connect(team) as admin:
+        for table in ("machines", "sessions"):
+            admin.execute(
+                f"UPDATE swarm_team.{table} SET until = until - make_interval(secs => %s) WHERE repository ="
+                " (SELECT key FROM swarm_team.repositories WHERE name = %s)",
+                (seconds, repository),
+            )
+        admin.execute("UPDATE swarm_team.server SET started = started - make_interval(secs => %s)", (seconds,))
+
+
+def later(monkeypatch, seconds):
+    """As though `seconds` had passed on this machine."""
+    now = clock.now
+    monkeypatch.setattr(clock, "now", lambda: now() + seconds)
+
+
+# ------------------------------------------------------------------------------ sessions
+
+
+def test_a_session_is_reaped_where_both_clocks_say_so(machine, team, repository, monkeypatch):
+    one, other = machine("one", "s1"), machine("other", "s2")
+    one.get("s1", "a")
+    one.stand("s1", "t", "b")
+    set_clock(team, repository, 100)
+    other.beat()  # it hears of the silence only now
+    assert other.server.reap(repository) == []
+    for _ in range(13):  # in touch all the while
+        later(monkeypatch, protocol.MIRROR_LEASE - 0.1)
+        other.beat()
+    assert other.server.reap(repository) == ["s1"]
+    other.beat()
+    assert [change["kind"] for change in other.changes[-3:]] == ["unlock", "leave", "gone"]
+    assert {change["body"]["reason"] for change in other.changes[-3:]} == {"lapsed"}
+
+
+def test_a_session_that_beats_meanwhile_is_not(machine, team, repository, monkeypatch):
+    one, other = machine("one", "s1"), machine("other")
+    one.get("s1", "a")
+    set_clock(team, repository, 100)
+    other.beat()
+    monkeypatch.setattr(server, "clock", _Later(70))
+    one.beat("s1")  # another count: what was seen of it is no evidence
+    set_clock(team, repository, 100)
+    assert other.server.reap(repository) == [] and one.held() == ["a"]
+
+
+class _Later:
+    def __init__(self, seconds):
+        self._seconds = seconds
+
+    def now(self):
+        return clock.now() + self._seconds
+
+
+def test_only_the_askers_clock_does_not_end_a_lease(machine, repository, monkeypatch):
+    one, other = machine("one", "s1", lease=2.0), machine("other")
+    one.get("s1", "a")
+    time.sleep(1.0)  # quiet enough to be told of, not over
+    other.beat()
+    later(monkeypatch, 4)
+    assert other.server.reap(repository) == []
+    one.server.reap(repository)
+    assert one.held() == ["a"]
+
+
+def test_time_without_the_server_is_no_evidence(machine, team, repository, monkeypatch):
+    one, other = machine("one", "s1"), machine("other")
+    one.get("s1", "a")
+    set_clock(team, repository, 100)
+    other.beat()
+    later(monkeypatch, 3600)  # it slept, or was cut off; so may the holder have been
+    other.beat()
+    assert other.server.reap(repository) == []
+
+
+def test_who_comes_back_after_its_lease_is_told_that_it_joined_anew(machine, team, repository, monkeypatch):
+    one, other = machine("one", "s1", lease=1.0), machine("other", "s2")
+    one.get("s1", "a")
+    before = one.joined["s1"]
+    assert _reaped(other, repository, 5) == ["s1"]
+    assert one.acquire("s1", "a")["why"] == protocol.UNKNOWN_SESSION
+    one.beat("s1")
+    assert one.joined["s1"] > before and one.held() == []
+
+
+def _reaped(machine, repository, seconds):
+    end = time.monotonic() + seconds
+    found = []
+    while not found and time.monotonic() < end:
+        machine.beat()
+        found = machine.server.reap(repository)
+        time.sleep(0.1)
+    return found
+
+
+def test_where_the_servers_clock_was_put_back_a_lease_ends_nevertheless(machine, team, repository):
+    one, other = machine("one", "s1", lease=1.0), machine("other")
+    one.get("s1", "a")
+    set_clock(team, repository, -3600)
+    assert _reaped(other, repository, 8) == ["s1"]
+
+
+def test_a_dead_holder_gives_way_to_a_thief_and_the_living_not(machine, repository):
+    one, other = machine("one", "s1", lease=1.0), machine("other", "s2")
+    (lock,), (fence,) = (one.get("s1", "a")[name] for name in ("locks", "fences"))
+    assert other.server.steal(repository, lock, fence, "s2")["why"] == protocol.HELD
+    end = time.monotonic() + 6
+    while not (answer := other.server.steal(repository, lock, fence, "s2"))["ok"]:
+        assert time.monotonic() < end
+        other.beat("s2")
+        time.sleep(0.1)
+    assert answer["fence"] > fence
+
+
+# ------------------------------------------------------------------------------- settling
+
+
+def test_a_grant_counts_when_every_mirror_has_it(machine, repository):
+    one = machine("one", "s1")
+    assert one.get("s1", "a")["settled"]  # nobody else is there
+    other = machine("other")
+    answer = one.get("s1", "b")
+    assert not answer["settled"] and not one.server.settle(repository, answer["version"], 0.1)
+    other.beat()
+    assert one.server.settle(repository, answer["version"], 0.1)
+    assert one.beat()["settled"] >= answer["version"]
+
+
+def test_settling_ends_as_soon_as_the_mirror_has_it(machine, repository):
+    one, other = machine("one", "s1"), machine("other")
+    answer = one.get("s1", "b")
+    threading.Timer(0.3, other.beat).start()
+    begun = time.monotonic()
+    assert one.server.settle(repository, answer["version"], 10)
+    assert 0.2 < time.monotonic() - begun < 3
+
+
+def test_a_dead_mirror_is_waited_for_for_its_lease_and_no_longer(machine, repository):
+    one = machine("one", "s1")
+    machine("other", mirror=1.0)
+    answer = one.get("s1", "b")
+    begun = time.monotonic()
+    assert one.server.settle(repository, answer["version"], 10)
+    assert 0.8 < time.monotonic() - begun < 5
+
+
+def test_the_servers_clock_alone_does_not_end_a_mirror(machine, team, repository):
+    one = machine("one", "s1")
+    machine("other", mirror=30.0)
+    answer = one.get("s1", "b")
+    set_clock(team, repository, 1000)
+    assert not one.server.settle(repository, answer["version"], 1)
+
+
+def test_a_machine_without_a_mirror_is_not_waited_for(machine, repository):
+    one, other = machine("one", "s1"), machine("other", mirror=30.0)
+    other.server.rest(repository)
+    assert one.get("s1", "b")["settled"]
+
+
+def test_a_beat_under_way_is_waited_for_before_its_mirror_counts_as_dead(machine, team, repository, monkeypatch):
+    """Else it would be fresh again without the grant: its answer was made before."""
+    one, other = machine("one", "s1"), machine("other", mirror=1.0)
+    answer = one.get("s1", "b")
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        one.beat()  # until we know of its silence, too
+        time.sleep(0.2)
+    other.server._asking.close()
+    with connect(team) as late:
+        who = other.server._who(other.server._greeted[repository])
+        with late.transaction():
+            sent = late.execute(
+                "SELECT swarm_team.beat(%s, %s, %s, %s, %s, %s, '[]')", (*who, other.version, other.mark)
+            ).fetchone()[0]
+            assert sent["ok"]
+            found = []
+            asker = threading.Thread(target=lambda: found.append(one.server.settle(repository, answer["version"], 0.5)))
+            asker.start()
+            time.sleep(0.4)
+            assert found == []
+        asker.join()
+    assert found == [False]  # it lives, and has not said that it has it
+    assert sent["news"]["version"] >= answer["version"]  # and this one was told, as every beat after the grant is
+
+
+# ---------------------------------------------------------------------------------- the log
+
+
+def test_changes_are_kept_while_a_live_mirror_lacks_them(machine, team, repository):
+    one, slow = machine("one", "s1"), machine("slow", mirror=60.0)
+    slow.beat()
+    answer = one.get("s1", "a")
+    pair = [(answer["locks"][0], answer["fences"][0])]
+    with connect(team) as admin:
+        key = admin.execute("SELECT key FROM swarm_team.repositories WHERE name = %s", (repository,)).fetchone()[0]
+        admin.execute(  # a long history, without the hours
+            "INSERT INTO swarm_team.changes SELECT %s, n, 1, 'later', 's1', 'one', 'me', NULL, NULL, '{}'"
+            " FROM generate_series(%s, 2558) n", (key, one.version + 2),
+        )  # fmt: skip
+        admin.execute("UPDATE swarm_team.repositories SET version = 2558, mark = 1 WHERE key = %s", (key,))
+        one.beat()
+        assert one.version == 2558 and one.changes[-1]["kind"] == "later"
+        one.server.release(repository, pair)
+        one.get("s1", "a")  # 2560: what is old goes
+        (floor,) = admin.execute("SELECT floor FROM swarm_team.repositories WHERE key = %s", (key,)).fetchone()
+        assert floor == slow.version
+        answer = slow.server.beat(repository, slow.version, slow.mark)["news"]
+        assert len(answer["changes"]) == protocol.MOST_CHANGES and answer["more"] and "all" not in answer
+        slow.server.rest(repository)
+        for _ in range(260):
+            admin.execute("SELECT swarm_team.log(%s, 'later', s, NULL, NULL, '{}') FROM swarm_team.sessions s WHERE s.session = 's1' AND s.repository = %s", (key, key))  # fmt: skip
+        one.beat()
+        with admin.transaction():
+            (floor,) = admin.execute("SELECT floor FROM swarm_team.repositories WHERE key = %s", (key,)).fetchone()
+    assert slow.version < floor < one.version - 900
+    answer = slow.hello()
+    assert [row["place"] for row in answer["news"]["all"]["locks"]] == ["a"]
+
+
+# ------------------------------------------------------------------------- starts and losses
+
+
+def test_a_restart_loses_nothing_and_new_grants_wait_for_those_who_were_there(new_engine, machine_of, repository):
+    server_ = new_engine.dsn()
+    one, other = machine_of(server_, "one", "s1"), machine_of(server_, "other", "s2")
+    first = one.get("s1", "a")
+    other.beat()
+    one.beat()
+    new_engine.restart()
+    one.beat("s1")
+    answer = one.acquire("s1", "b")
+    assert answer["why"] == protocol.GRACE and 0 < answer["seconds"] <= 30
+    assert one.acquire("s1", "a")["fences"] == first["fences"]  # what it has, it has
+    other.beat()
+    assert one.acquire("s1", "b")["ok"]
+
+
+def test_a_server_that_was_put_back_is_found_out_by_the_first_who_knows_more(
+    new_engine, machine_of, repository, tmp_path
+):
+    server_ = new_engine.dsn()
+    one, other = machine_of(server_, "one", "s1"), machine_of(server_, "other", "s2", "s3")
+    other.beat()
+    one.get("s1", "kept")
+    old = new_engine.copy(tmp_path / "old" / "data")
+    lost = other.get("s2", "lost")
+    other.beat()
+    seen = one.version
+    new_engine.kill()
+    old.start()
+    try:
+        one.version, one.mark = seen, one.mark
+        assert one.acquire("s1", "lost")["why"] == protocol.GRACE  # before the other is heard of
+        told = [{"session": "s2", "label": "", "lease": 60}]
+        answer = other.server.beat(repository, other.version, other.mark, told)
+        assert (answer["ok"], answer["why"]) == (False, protocol.EPOCH)
+        assert one.acquire("s1", "b")["why"] == protocol.EPOCH  # void for everybody
+        assert one.server.hello(repository, one.version, one.mark, one.epoch)["why"] == protocol.EPOCH
+        one.hello()
+        assert one.acquire("s1", "lost")["why"] == protocol.GRACE
+        assert one.acquire("s1", want("kept", again=True))["ok"]
+        other.hello()
+        again = other.get("s2", want("lost", again=True))
+        assert again["fences"][0] > lost["fences"][0]
+        assert not one.server.settle(repository, again["version"], 0.1)
+    finally:
+        old.stop()
+
+
+def test_a_promoted_replica_makes_all_void_at_once(new_engine, machine_of, repository, tmp_path):
+    server_ = new_engine.dsn()
+    one = machine_of(server_, "one", "s1")
+    one.get("s1", "a")
+    standby = new_engine.copy(tmp_path / "standby" / "data")
+    new_engine.kill()
+    standby.promote()
+    try:
+        assert one.acquire("s1", "b")["why"] == protocol.EPOCH  # nothing shows that nothing is lost
+        before = one.version
+        one.hello()
+        assert one.version > before and one.held() == []
+        assert one.acquire("s1", want("a", again=True))["ok"]
+    finally:
+        standby.stop()
+
+
+# ------------------------------------------------------------------------------ unreachable
+
+
+def test_a_server_that_is_away_or_silent_is_told_within_two_seconds(new_engine, machine_of, repository):
+    with SwallowingProxy("127.0.0.1", new_engine.port) as link:
+        one = machine_of(new_engine.dsn(port=link.port), "one", "s1")
+        link.cut()
+        begun = time.monotonic()
+        with pytest.raises(TeamUnreachable, match="has not answered"):
+            one.acquire("s1", "a")
+        assert time.monotonic() - begun < 3
+        with pytest.raises(TeamUnreachable):
+            one.server.settle(repository, 1, 0.1)
+        link.heal()
+        one.beat("s1")
+        assert one.acquire("s1", "a")["ok"]
+        link.break_all()
+        one.beat("s1")  # on a new connection
+        new_engine.kill()
+        begun = time.monotonic()
+        with pytest.raises(TeamUnreachable):
+            one.beat("s1")
+        assert time.monotonic() - begun < 3
+
+
+def test_listening_tells_of_changes_of_others(machine, repository):
+    one, other = machine("one", "s1"), machine("other")
+    other.server.listen(0)
+    version = one.get("s1", "a")["version"]
+    found, end = {}, time.monotonic() + 3
+    while found.get(repository, 0) < version and time.monotonic() < end:
+        found = other.server.listen(1)
+    assert found == {repository: version}
