@@ -218,6 +218,7 @@ class Store:
             lambda: self.queue,
             lambda: self.notices,
             lambda: self.locks,
+            lambda: self.denials,
             self._signals,
         )
 

@@ -10,21 +10,24 @@ from __future__ import annotations
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import bounded
-from swarm_hook_core.lookup import GLOB
+from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.paths import NO_CASE
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, Waiter
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.store import events
+from swarm_mcp.store.denials import key_of_lock
 from swarm_mcp.store.lock_finder import facts
 from swarm_mcp.store.lock_queue import reaches_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from swarm_mcp.store.database import Database
+    from swarm_mcp.store.denials import Denials
     from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
@@ -64,6 +67,7 @@ class TeamRows:
         queue: Callable[[], LockQueue],
         notices: Callable[[], Notices],
         locks: Callable[[], Locks],
+        denials: Callable[[], Denials],
         signals: Signals,
     ):
         self._db = db
@@ -73,6 +77,7 @@ class TeamRows:
         self._queue = queue
         self._notices = notices
         self._locks = locks
+        self._denials = denials
         self._signals = signals
 
     # ------------------------------------------------- repositories and work trees
@@ -118,11 +123,14 @@ class TeamRows:
         """
         found: dict[str, Lock] = {}
         for top in tops:
-            condition = f"AND c.machine IS NULL AND c.mode IS NOT '{AUTO}' AND (%s)"
-            forms = [form for plain in (top, NO_CASE + top.casefold()) for form in (plain, GLOB + plain)]
-            ranges = " OR ".join(["c.path_key = ? OR (c.path_key >= ? AND c.path_key < ?)"] * len(forms))
+            forms = [form for place in (top, NO_CASE + top.casefold()) for form in (place, GLOB + place)]
+            some = "SELECT rowid FROM context WHERE type = 'lock' AND path_key"
+            inside = " UNION ALL ".join([f"{some} = ? UNION ALL {some} >= ? AND path_key < ?"] * len(forms))
             values = [text for form in forms for text in (form, form.rstrip("/") + "/", form.rstrip("/") + "0")]
-            found.update((row.id, row) for row in self._finder.select(condition % ranges, tuple(values)))
+            rows = self._finder.select(
+                f"AND c.rowid IN ({inside}) AND c.machine IS NULL AND c.mode IS NOT '{AUTO}'", tuple(values)
+            )
+            found.update((row.id, row) for row in rows)
         return list(found.values())
 
     def of_ids(self, ids: Iterable[str]) -> list[Lock]:
@@ -141,10 +149,20 @@ class TeamRows:
         """Return the places in the line of those who wait on this machine."""
         return [row for row in self._queue().waiting() if row.machine is None]
 
-    def sessions_of(self, ids: Iterable[str]) -> dict[str, Session]:
-        """Return these sessions of this machine, those that live."""
-        found = (self._sessions.live(one) for one in ids)
-        return {row.id: row for row in found if row is not None and row.runtime != TEAM}
+    def living_in(self, tops: Iterable[str], more: Iterable[str] = ()) -> list[Session]:
+        """Return the live sessions of this machine that work in these work trees, and those of `more` ids."""
+        found = {row.id: row for top in tops for row in self._sessions.in_scope(top)}
+        for one in more:
+            row = None if one in found else self._sessions.live(one)
+            if row is not None:
+                found[row.id] = row
+        return [row for row in found.values() if row.runtime != TEAM]
+
+    def renumber(self, fence: int, new_fence: int, tops: Iterable[str]) -> None:
+        """Give locks taken here the number that they have in the team from now on."""
+        for row in self.own_locks(tops):
+            if row.team_fence == fence:
+                self._db.change("UPDATE context SET team_fence = ? WHERE id = ?", (new_fence, row.id))
 
     def confirm(self, lock: Lock, team_fence: int) -> bool:
         """Note that the team has granted a lock; whether it still is that lock."""
@@ -154,6 +172,11 @@ class TeamRows:
                 (team_fence, lock.id, lock.instance_id),
             )
         )
+
+    def restore(self, lock: Lock, told: Mapping[str, Any]) -> None:
+        """Give a lock taken here the mode and number that it has in the team."""
+        mode = None if told["mode"] == EXCLUSIVE else told["mode"]
+        self._db.change("UPDATE context SET mode = ?, team_fence = ? WHERE id = ?", (mode, told["fence"], lock.id))
 
     def void_grants(self, lock_ids: Iterable[str]) -> None:
         """Let these locks count as not confirmed."""
@@ -185,45 +208,61 @@ class TeamRows:
         marks = ",".join("?" * len(wanted))
         return self._finder.select(f"AND c.machine IS NOT NULL AND c.scope IN ({marks})", wanted)
 
-    def mirrored_as(self, team_fence: int, tops: Iterable[str]) -> list[Lock]:
-        """Return the replica's rows of one grant in these work trees."""
-        wanted = tuple(tops)
-        marks = ",".join("?" * len(wanted))
-        return self._finder.select(
-            f"AND c.team_fence = ? AND c.machine IS NOT NULL AND c.scope IN ({marks})", (team_fence, *wanted)
-        )
+    def same(self, reach: Reach) -> list[Lock]:
+        """Return every lock on that very path or pattern, live or not."""
+        return self._finder.same(reach)
 
-    def own_as(self, team_fence: int) -> list[Lock]:
-        """Return the locks taken here that have this number in the team."""
-        return self._finder.select("AND c.team_fence = ? AND c.machine IS NULL", (team_fence,))
+    def add_lock(self, lock_id: str, top: str, reach: Reach, told: Mapping[str, Any]) -> None:
+        """Add a row for what another machine has been granted, in the work tree with this `top`.
 
-    def add_lock(self, top: str, machine: str, reach: Reach, holder_id: str, fence: int, **given) -> Lock:
-        """Add a row for what was granted as `fence` on `machine`, in the work tree with this `top`.
-
-        `given`: ``content``, ``mode``, ``agent``, ``expected_end``, ``created_at`` as of a lock.
+        `told`: what the server says of it, ``protocol.LockRow``.
         """
-        mode = given.get("mode")
         lock = {
-            "id": new_id(),
+            **self._told(told),
+            "id": lock_id,
             "scope": top,
-            "instance_id": holder_id,
             "type": "lock",
-            "content": given.get("content") or "",
-            "created_at": given.get("created_at") or self._db.now(),
+            "created_at": self._db.now(),
             "path_key": reach.key,
-            "mode": None if mode in (None, EXCLUSIVE) else mode,
-            "agent": given.get("agent") or None,
             "pattern": reach.pattern or None,
             "base": reach.base or None,
-            "expected_end": given.get("expected_end"),
-            "fence": self._locks().next_fence(),
-            "machine": machine,
-            "team_fence": fence,
         }
         self._locks().insert(lock, reach.file)
-        payload = {"id": lock["id"], "content": lock["content"], "machine": machine, "team_fence": fence}
-        events.add(self._db, top, "context.lock_acquired", holder_id, reach.file, {**payload, **facts(lock)})
-        return Lock({**lock, "file": reach.file})
+        self._say_granted(lock, reach.file)
+
+    def grant_anew(self, lock: Lock, told: Mapping[str, Any]) -> None:
+        """Give a row of another machine's lock what the server says of it now: another mode, or another holder."""
+        self._change({**self._told(told), "created_at": self._db.now()}, lock)
+        self._denials().follow(key_of_lock(lock), told["session"])
+
+    def take_over(self, lock: Lock, told: Mapping[str, Any]) -> None:
+        """Make a row of another machine's lock one of this machine's, whose session has been handed it."""
+        self._change({**self._told(told), "created_at": self._db.now(), "machine": None, "id": new_id()}, lock)
+        self._denials().forget(told["session"], [key_of_lock(lock)])
+        self._denials().follow(key_of_lock(lock), told["session"])
+
+    def _told(self, told: Mapping[str, Any]) -> dict:
+        return {
+            "instance_id": told["session"],
+            "content": told["note"] or "",
+            "mode": None if told["mode"] == EXCLUSIVE else told["mode"],
+            "agent": told["agent"] or None,
+            "expected_end": told["expected_end"],
+            "fence": self._locks().next_fence(),
+            "machine": told["machine"],
+            "team_fence": told["fence"],
+        }
+
+    def _change(self, columns: dict, lock: Lock) -> None:
+        names = ", ".join(f"{name} = ?" for name in columns)
+        self._db.change(f"UPDATE context SET {names} WHERE id = ?", (*columns.values(), lock.id))
+        self._say_granted({**lock, **columns}, lock.file)
+
+    def _say_granted(self, lock: dict, file: str) -> None:
+        said = {name: lock[name] for name in ("id", "content", "machine", "team_fence")}
+        events.add(
+            self._db, lock["scope"], "context.lock_acquired", lock["instance_id"], plain(file), {**said, **facts(lock)}
+        )
 
     def add_session(self, session_id: str, machine: str, label: str, scope: str) -> None:
         """See that the session of another machine is there, under this label. One of this machine stays as it is."""

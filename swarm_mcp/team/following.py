@@ -1,0 +1,413 @@
+"""One repository's part of the team agent: follow the server's log, post what is done here, have locks confirmed.
+
+For one thread, which calls `follow` over and over, and `confirm` when somebody asks. Whatever fails raises
+TeamUnreachable or TeamRefused and may be done once more: nothing is remembered here that the store or the server does
+not know as well.
+"""
+
+from __future__ import annotations
+
+import time
+
+from swarm_hook_core import clock
+from swarm_hook_core.lookup import plain
+from swarm_hook_core.untrusted_text import named
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.errors import TeamUnreachable
+from swarm_mcp.team import agent_client, protocol
+from swarm_mcp.team.comparison import Claim, claims, difference, places_in
+from swarm_mcp.team.replica import Replica
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any, Protocol
+
+    from swarm_mcp.store import Store
+    from swarm_mcp.team.agent_client import Confirmation
+    from swarm_mcp.team.protocol import (
+        AcquireAnswer,
+        BeatAnswer,
+        ChangeAnswer,
+        HelloAnswer,
+        LockRow,
+        Mode,
+        News,
+        Snapshot,
+        WaitAnswer,
+    )
+
+    class Server(Protocol):
+        """What is asked of ``server.TeamServer``: see ``protocol``."""
+
+        def hello(self, repository: str, acked: int = ..., mark: int = ..., epoch: str = ...) -> HelloAnswer: ...
+
+        def beat(
+            self, repository: str, acked: int | None, mark: int = ..., sessions: list[dict] | tuple = ...
+        ) -> BeatAnswer: ...
+
+        def acquire(self, repository: str, session: str, wants: list, seen: int, mark: int) -> AcquireAnswer: ...
+
+        def release(self, repository: str, locks: list[tuple[int, int | None]], reason: str = ...) -> int: ...
+
+        def transfer(self, repository: str, lock: int, fence: int, to_session: str) -> ChangeAnswer: ...
+
+        def wait(
+            self, repository: str, session: str, ticket: str, wants: list, mode: Mode, agent: str,
+            seconds_left: float | None, seen: int, mark: int,
+        ) -> WaitAnswer: ...  # fmt: skip
+
+        def leave(self, repository: str, numbers: list[int]) -> int: ...
+
+        def end(self, repository: str, sessions: list[str], reason: str = ...) -> int: ...
+
+        def reap(self, repository: str) -> list[str]: ...
+
+        def mine(self, repository: str) -> Snapshot: ...
+
+
+BEAT_SECONDS = protocol.MIRROR_LEASE / 3
+COMPARE_SECONDS = 5.0  # between two looks at rows that nobody has told of: processes die without a word
+STALE_PAUSE = 0.005
+MOST_TRIES = 100  # of one request whose region others change all the time
+
+_RESTORED = (
+    "The team's server is another than before, or has lost what was granted last (failover, restore): no grant of"
+    " before counts. These locks of yours hold on this machine and are being confirmed anew, which you hear of only"
+    " where somebody else has one by then:"
+)
+
+
+class Following:
+    """A `replica` and its `server`, kept the same.
+
+    again    ids of locks here that the team had confirmed before all was void
+    settled  the greatest version that every other live mirror has, as far as was heard
+    """
+
+    def __init__(self, store: Store, server: Server, replica: Replica):
+        self._store = store
+        self._server = server
+        self.replica = replica
+        self.again: set[str] = set()
+        self.settled = 0
+        self.sessions = 0  # of this machine, in this repository
+        self.beaten = 0.0  # when the last beat was sent (``clock.now``)
+        self._greeted = False
+        self._joined: dict[str, int] = {}
+        self._compared: tuple[object, float] = (None, 0.0)
+        self._grace_until = 0.0
+
+    @property
+    def repository(self) -> str:
+        """What the team calls it."""
+        return self.replica.repository
+
+    @property
+    def is_greeted(self) -> bool:
+        """Whether the server has been reached since it last was not."""
+        return self._greeted
+
+    def lose(self) -> None:
+        """The server was not reached: it is greeted anew."""
+        self._greeted = False
+
+    # --------------------------------------------------------------- follow
+
+    def follow(self, poked: bool = False, beat: bool = True) -> None:
+        """Take in what is new, and post what has changed here (looked for where somebody has `poked`, or now and then).
+
+        Raises TeamUnreachable and TeamRefused.
+        """
+        if not self._greeted:
+            self._greet()
+            poked = beat = True
+        try:
+            if beat:
+                self._beat_until_even()
+            if poked or self._may_differ():
+                self._post()
+        except _EpochOver:
+            self._greeted = False
+            self._greet()
+            self._post()
+
+    def _greet(self) -> None:
+        replica = self.replica
+        answer = self._server.hello(self.repository, replica.version, replica.mark, replica.epoch)
+        if not answer.get("ok", True):
+            self.again |= replica.void_grants(why=_RESTORED)
+            self._joined.clear()
+            answer = self._server.hello(self.repository)
+        replica.apply(answer["news"], answer["epoch"])
+        self._beat_until_even()
+        mine = self._server.mine(self.repository)
+        replica.own = {row["lock"]: row for row in mine["locks"]}
+        replica.places = {row["number"]: row for row in mine["waits"]}
+        self._greeted = True
+        self._compared = (None, 0.0)
+
+    def _beat_until_even(self) -> None:
+        """Say who lives, and what this replica has, until there is nothing new: what was applied counts at once."""
+        while True:
+            told = self._living()
+            self.sessions = len(told)
+            gone = self._joined.keys() - {one["session"] for one in told}
+            if gone:
+                self._server.end(self.repository, sorted(gone))
+                self._joined = {one: at for one, at in self._joined.items() if one not in gone}
+            sent = self.beaten = clock.now()
+            answer = self._server.beat(self.repository, self.replica.version, self.replica.mark, told)
+            if not answer["ok"]:
+                raise _EpochOver
+            self.settled = max(self.settled, answer["settled"])
+            self._note_joined(answer["joined"])
+            silent = [one for one in answer["silent"] if one["kind"] == "session"]
+            if not self.replica.apply(answer["news"], answer["epoch"], sent) and not answer["news"]["more"]:
+                break
+        if silent:
+            self._server.reap(self.repository)
+
+    def _note_joined(self, joined: dict[str, int]) -> None:
+        """Sessions that the server has had to take in anew had lapsed: their grants are void."""
+        lapsed = {one for one, at in joined.items() if one in self._joined and self._joined[one] != at}
+        if lapsed:
+            replica = self.replica
+            self.again |= replica.void_grants(lapsed)
+            replica.own = {number: row for number, row in replica.own.items() if row["session"] not in lapsed}
+            replica.places = {number: row for number, row in replica.places.items() if row["session"] not in lapsed}
+            self._compared = (None, 0.0)
+        self._joined = dict(joined)
+
+    def _living(self) -> list[dict[str, Any]]:
+        """Return the sessions of this machine that work in this repository, or hold or wait for something in it."""
+        team = self._store.team
+        ids = {row.instance_id for row in team.own_locks(self.replica.tops)}
+        ids |= {place.row.instance_id for place in places_in(team.own_places(), self.replica.tops)}
+        found = team.living_in(self.replica.tops, ids)
+        lease = protocol.SESSION_LEASE
+        return [{"session": row.id, "label": row.label or "", "lease": lease} for row in found]
+
+    # ----------------------------------------------------------------- post
+
+    def _may_differ(self) -> bool:
+        version, at = self._compared
+        return version != self._store.version() or clock.now() - at >= COMPARE_SECONDS
+
+    def _post(self) -> None:
+        """Have the server know what is held and waited for here."""
+        for _ in range(MOST_TRIES):
+            self._compared = (self._store.version(), clock.now())
+            if self._posted_all():
+                return
+        self._compared = (None, 0.0)  # the next round goes on with it
+
+    def _posted_all(self) -> bool:
+        """Post the difference; whether nothing came between, so that all of it was posted."""
+        store, replica, server = self._store, self.replica, self._server
+        team = store.team
+        rows = team.own_locks(replica.tops)
+        if any(map(team.is_void, rows)):
+            with store.database.writing():
+                rows = team.reaped(team.own_locks(replica.tops))
+        places = places_in(team.own_places(), replica.tops)
+        found = difference(claims(rows, replica.tops, self.again), places, replica.own, replica.places)
+        if not any(found):
+            return True
+        if found.known:
+            with store.database.writing():
+                for claim, fence in found.known:
+                    self._confirm(claim, fence)
+        if found.releases:
+            server.release(self.repository, found.releases)
+            for number, _fence in found.releases:
+                replica.own.pop(number, None)
+        if (found.transfers or found.acquires or found.waits) and self._unknown(found):
+            self._beat_until_even()
+        for number, fence, session in found.transfers:
+            self._transfer(number, fence, session)
+        is_whole = True
+        for claim in found.acquires:
+            is_whole = self._acquire_later(claim) and is_whole
+        for place in found.waits:
+            is_whole = self._wait_later(place) and is_whole
+        if found.leaves:  # last: whoever has been granted what it waited for has it before it leaves
+            server.leave(self.repository, found.leaves)
+            for number in found.leaves:
+                replica.places.pop(number, None)
+        return is_whole
+
+    def _unknown(self, found) -> bool:
+        """Whether one of the sessions that something is to be posted for is not known to the server yet."""
+        named = {claim.session for claim in found.acquires} | {place.row.instance_id for place in found.waits}
+        return not named <= self._joined.keys()
+
+    def _transfer(self, number: int, fence: int, session: str) -> None:
+        answer = self._server.transfer(self.repository, number, fence, session)
+        if answer["ok"]:
+            row = self.replica.own.get(number)
+            if row is not None:
+                # Until the log says so: whoever has it now may be on another machine.
+                self.replica.own[number] = {**row, "session": session, "fence": answer["fence"], "agent": ""}
+                with self._store.database.writing():
+                    self._store.team.renumber(fence, answer["fence"], self.replica.tops)
+        elif answer.get("why") == protocol.EPOCH:
+            raise _EpochOver
+        else:
+            self.replica.own.pop(number, None)
+
+    def _acquire_later(self, claim: Claim) -> bool:
+        """Have one lock confirmed that nobody waits for; whether that is settled, one way or another."""
+        if clock.now() < self._grace_until and not claim.want["again"]:
+            return True  # the next look comes back to it
+        answer = self._acquire([claim])
+        if answer["ok"]:
+            return True
+        why = answer.get("why")
+        if why == protocol.GRACE:
+            self._grace_until = clock.now() + answer.get("seconds", 1.0)
+            return True
+        if why == protocol.HELD:
+            self._refuse([claim], answer.get("by"))
+            return True
+        return False  # stale, and by now seen; or its session had to join: once more
+
+    def _wait_later(self, place) -> bool:
+        row = place.row
+        left = None if row.until is None else max(0.0, row.until - clock.now())
+        answer = self._server.wait(
+            self.repository, row.instance_id, str(row.ticket), place.wants, row.mode, row.agent, left,
+            self.replica.version, self.replica.mark,
+        )  # fmt: skip
+        if answer["ok"]:
+            told: Any = {"session": row.instance_id, "ticket": str(row.ticket), "number": answer["number"]}
+            self.replica.places[answer["number"]] = told
+            return True
+        if answer.get("why") == protocol.STALE:
+            self._take(answer["news"])
+            with self._store.database.writing():
+                if row.ticket in {one.ticket for one in self._store.team.own_places()}:
+                    self._store.team.drop_places([row])  # it joins again by itself, behind what came
+        elif answer.get("why") == protocol.EPOCH:
+            raise _EpochOver
+        else:
+            self._beat_until_even()
+        return False
+
+    def _take(self, news: News) -> None:
+        self.replica.apply(news, self.replica.epoch)
+        if news["more"]:
+            self._beat_until_even()
+
+    # -------------------------------------------------------------- confirm
+
+    def confirm(self, lock_ids: Collection[str], until: float) -> tuple[Confirmation, int]:
+        """Have the team grant these locks of one session, all or none, before `until` (``clock.now``).
+
+        Return the answer for ``agent_client.confirm``, with the version that is to settle; 0 where nothing is.
+        Raises TeamUnreachable and TeamRefused.
+        """
+        self.replica.spared |= set(lock_ids)
+        try:
+            if not self._greeted:
+                self.follow(poked=True)
+            try:
+                return self._confirmed(list(lock_ids), until)
+            except _EpochOver:
+                self._greeted = False
+                self._greet()
+                return self._confirmed(list(lock_ids), until)
+        except _EpochOver:
+            raise TeamUnreachable("the team's server is being replaced") from None
+        finally:
+            self.replica.spared -= set(lock_ids)
+            self.replica.dropped.clear()
+
+    def _confirmed(self, lock_ids: list[str], until: float) -> tuple[Confirmation, int]:
+        team, replica = self._store.team, self.replica
+        for _ in range(MOST_TRIES):
+            rows = [row for row in team.of_ids(lock_ids) if row.machine is None]
+            held = claims(rows, replica.tops, self.again)
+            ours = {row.id for claim in held for row in claim.rows}
+            lost = [replica.dropped[one] for one in lock_ids if one in replica.dropped]
+            if lost:
+                self._refuse(held, lost[0])
+                return {"answer": agent_client.HELD, "by": dict(lost[0])}, 0
+            if not held:
+                return {"answer": agent_client.LOCAL}, 0
+            if all(row.team_fence for claim in held for row in claim.rows) and self._is_posted(held):
+                return self._granted(rows, ours, replica.version)
+            unknown = {claim.session for claim in held} - self._joined.keys()
+            if unknown:
+                self._beat_until_even()
+            answer = self._acquire(held)
+            why = answer.get("why")
+            if answer["ok"]:
+                rows = [row for row in team.of_ids(ours) if row.machine is None]
+                is_settled = bool(answer.get("settled"))
+                return self._granted(rows, ours, 0 if is_settled else answer["version"])
+            if why == protocol.HELD:
+                by = answer.get("by")
+                self._beat_until_even()  # so that the store knows it as well, and says so in its words
+                self._refuse(held, by)
+                return {"answer": agent_client.HELD, "by": dict(by or {})}, 0
+            if why == protocol.GRACE and clock.now() + answer.get("seconds", 1.0) >= until:
+                return {"answer": agent_client.UNREACHABLE, "error": "the team's server has just started"}, 0
+            if clock.now() >= until:
+                raise TeamUnreachable("others change the same files all the time")
+            time.sleep(min(answer.get("seconds", 0.0), 0.5) if why == protocol.GRACE else STALE_PAUSE)
+        raise TeamUnreachable("others change the same files all the time")
+
+    def _granted(self, rows: list[Lock], ours: set[str], version: int) -> tuple[Confirmation, int]:
+        fences = {row.id: row.team_fence or 0 for row in rows if row.id in ours}
+        is_settled = version <= self.settled
+        return {"answer": agent_client.GRANTED, "fences": fences, "settled": is_settled}, 0 if is_settled else version
+
+    def _is_posted(self, held: list[Claim]) -> bool:
+        found = difference(held, [], self.replica.own, {})
+        return not found.acquires and not found.transfers and not found.known
+
+    def _acquire(self, held: list[Claim]) -> AcquireAnswer:
+        """Ask for these locks of one session; what is granted is written down, what is new applied."""
+        replica = self.replica
+        answer = self._server.acquire(
+            self.repository, held[0].session, [claim.want for claim in held], replica.version, replica.mark
+        )
+        why = answer.get("why")
+        if answer["ok"]:
+            with self._store.database.writing():
+                for claim, fence, number in zip(held, answer["fences"], answer["locks"]):
+                    told: Any = {**claim.want, "lock": number, "fence": fence, "session": claim.session}
+                    told["machine"] = replica.machine
+                    replica.granted(told)
+            self.again -= {row.id for claim in held for row in claim.rows}
+        elif why == protocol.STALE:
+            self._take(answer["news"])
+        elif why == protocol.UNKNOWN_SESSION:
+            self._joined.pop(held[0].session, None)
+            self._beat_until_even()
+        elif why == protocol.EPOCH:
+            raise _EpochOver
+        return answer
+
+    def _confirm(self, claim: Claim, fence: int) -> None:
+        for row in claim.rows:
+            self._store.team.confirm(row, fence)
+
+    def _refuse(self, held: list[Claim], by: LockRow | None) -> None:
+        """Remove locks here that the team has not granted, though nothing here says who has them."""
+        with self._store.database.writing():
+            there = {row.id: row for row in self._store.team.of_ids([row.id for one in held for row in one.rows])}
+            for row in there.values():
+                if row.machine is not None:
+                    continue
+                if by is not None:
+                    self.replica.give_way(row, by)
+                else:
+                    self._store.team.drop([row], "team")
+                    text = f"[auto] The team has not granted your lock on {named(plain(row.file))}. Do not write it."
+                    self._store.team.tell(row.instance_id, text)
+
+
+class _EpochOver(Exception):
+    """The server is another than the one that was greeted."""

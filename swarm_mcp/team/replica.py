@@ -1,0 +1,402 @@
+"""This machine's copy of what a repository's team has: the server's log, applied in order to the local store.
+
+Each answer is applied in one local transaction, with the version that it leads to: after a crash the same is asked for
+once more. Locks of other machines become ordinary rows, one in each work tree of the repository here, whose ids follow
+from the lock's number on the server, so that to apply something twice changes nothing.
+
+A lock that this machine has taken and the team not yet confirmed gives way to what the log says others hold; so does a
+place in line that the server has not numbered yet.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from swarm_hook_core import clock, repository
+from swarm_hook_core.lookup import plain
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.untrusted_text import named, quoted
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
+from swarm_mcp.store.lock_request import meet
+from swarm_mcp.team import protocol
+from swarm_mcp.team.comparison import own_spot
+from swarm_mcp.team.places import Spot, reach_at, spot_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from swarm_mcp.store import Store
+    from swarm_mcp.store.lock_request import Reach
+    from swarm_mcp.team.protocol import LockRow, News, SessionRow, Snapshot, WaitRow
+
+FOLLOWING, UNREACHABLE, REFUSED = "following", "unreachable", "refused"  # states of a repository here
+
+# The server's reason -> as events have it.
+_REASONS = {"released": "", "ended": "deregistered", "left": "deregistered"}
+
+
+class Replica:
+    """The replica of one repository, which the team calls `name`, in the work trees `tops` of this `machine`.
+
+    own      what the server has of this machine's locks, by their numbers there, as far as the log was applied; who
+             posts something corrects it at once
+    places   the same of its places in line
+    spared   ids of local locks about whose refusal somebody waits to say it: their holders get no message
+    """
+
+    def __init__(self, store: Store, name: str, machine: str, tops: Iterable[str]):
+        self._store = store
+        self._rows = store.team
+        self.repository = name
+        self.machine = machine
+        self.tops = sorted(tops)
+        self.own: dict[int, LockRow] = {}
+        self.places: dict[int, WaitRow] = {}
+        self.spared: set[str] = set()
+        self.dropped: dict[str, LockRow] = {}  # ids of local locks that gave way -> to what
+        self.version = self.mark = 0
+        self.epoch = ""
+        self.read()
+
+    def read(self) -> None:
+        """Take up where this machine's store says that the replica is."""
+        known = self._rows.repositories().get(self.repository)
+        if known is not None:
+            self.version, self.mark, self.epoch = known.version, known.mark, known.epoch or ""
+
+    # ------------------------------------------------------------------ the log
+
+    def apply(self, news: News, epoch: str, sent: float | None = None, lease: float = protocol.MIRROR_LEASE) -> bool:
+        """Apply an answer; whether there was anything new in it.
+
+        With `sent`, the boot clock when it was asked for, this replica is fresh for `lease` seconds from then, unless
+        there is more to come.
+        """
+        moved = news["version"] != self.version or epoch != self.epoch
+        known: dict[str, object] = {}
+        if moved or "all" in news:
+            known = {"epoch": epoch, "version": news["version"], "mark": news["mark"]}
+        if sent is not None and not news["more"]:
+            known["fresh_until"] = sent + lease * (1 - protocol.MARGIN)
+            known["booted"] = clock.boot(self._store.here)
+        if not known:
+            return False
+        with self._store.database.writing():
+            if "all" in news:
+                self._take_all(news["all"])
+            else:
+                for change in news["changes"]:
+                    if change["version"] > self.version or epoch != self.epoch:
+                        self._take_in(change["kind"], change["body"])
+            if sent is not None:
+                known["said_at"] = self._store.now()
+            self._rows.note(self.repository, state=FOLLOWING, **known)
+        if moved:
+            self.version, self.mark, self.epoch = news["version"], news["mark"], epoch
+        return moved
+
+    def not_fresh(self, state: str) -> None:
+        """Note that the server cannot be asked (`UNREACHABLE`), or does not let us in (`REFUSED`)."""
+        with self._store.database.writing():
+            self._rows.note(self.repository, state=state)
+
+    def void_grants(self, sessions: Iterable[str] | None = None, why: str = "") -> set[str]:
+        """Let own locks (of these `sessions`; None: all) count as not confirmed, and begin anew; their ids.
+
+        With `why` their holders are told so.
+        """
+        wanted = None if sessions is None else set(sessions)
+        with self._store.database.writing():
+            rows = [row for row in self._rows.own_locks(self.tops) if row.team_fence is not None]
+            rows = [row for row in rows if wanted is None or row.instance_id in wanted]
+            self._rows.void_grants([row.id for row in rows])
+            for holder in {row.instance_id for row in rows} if why else ():
+                files = ", ".join(named(plain(row.file)) for row in rows if row.instance_id == holder)
+                self._rows.tell(holder, f"[auto] {why} {files}")
+            if wanted is None:
+                self.forget()
+        return {row.id for row in rows}
+
+    def forget(self) -> None:
+        """Begin anew: what is asked for next is everything. Inside a transaction."""
+        self._rows.note(self.repository, version=0, mark=0)
+        self.version = self.mark = 0
+        self.own.clear()
+        self.places.clear()
+
+    def remove(self) -> None:
+        """Remove all that other machines have here, since this one has left: their locks hold nobody any more."""
+        with self._store.database.writing():
+            self._rows.drop(self._rows.mirrored(self.tops), "team_left")
+            self._rows.drop_places([one for one in self._rows.mirrored_places() if one.scope in self.tops])
+            for session in self._rows.mirrored_sessions():
+                if session.scope in self.tops:
+                    self._rows.remove_session(session)
+
+    def granted(self, row: LockRow) -> None:
+        """Inside a transaction: the server has granted this to a session of this machine."""
+        self._granted(row)
+
+    # ------------------------------------------------------------ inside `apply`
+
+    def _take_in(self, kind: str, body: dict[str, Any]) -> None:
+        if kind == protocol.LOCK:
+            self._granted(body)
+        elif kind == protocol.UNLOCK:
+            self._released(body)
+        elif kind == protocol.WAIT:
+            self._joined_line(body)
+        elif kind == protocol.LEAVE:
+            self._left_line(body)
+        elif kind == protocol.SESSION:
+            self._joined(body)
+        elif kind == protocol.GONE:
+            self._gone(body)
+
+    def _take_all(self, found: Snapshot) -> None:
+        """Make this machine's rows what the server has: what is right already is left alone."""
+        self.own = {row["lock"]: row for row in found["locks"] if row["machine"] == self.machine}
+        self.places = {row["number"]: row for row in found["waits"] if row["machine"] == self.machine}
+        fences = {row["fence"] for row in self.own.values()}
+        mine = self._rows.own_locks(self.tops)
+        self._rows.void_grants([row.id for row in mine if row.team_fence is not None and row.team_fence not in fences])
+        wanted = {(self._id(row, top), row["fence"]) for row in found["locks"] for top in self.tops}
+        stale = [row for row in self._rows.mirrored(self.tops) if (row.id, row.team_fence) not in wanted]
+        self._rows.drop(stale, "")
+        for session in found["sessions"]:
+            self._joined(session)
+        for lock in sorted(found["locks"], key=lambda row: row["fence"]):
+            self._granted(lock)
+        numbers = {row["number"] for row in found["waits"] if row["machine"] != self.machine}
+        here = [one for one in self._rows.mirrored_places() if one.scope in self.tops]
+        self._rows.drop_places([one for one in here if one.team_ticket not in numbers])
+        for wait in sorted(found["waits"], key=lambda row: row["number"]):
+            self._joined_line(wait)
+        alive = {session["session"] for session in found["sessions"]}
+        for known in self._rows.mirrored_sessions():
+            if known.id not in alive and known.scope in self.tops:
+                self._rows.remove_session(known)
+
+    # locks
+
+    def _granted(self, body: Any) -> None:
+        row: LockRow = body
+        spot, is_own = spot_in(body), row["machine"] == self.machine
+        if is_own:
+            self.own[row["lock"]] = row
+        else:
+            self.own.pop(row["lock"], None)
+            self._joined({**row, "lease": 0.0})  # its session's own change may have been before what is kept
+        if is_own:
+            self._own_granted(row, spot)
+        own = self._own_on(row, spot) if is_own else []
+        if is_own and not own:
+            return  # given back since, or handed on: of which the log tells as well
+        known = {lock.id: lock for lock in self._mirrored_as(row)}
+        # First all that holds from now on, then what holds no longer: nobody is told of a free file that is none.
+        reaches = {top: reach for top in self.tops if (reach := reach_at(spot, top)) is not None}
+        for top, reach in reaches.items():
+            lock = known.get(self._id(row, top))
+            if lock is None and not any(self._holds_in(mine, reach, top) for mine in own):
+                self._rows.add_lock(self._id(row, top), top, reach, row)
+            elif lock is not None and lock.team_fence != row["fence"]:
+                self._rows.grant_anew(lock, row)
+        if not is_own:
+            self._give_up_former(body)
+            for reach in reaches.values():
+                self._make_room(row, reach)
+
+    def _own_granted(self, row: LockRow, spot: Spot) -> None:
+        """A grant to a session of this machine: its row here is confirmed, or made of another's."""
+        own = self._own_on(row, spot)
+        for lock in own:
+            if lock.team_fence != row["fence"] and (lock.mode or EXCLUSIVE) == row["mode"]:
+                self._rows.confirm(lock, row["fence"])
+        theirs = [lock for lock in self._mirrored_as(row) if lock.machine != self.machine]
+        session = self._store.instances.live(row["session"]) if theirs and not own else None
+        if session is None:
+            return  # where it has gone meanwhile, the comparison gives the lock back
+        inside = [lock for lock in theirs if (session.directory + "/").startswith(lock.scope + "/")]
+        lock = (inside or theirs)[0]
+        self._rows.take_over(lock, row)
+        file = plain(lock.file)
+        self._rows.tell(
+            session.id,
+            f"[auto] You have been handed the lock on {named(file)} by a session of another machine (fence"
+            f" {row['fence']} of the team). Read it before you write, and release it when you are done.",
+            file,
+        )
+
+    def _give_up_former(self, body: Any) -> None:
+        """What another machine has been granted was perhaps handed over to it by this one, or taken from it."""
+        row: LockRow = body
+        former = [
+            lock
+            for lock in self._rows.own_locks(self.tops)
+            if lock.instance_id in (body.get("was"), row["session"])
+            and lock.team_fence is not None
+            and self._spot(lock) == spot_in(body)
+        ]
+        if body.get("reason") == "transferred":
+            self._rows.drop(former, "transferred", to=row["session"])
+            return
+        self._rows.drop(former, "stolen", by=row["session"])
+        for lock in former:
+            file, why = plain(lock.file), f": {quoted(body['said'], 200)}" if body.get("said") else ""
+            text = f"[auto] Your lock on {named(file)} was taken by {_who(row)}{why}. Do not write it."
+            self._rows.tell(lock.instance_id, text, file)
+
+    def _make_room(self, row: LockRow, reach: Reach) -> None:
+        """Remove unconfirmed locks of this machine that what another one has been granted keeps from holding."""
+        for lock in self._rows.met(reach):
+            if lock.machine is not None or lock.team_fence is not None or lock.mode == AUTO:
+                continue
+            agent, mode = row["agent"], SHARED if row["mode"] == SHARED else EXCLUSIVE
+            if keeps_out(lock, row["session"], agent, mode):
+                self.give_way(lock, row)
+
+    def give_way(self, lock: Lock, row: LockRow) -> None:
+        """Inside a transaction: remove a lock of this machine, since the team has granted that file to somebody.
+
+        One that the team knows in another mode, which was to be changed, is again what it was.
+        """
+        spot = self._spot(lock)
+        for own in self.own.values():
+            if own["session"] == lock.instance_id and own["agent"] == (lock.agent or "") and spot_in(dict(own)) == spot:
+                self._rows.restore(lock, own)
+                self.dropped[lock.id] = row
+                return
+        self.dropped[lock.id] = row
+        self._rows.drop([lock], "team", by=row["session"], machine=row["machine"], team_fence=row["fence"])
+        if lock.id in self.spared:
+            return
+        file = plain(lock.file)
+        self._rows.tell(
+            lock.instance_id, f"[auto] Your lock on {named(file)} held on this machine only, and holds no longer:"
+            f" {_who(row)} has had it in the team (fence {row['fence']}), which could not be asked when you took it."
+            " Do not write it; what you have written since may conflict with theirs.", file,
+        )  # fmt: skip
+
+    def _released(self, body: dict[str, Any]) -> None:
+        reason = body.get("reason") or "released"
+        if body["machine"] != self.machine:
+            more = {"by": body["by"]} if body.get("by") else {}
+            self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason), **more)
+            return
+        self.own.pop(body["lock"], None)
+        self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason))
+        gone = [lock for lock in self._rows.own_locks(self.tops) if lock.team_fence == body["fence"]]
+        if reason != "stolen":
+            self._rows.void_grants([lock.id for lock in gone])  # what is still held here is asked for anew
+            return
+        self._rows.drop(gone, "stolen", by=body.get("by"))
+        for lock in gone:
+            self._rows.tell(
+                lock.instance_id,
+                f"[auto] Your lock on {named(plain(lock.file))} was taken by a session of another machine. Do not"
+                " write it.",
+                plain(lock.file),
+            )
+
+    # places in line
+
+    def _joined_line(self, body: Any) -> None:
+        row: WaitRow = body
+        if row["machine"] == self.machine:
+            self.places[row["number"]] = row
+            for place in self._rows.own_places():
+                if str(place.ticket) == row["ticket"] and place.instance_id == row["session"]:
+                    self._rows.place_posted(place.ticket, row["number"])
+            return
+        if any(one.team_ticket == row["number"] and one.machine for one in self._rows.mirrored_places()):
+            return
+        self._joined({**row, "lease": 0.0})
+        for top in self.tops:
+            reaches = [reach for want in row["wants"] if (reach := reach_at(spot_in(want), top)) is not None]
+            if not reaches:
+                continue
+            self._rows.drop_places(self._behind(reaches))
+            self._rows.add_place(top, row["machine"], reaches, row["session"], row["number"], row["agent"], row["mode"])
+
+    def _behind(self, reaches: list[Reach]) -> list[Waiter]:
+        """Return places of this machine that the server has not numbered, and that are to be behind one for these."""
+        return [
+            place
+            for place in self._rows.own_places()
+            if place.team_ticket is None and any(meet(one, other) for one in reaches for other in place.reaches)
+        ]
+
+    def _left_line(self, body: Any) -> None:
+        row: WaitRow = body
+        if row["machine"] != self.machine:
+            here = self._rows.mirrored_places()
+            gone = [one for one in here if one.team_ticket == row["number"] and one.scope in self.tops]
+            self._rows.drop_places(gone)
+            return
+        self.places.pop(row["number"], None)
+        for place in self._rows.own_places():
+            if place.team_ticket == row["number"]:
+                self._rows.place_posted(place.ticket, None)
+
+    # sessions
+
+    def _joined(self, body: Any) -> None:
+        row: SessionRow = body
+        if row["machine"] != self.machine and self.tops:
+            self._rows.add_session(row["session"], row["machine"], row["label"], self.tops[0])
+
+    def _gone(self, body: Any) -> None:
+        row: SessionRow = body
+        if row["machine"] == self.machine:
+            mine = [one for one in self._rows.own_locks(self.tops) if one.instance_id == row["session"]]
+            self._rows.void_grants([one.id for one in mine])
+            self.own = {number: one for number, one in self.own.items() if one["session"] != row["session"]}
+            self.places = {number: one for number, one in self.places.items() if one["session"] != row["session"]}
+            return
+        here = [one for one in self._rows.mirrored_places() if one.instance_id == row["session"]]
+        self._rows.drop_places(here)
+        for session in self._rows.mirrored_sessions():
+            if session.id == row["session"]:
+                self._rows.remove_session(session, "reclaimed" if body.get("reason") == "lapsed" else "deregistered")
+
+    # ------------------------------------------------------------------ innards
+
+    def _id(self, row: Any, top: str) -> str:
+        """Return the id of this machine's row of a lock in a work tree."""
+        return f"team-{crc32(f'{self.repository} {top}'.encode('utf-8', 'surrogateescape')):08x}-{row['lock']}"
+
+    def _mirrored_as(self, row: Any) -> list[Lock]:
+        return self._rows.of_ids(self._id(row, top) for top in self.tops)
+
+    def _spot(self, lock: Lock) -> Spot | None:
+        return own_spot(lock, self.tops)
+
+    def _own_on(self, row: LockRow, spot: Spot) -> list[Lock]:
+        """Return this machine's rows of a lock that the server has, taken here."""
+        found: dict[str, Lock] = {}
+        for top in self.tops:
+            reach = reach_at(spot, top)
+            if reach is not None:
+                found.update((lock.id, lock) for lock in self._rows.same(reach))
+        return [
+            lock
+            for lock in found.values()
+            if lock.machine is None and lock.instance_id == row["session"] and (lock.agent or "") == row["agent"]
+        ]
+
+    @staticmethod
+    def _holds_in(mine: Lock, reach: Reach, top: str) -> bool:
+        """Whether a lock that was taken here holds at `reach`, in the work tree with this `top`, as it is.
+
+        There it is itself, or it has a name in the repository (``worktree_locks``).
+        """
+        if mine.path_key == reach.key and (mine.pattern or "") == reach.pattern:
+            return True
+        tree = repository.tree_at(top, is_real=True)
+        return bool(mine.repository and tree) and mine.repository in repository.names_of(reach.key or "", tree)
+
+
+def _who(row: LockRow) -> str:
+    return f"{holder_name(row['label'], row['session'])} on {row['machine']}"

@@ -1,0 +1,73 @@
+"""A machine of a team as tests have it: a private store, a clone, and what follows the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.fixtures import Ground
+from swarm_hook_core import clock
+from swarm_hook_core.lookup import plain
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store.lock_request import request
+from swarm_mcp.team.following import Following
+from swarm_mcp.team.replica import Replica
+
+REPOSITORY = "example.org/app"
+
+
+class Machine:
+    """`name`: of the machine; `team`: has ``server(machine)``; `trees`: how many work trees there are of the clone."""
+
+    def __init__(self, folder: Path, name: str, team, repository: str = REPOSITORY):
+        folder.mkdir()
+        self.name, self.team, self.repository = name, team, repository
+        self.ground = Ground(folder)
+        self.store = self.ground.store()
+        self.tops = [str(self.ground.repo)]
+        self.server = team.server(name)
+        self.begin()
+
+    def begin(self) -> None:
+        """A new process of the agent: nothing is known but what the store and the server know."""
+        with self.store.database.writing():
+            self.store.team.set_trees(dict.fromkeys(self.tops, self.repository))
+        self.replica = Replica(self.store, self.repository, self.name, self.tops)
+        self.following = Following(self.store, self.server, self.replica)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def session(self, name: str, **given) -> Session:
+        return self.ground.session(f"{self.name}-{name}", label=f"claude-code session:{name}", **given)
+
+    def follow(self, poked: bool = True) -> None:
+        self.following.follow(poked)
+
+    def lock(self, session: Session, *files: str, **given) -> list[Lock]:
+        """Take locks in the store, as a verb does before it asks the team. Raises LockRefused."""
+        return self.store.locks.acquire_all(session, request(session, list(files), **given))
+
+    def confirm(self, rows: list[Lock], seconds: float = 2.0):
+        return self.following.confirm([row.id for row in rows], clock.now() + seconds)[0]
+
+    def take(self, session: Session, *files: str, **given):
+        """Take locks and have them confirmed, as a verb does."""
+        return self.confirm(self.lock(session, *files, **given))
+
+    def held(self) -> list[tuple[str, str]]:
+        """What is locked here: path from the top, and by whom; of other machines with their names."""
+        rows = self.ground.sql(
+            "SELECT file, instance_id, machine FROM context WHERE type = 'lock' ORDER BY file, scope"
+        )
+        top = self.tops[0] + "/"
+        return [(plain(row["file"]).removeprefix(top), row["machine"] or "here") for row in rows]
+
+    def row(self, file: str) -> dict:
+        """The one row of a lock on `file`, a path from the top."""
+        rows = self.ground.sql("SELECT * FROM context WHERE type = 'lock'")
+        (found,) = [row for row in rows if plain(row["file"]) == f"{self.tops[0]}/{file}"]
+        return found
+
+    def mail(self, session: Session) -> list[str]:
+        return [message.content for message in self.store.messages.take(session)]

@@ -1,0 +1,25 @@
+"""Machines of a team: each has a store and a clone of its own, and follows one server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.fake_team import FakeTeam
+from support.team_machines import Machine
+
+
+@pytest.fixture
+def team() -> FakeTeam:
+    return FakeTeam()
+
+
+@pytest.fixture
+def machines(tmp_path: Path, team: FakeTeam):
+    """Two machines, which have both greeted the server."""
+    found = [Machine(tmp_path / name, name, team) for name in ("laptop", "sandbox")]
+    for one in found:
+        one.follow()
+    yield found
+    for one in found:
+        one.close()
