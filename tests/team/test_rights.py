@@ -36,7 +36,7 @@ def people(engine, team):
     yield make
     with connect(team) as admin:
         for role in made:
-            admin.execute(f"DROP ROLE {role}")
+            admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
 def test_another_person_of_the_circle_sees_and_cannot_touch(people, repository):
@@ -121,11 +121,10 @@ def test_functions_do_not_look_where_their_caller_tells_them_to(people, engine, 
         )
         mallory.execute("CREATE FUNCTION public.starts_with(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT false'")
         mallory.execute("SET search_path = public, pg_catalog")
-        hello = "SELECT swarm_team.hello(%s, '', 'm', 'incarnation', '', 0, 0, 5)"
+        hello = "SELECT swarm_team.hello(%s, '', 'm', 'incarnation.1', '', 0, 0, 5)"
         assert mallory.execute(hello, (repository,)).fetchone()[0]["ok"]
         left = mallory.execute("SELECT swarm_team.machines_of(%s, '')", (repository,)).fetchone()[0][0]["left"]
         assert 0 < left <= 5
-        mallory.execute("DROP FUNCTION public.clock_timestamp(); DROP FUNCTION public.starts_with(text, text)")
     every = "SELECT proname FROM pg_proc WHERE pronamespace = 'swarm_team'::regnamespace AND prosecdef"
     with connect(team) as admin:
         admin.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
