@@ -52,7 +52,7 @@ class Person:
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "SWARM_", "PG"))},
             "HOME": str(folder), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0",
-            "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C",
+            "LC_ALL": "C",
         }  # fmt: skip
         subprocess.run(["git", "clone", "-q", hub, self.top], check=True, env=self.environment)
         kept = folder / f"{name}.credentials"
@@ -291,7 +291,7 @@ def scene(tmp_path: Path, engine: Engine) -> Iterator[Scene]:
 
 
 def test_people_lock_list_and_unlock(scene):
-    ann, bob = scene.person("ann"), scene.person("bob")
+    ann, bob = scene.person("ann"), scene.person("bob", f"{scene.served.url}/{scene.repository}")
     assert "Locked src/a.py" in ann.git("lfs", "lock", "src/a.py")
     assert ann.locks() == bob.locks() == [("src/a.py", "ann")]
     code, said = bob.run("lfs", "lock", "src/a.py")
@@ -315,7 +315,7 @@ def test_a_person_and_a_session_keep_each_other_off(scene):
     ann.git("lfs", "lock", "src/a.py")
     assert agent.try_to_lock(place="src/a.py")["by"]["member"] == "ann"
     [row] = scene.agents[0].team.look(scene.repository)["all"]["locks"]
-    assert (row["session"], row["machine"], row["label"]) == ("git-lfs:ann", "lfs", "ann origin:git-lfs")
+    assert (row["session"], row["machine"], row["label"]) == ("git-lfs:ann", "lfs", "ann session:git-lfs")
     ann.git("lfs", "unlock", "src/a.py")
     agent.lock(place="src/a.py")
 

@@ -61,6 +61,11 @@ def session_of(role: str) -> str:
     return SESSION + role
 
 
+def label_of(role: str) -> str:
+    """Return the label of that session, by which other sessions know it as ``ann git-lfs``."""
+    return f"{'-'.join(role.replace(':', ' ').split())} session:git-lfs"
+
+
 def held_by(row: LockRow) -> Held:
     """Return the lock of one row, on its own path."""
     if row["pattern"]:

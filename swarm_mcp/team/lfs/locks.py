@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.errors import TeamRefused, TeamUnreachable
-from swarm_mcp.team.lfs.held import Held, held_by, session_of
+from swarm_mcp.team.lfs.held import Held, held_by, label_of, session_of
 from swarm_mcp.team.lfs.names import FileNames, meets
 from swarm_mcp.team.protocol import (
     EPOCH,
@@ -60,7 +61,7 @@ class Unreachable(Exception):
 
 
 class RepositoryLocks:
-    """The locks of one repository for the person with `role`, as which `server` is connected. For one thread at a time.
+    """The locks of one repository for the person with `role`, as which `server` is connected.
 
     `files`: the names of files in it, None where no clone is known.
     """
@@ -146,7 +147,7 @@ class RepositoryLocks:
 
     def _register(self) -> None:
         """Have the session there in which this person holds locks, and its lease begin anew."""
-        session = {"session": self._session, "label": f"{self.role} origin:git-lfs", "lease": LEASE}
+        session = {"session": self._session, "label": label_of(self.role), "lease": LEASE}
         for _ in range(ROUNDS):
             answer = self._asked(self._server.beat, None, 0, [session])
             if answer["ok"]:
@@ -173,8 +174,9 @@ class RepositoryLocks:
             for row in self._look()["all"]["locks"]:
                 if (row["lock"], row["fence"]) == (lock, fence):
                     return held_by(row)
-            raise _gone("the lock")  # somebody has taken it away by force at once
-        self._release(lock, fence)
+            raise Unreachable("somebody has taken the lock away at once: try again")
+        with contextlib.suppress(NotHeld):
+            self._release(lock, fence)
         raise Unreachable("a machine of the team has not taken notice of the lock in time: try again")
 
     def _release(self, lock: int, fence: int) -> None:

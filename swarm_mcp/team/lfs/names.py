@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from swarm_hook_core import git, wildmatch
+from swarm_hook_core.lookup import storable
 from swarm_mcp.team.lfs.held import Held
 from swarm_mcp.team.protocol import LockRow, region_of, regions_meet
 
@@ -49,7 +50,8 @@ class FileNames:
             if len(self._known) >= _KEPT:
                 self._known.clear()
             listed = self._asked("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit).split("\0")
-            found = self._known[commit] = sorted((wildmatch.folded(path), path) for path in listed if path)
+            named = (path for path in listed if path and storable(path))  # git-lfs cannot say the others
+            found = self._known[commit] = sorted((wildmatch.folded(path), path) for path in named)
         return found
 
     def _asked(self, *words: str) -> str:

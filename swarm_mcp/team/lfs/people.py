@@ -41,17 +41,12 @@ class Person:
         self.users, self.is_old = 0, False
         self._server = TeamServer(server, MACHINE, role, password or None)
         self._locks: dict[str, RepositoryLocks] = {}
-        self._turn = threading.Lock()
 
-    @contextlib.contextmanager
-    def using(self, repository: str, files: FileNames | None) -> Iterator[RepositoryLocks]:
-        """The locks of a repository as this role sees them, for one request at a time."""
-        with self._turn:
-            if repository not in self._locks:
-                if len(self._locks) >= MOST_KNOWN:
-                    self._locks.clear()
-                self._locks[repository] = RepositoryLocks(self._server, repository, self.role, files)
-            yield self._locks[repository]
+    def locks_of(self, repository: str, files: FileNames | None) -> RepositoryLocks:
+        """Return the locks of a repository as this role sees them."""
+        if len(self._locks) >= MOST_KNOWN:
+            self._locks.clear()
+        return self._locks.setdefault(repository, RepositoryLocks(self._server, repository, self.role, files))
 
     def close(self) -> None:
         """End the connection."""
@@ -78,8 +73,7 @@ class People:
         """
         person = self._person(credentials)
         try:
-            with person.using(repository, self._files.get(repository)) as locks:
-                yield locks
+            yield person.locks_of(repository, self._files.get(repository))
         finally:
             with self._lock:
                 person.users -= 1

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from swarm_mcp.errors import SwarmError
+from swarm_hook_core.naming import holder_name
+from swarm_mcp.errors import SwarmError, TeamRefused, TeamUnreachable
 from swarm_mcp.team.lfs import locks as lfs_locks
 from swarm_mcp.team.lfs import tokens
 from swarm_mcp.team.lfs.app import LARGEST, MEDIA_TYPE, application
 from swarm_mcp.team.lfs.credentials import Credentials, WrongCredentials
-from swarm_mcp.team.lfs.held import held_by, page_of, session_of
+from swarm_mcp.team.lfs.held import held_by, label_of, page_of, session_of
 from swarm_mcp.team.lfs.locks import RepositoryLocks
 from swarm_mcp.team.lfs.names import FileNames, meets
 from swarm_mcp.team.protocol import EPOCH, GRACE, HELD, NOT_HELD, STALE, UNKNOWN_SESSION, want
@@ -38,6 +39,9 @@ class Team:
         self.next_answers: list[dict] = []
         self.said: list[tuple] = []
         self.settles = True
+        self.refusals: list[str] = []
+        self.hellos = 0
+        self.fault: Exception | None = None
 
     def held_by_agent(self, place: str = "", member: str = "bob", **more) -> dict:
         label = "claude-code origin:claude-code session:5f0c2f6e"
@@ -60,6 +64,8 @@ class PlayedServer:
         self.greeted = False
 
     def look(self, repository, circle=""):
+        if self.team.fault:
+            raise self.team.fault
         if repository != APP:
             return None
         everything = {"sessions": [], "locks": [dict(row) for row in self.team.rows], "waits": self.team.waits}
@@ -68,9 +74,12 @@ class PlayedServer:
     def hello(self, repository, mirror_lease=5.0):
         assert mirror_lease == 0, "it is no mirror that others would wait for"
         self.greeted = True
+        self.team.hellos += 1
 
     def beat(self, repository, acked, mark, sessions):
         assert self.greeted and acked is None
+        if self.team.refusals:
+            raise TeamRefused("say hello", code=self.team.refusals.pop(0))
         self.team.sessions |= {one["session"]: one for one in sessions}
         return {"ok": True, "joined": {one["session"]: 1 for one in sessions}}
 
@@ -324,10 +333,38 @@ def test_it_asks_again_while_others_change_what_it_has_seen(ann, team, monkeypat
     assert ann.post("/locks", {"path": "b.txt"})[0] == 409
 
 
-def test_a_persons_session_lasts(ann, team):
+def test_a_persons_session_lasts_and_is_renewed_by_whatever_they_ask(ann, team):
     ann.post("/locks", {"path": "a.txt"})
-    session = team.sessions[session_of("ann")]
-    assert session["lease"] == 30 * 86400 and "ann" in session["label"]
+    session = team.sessions.pop(session_of("ann"))
+    assert session["lease"] == 30 * 86400
+    assert holder_name(session["label"], session["session"]) == "ann git-lfs"
+    ann.post("/locks/verify")
+    assert team.sessions == {session_of("ann"): session}
+
+
+def test_a_role_may_have_any_name():
+    assert holder_name(label_of("dr: who x"), session_of("dr: who x")) == "dr-who-x git-lfs"
+
+
+def test_another_process_that_speaks_for_a_person_is_taken_over_from(ann, team):
+    team.refusals = ["superseded", "hello_first"]
+    assert ann.post("/locks", {"path": "a.txt"})[0] == 201 and team.hellos == 3
+    team.refusals = ["superseded"] * 100
+    assert ann.post("/locks", {"path": "b.txt"})[0] == 503
+
+
+@pytest.mark.parametrize(
+    "fault, status",
+    [
+        (TeamRefused("no such repository", code="not_allowed"), 403),
+        (TeamRefused("too long", code="malformed"), 403),
+        (TeamRefused("nobody has set it up", code="no_team"), 503),
+        (TeamUnreachable("it is away"), 503),
+    ],
+)
+def test_what_the_teams_server_says_is_passed_on(ann, team, fault, status):
+    team.fault = fault
+    assert ann.post("/locks/verify") == (status, {"message": str(fault)})
 
 
 @pytest.mark.parametrize(
@@ -401,6 +438,17 @@ def test_what_a_push_meets_is_asked_of_the_branch_that_was_fetched(client, peopl
     git(clone, "reset", "-q", "--hard", "HEAD~")
     assert "src/new.py" in theirs("refs/heads/next") and "src/new.py" not in theirs("refs/heads/main")
     assert theirs("refs/heads/\0") == theirs("") == theirs("refs/heads/main")
+
+
+def test_names_that_are_not_text_are_left_out(client, people, team, clone, ann):
+    with open(os.path.join(os.fsencode(clone), b"src/\xff.py"), "wb"):
+        pass
+    git(clone, "add", ".")
+    git(clone, "commit", "-qm", "two")
+    people.files = FileNames(str(clone))
+    team.held_by_agent("src")
+    status, answer = ann.post("/locks/verify")
+    assert status == 200 and len(answer["theirs"]) == 4
 
 
 def test_a_clone_that_has_gone_or_has_no_commit_knows_no_files(team, tmp_path):
