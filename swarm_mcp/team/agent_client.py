@@ -141,7 +141,7 @@ def _ask(asked: dict, start_seconds: float, seconds: float) -> dict:
             received += some
     try:
         answer = json.loads(received)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ConnectionError("the team agent has given no answer") from None
     return answer if isinstance(answer, dict) else {}
 
