@@ -76,8 +76,8 @@ def test_sub_commands_and_choices(scene: Ground):
     assert set(offered("ui", "")) >= {"list", "get", "spawn", "prompt", "move", "organize"}
     assert offered("hook", "t") == ["turn"]
     assert offered("hook", "turn", "--runtime", "")[:2] == ["claude-code", "codex"]
-    assert offered("install", "--client", "c") == ["claude-code", "codex"]
-    assert offered("install", "--client=c") == ["--client=claude-code", "--client=codex"]
+    assert offered("install", "--client", "co") == ["codex", "copilot"]
+    assert offered("install", "--client=co") == ["--client=codex", "--client=copilot"]
     assert offered("request-task", "--type", "") == offered("request-task", "")[: len(TYPES)] == list(TYPES)
     assert set(offered("tasks", "--status", "")) == set(STATUSES) and "running" in offered("ui", "list", "--status", "")
     assert "done" in offered("update-task", "0aaa-task", "--status", "")

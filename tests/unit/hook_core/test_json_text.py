@@ -113,7 +113,7 @@ def test_a_field_of_another_type_counts_as_missing(value: Any) -> None:
     fields = {"session_id": "s", "cwd": "/r", "hook_event_name": "PreToolUse", "agent_id": "a", "source": "startup"}
     told, nothing = session_event(fields), session_event(dict.fromkeys(fields, value))
     assert (told.session_id, told.cwd, told.name, told.agent, told.source) == tuple(fields.values())
-    assert [getattr(nothing, name) for name in nothing.__slots__] == [""] * 5
+    assert [getattr(nothing, name) for name in nothing.__slots__] == [""] * len(nothing.__slots__)
     call = tool_call({**dict.fromkeys(fields, value), "tool_name": value, "tool_use_id": value, "tool_input": value})
     assert (call.tool, call.id, call.session_id, call.input, call.goes_on) == ("", "", "", value, False)
 

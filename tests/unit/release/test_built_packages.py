@@ -18,7 +18,10 @@ from swarm_mcp import __version__
 pytestmark = pytest.mark.slow
 
 REAL_HOME = os.path.expanduser("~")  # before a test has a home of its own: what pip is told there goes for the index
-PLUGIN = (".agents/", ".claude-plugin/", ".codex-plugin/", "integrations/", "skills/", "LICENSE", "CHANGELOG.md")
+PLUGIN = (
+    ".agents/", ".claude-plugin/", ".codex-plugin/", ".github/plugin/", "qwen-extension.json", "integrations/", "skills/",
+    "LICENSE", "CHANGELOG.md",
+)  # fmt: skip
 
 
 def built(target: str, source: Path, folder: Path) -> Path:

@@ -23,7 +23,7 @@ ROOT = repository.ROOT
 FILES = (
     ".ci/release.py", "CHANGELOG.md", "README.md", "docs/install.md", "pyproject.toml", "swarm_hook_core/__init__.py",
     ".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", ".codex-plugin/plugin.json", "integrations/pi/package.json",
-    "qwen-extension.json",
+    ".github/plugin/plugin.json", "qwen-extension.json",
 )  # fmt: skip
 CHANGES = "\n### Added\n- Something new.\n"
 
