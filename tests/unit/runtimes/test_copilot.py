@@ -85,8 +85,10 @@ def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
     assert (
         "swarm lock blocked" in answer["permissionDecisionReason"] and "the peer" in answer["permissionDecisionReason"]
     )
-    # One session, whichever of its agents calls.
-    assert [row["label"].split()[0] for row in instances() if row["label"] != "the peer"] == ["copilot"]
+    # One session, whichever of its agents calls; on a busy machine a check leaves registering to the next.
+    while not (clients := [row["label"].split()[0] for row in instances() if row["label"] != "the peer"]):
+        client.said("pre_tool_use", payload)
+    assert clients == ["copilot"]
 
 
 def test_a_patch_is_a_plain_text_under_either_name():
@@ -157,9 +159,9 @@ def test_whatever_runs_beside_the_installed_plugin_stands_back(
         assert client.said(event, client.payload(name), **beside) == {}
     found = {finding.name: finding for finding in Copilot().look(plugin, Steps()).findings}
     assert found["copilot plugin"].status == "ok" and "copilot, more than one" not in found
-    before = len(instances())
-    client.said(event, client.payload(name))
-    assert len(instances()) == before + 1, "the installed one acts"
+    assert len(instances()) == 1
+    while len(instances()) == 1:  # the installed one acts; on a busy machine a check leaves registering to the next
+        client.said(event, client.payload(name))
     settings = home() / "settings.json"
     settings.write_text(settings.read_text().replace('"swarm@swarm": true', '"swarm@swarm": false'))
     assert [one.message for one in Copilot().look(plugin, Steps()).findings] == ["installed but disabled"]
