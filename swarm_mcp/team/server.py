@@ -260,9 +260,7 @@ class _Line:
                 try:
                     connection = self._open(until)
                     is_sent = True
-                    speaker = f"{self._server.agent}.{self._number}"
-                    filled = tuple(speaker if value is _SPEAKER else value for value in values)
-                    return _answer(connection, name, filled, tells)
+                    return _answer(connection, name, self.spoken(values), tells)
                 except TimeoutError:
                     self.close()
                     raise TeamUnreachable(
@@ -280,6 +278,11 @@ class _Line:
                     threading.Event().wait(PAUSE_SECONDS)
         finally:
             self._lock.release()
+
+    def spoken(self, values: tuple) -> tuple:
+        """Return a call's values as they go over the connection that there is."""
+        speaker = f"{self._server.agent}.{self._number}"
+        return tuple(speaker if value is _SPEAKER else value for value in values)
 
     def listen(self, channels: dict[str, str], seconds: float) -> dict[str, int]:
         """Return what is told on `channels` (channel -> repository) as ``{repository: version}``."""

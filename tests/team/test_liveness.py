@@ -165,6 +165,15 @@ def test_a_grant_counts_when_every_mirror_has_it(machine, repository):
     assert one.beat()["settled"] >= answer["version"]
 
 
+def test_what_counts_while_nobody_else_is_there_says_nothing_of_later_grants(machine, repository):
+    one = machine("one", "s1")
+    known = one.beat()["settled"]
+    assert known == one.version
+    machine("other")
+    answer = one.get("s1", "b")
+    assert not answer["settled"] and answer["version"] > known
+
+
 def test_settling_ends_as_soon_as_the_mirror_has_it(machine, repository):
     one, other = machine("one", "s1"), machine("other")
     answer = one.get("s1", "b")
@@ -207,7 +216,7 @@ def test_a_beat_under_way_is_waited_for_before_its_mirror_counts_as_dead(machine
         time.sleep(0.2)
     other.server._asking.close()
     with connect(team) as late:
-        who = other.server._who(other.server._greeted[repository])
+        who = other.server._asking.spoken(other.server._who(other.server._greeted[repository]))
         with late.transaction():
             sent = late.execute(
                 "SELECT swarm_team.beat(%s, %s, %s, %s, %s, %s, '[]')", (*who, other.version, other.mark)

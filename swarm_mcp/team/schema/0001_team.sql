@@ -524,8 +524,10 @@ BEGIN
   END LOOP;
   RETURN jsonb_build_object('ok', true, 'epoch', p_epoch, 'joined', joined,
     'news', swarm_team.news(p_repository, coalesce(p_acked, 0)),
-    'settled', (SELECT coalesce(min(m.acked), 9007199254740991) FROM swarm_team.machines m
-      WHERE m.repository = p_repository AND m.lease > '0' AND (m.machine, m.member) <> (p_machine, session_user)),
+    'settled', (SELECT least(x.version, min(m.acked)) FROM swarm_team.repositories x
+      LEFT JOIN swarm_team.machines m ON m.repository = x.key AND m.lease > '0'
+        AND (m.machine, m.member) <> (p_machine, session_user)
+      WHERE x.key = p_repository GROUP BY x.version),
     'silent', (SELECT coalesce(jsonb_agg(q), '[]') FROM (
       SELECT jsonb_build_object('kind', 'session', 'id', k.session, 'beat', swarm_team.beat_of(k.joined, k.beats),
           'lease', swarm_team.seconds(k.lease)) AS q FROM swarm_team.sessions k
