@@ -106,6 +106,20 @@ class TeamRows:
             if one not in left:
                 self._db.change("DELETE FROM swarm_team_repositories WHERE id = ?", (one,))
 
+    def leave(self, tops: Iterable[str]) -> None:
+        """Remove all that other machines have in these work trees, which take part no longer."""
+        gone = tuple(tops)
+        if not gone:
+            return
+        self.drop(self.mirrored(gone), "team_left")
+        self.drop_places([one for one in self.mirrored_places() if one.scope in gone])
+        for session in self.mirrored_sessions():
+            if session.scope in gone:
+                self.remove_session(session)
+        self.void_grants([row.id for row in self.own_locks(gone)])
+        for place in self.own_places():
+            self.place_posted(place.ticket, None)
+
     def note(self, repository: str, **columns: object) -> None:
         """Write down what is now known of a repository's replica: columns of ``swarm_team_repositories``."""
         self._db.change(

@@ -85,6 +85,15 @@ def status(seconds: float = REACH_SECONDS, starts: bool = False) -> dict | None:
         return None
 
 
+def is_there() -> bool:
+    """Tell whether an agent listens."""
+    try:
+        _connected().close()
+    except OSError:
+        return False
+    return True
+
+
 def stop(seconds: float = REACH_SECONDS) -> bool:
     """Have the agent end itself; whether there was one."""
     try:

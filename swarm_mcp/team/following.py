@@ -323,6 +323,15 @@ class Following:
             self.replica.spared -= set(lock_ids)
             self.replica.dropped.clear()
 
+    def withdraw(self, lock_ids: Collection[str]) -> None:
+        """Remove those of these locks that are in this repository: others of the same request were refused."""
+        rows = [row for row in self._store.team.of_ids(lock_ids) if row.machine is None]
+        mine = [row for claim in claims(rows, self.replica.tops) for row in claim.rows]
+        if mine:
+            with self._store.database.writing():
+                self._store.team.drop(mine, "team")
+            self._compared = (None, 0.0)
+
     def _confirmed(self, lock_ids: list[str], until: float) -> tuple[Confirmation, int]:
         team, replica = self._store.team, self.replica
         for _ in range(MOST_TRIES):

@@ -97,10 +97,14 @@ class Replica:
             self.version, self.mark, self.epoch = news["version"], news["mark"], epoch
         return moved
 
-    def not_fresh(self, state: str) -> None:
-        """Note that the server cannot be asked (`UNREACHABLE`), or does not let us in (`REFUSED`)."""
+    def not_fresh(self, state: str, at_once: bool = False) -> None:
+        """Note that the server cannot be asked (`UNREACHABLE`), or does not let us in (`REFUSED`).
+
+        What is known is fresh for the rest of its time, unless nobody is to wait for this replica `at_once`.
+        """
+        more = {"fresh_until": None} if at_once else {}
         with self._store.database.writing():
-            self._rows.note(self.repository, state=state)
+            self._rows.note(self.repository, state=state, **more)
 
     def void_grants(self, sessions: Iterable[str] | None = None, why: str = "") -> set[str]:
         """Let own locks (of these `sessions`; None: all) count as not confirmed, and begin anew; their ids.
@@ -125,15 +129,6 @@ class Replica:
         self.version = self.mark = 0
         self.own.clear()
         self.places.clear()
-
-    def remove(self) -> None:
-        """Remove all that other machines have here, since this one has left: their locks hold nobody any more."""
-        with self._store.database.writing():
-            self._rows.drop(self._rows.mirrored(self.tops), "team_left")
-            self._rows.drop_places([one for one in self._rows.mirrored_places() if one.scope in self.tops])
-            for session in self._rows.mirrored_sessions():
-                if session.scope in self.tops:
-                    self._rows.remove_session(session)
 
     def granted(self, row: LockRow) -> None:
         """Inside a transaction: the server has granted this to a session of this machine."""

@@ -1,0 +1,513 @@
+"""The team agent: the one process of this machine that speaks to the team's servers.
+
+Elected by a lock on a file in the state folder, started by whoever needs it (``agent_client``), it ends itself once no
+clone here takes part any more, or no session has worked in one for a while. One thread for each server follows it and
+posts (`_Talk`); another waits there for changes, a third for grants to settle. What it knows it has from the store and
+the servers: it may be killed at any moment, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import deque
+
+from swarm_hook_core import __version__, clock, faults
+from swarm_hook_core.state import make_private, open_private
+from swarm_mcp.errors import SwarmError, TeamRefused, TeamUnreachable
+from swarm_mcp.store import Store
+from swarm_mcp.team import agent_client
+from swarm_mcp.team.following import BEAT_SECONDS, Following
+from swarm_mcp.team.memberships import machine, memberships, team_folder
+from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+IDLE_SECONDS = 300.0  # without any session of this machine in what it takes part in
+LOOK_SECONDS = 5.0  # between two looks at which clones take part, where nobody has said that this has changed
+RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # after the first, second... try at a server that is not reached
+REFUSED_SECONDS = 30.0  # until a server that lets us not in is asked again
+LISTEN_SECONDS = 20.0
+SETTLE_SECONDS = 1.0  # of one question whether grants have settled
+ELECTION_SECONDS = 3.0  # while another agent may be just ending
+LONGEST_LINE = 1024 * 1024
+MOST_SECONDS = 60.0
+
+
+def run() -> int:
+    """Be the team agent, until there is nothing to do; exit status 0, also where there is one already."""
+    os.chdir("/")  # whoever started it may want to remove the folder it stood in
+    lock = _elected()
+    if lock is None:
+        return 0
+    agent = Agent()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: agent.stop())
+    try:
+        agent.serve()
+    finally:
+        os.close(lock)
+    return 0
+
+
+def _elected() -> int | None:
+    """Return the open lock of the only agent here; None where another has it and listens."""
+    import fcntl
+
+    make_private(team_folder())
+    lock = open_private(os.path.join(team_folder(), "agent.lock"), os.O_RDWR | os.O_CREAT)
+    end = time.monotonic() + ELECTION_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except OSError:
+            if agent_client.is_there() or time.monotonic() >= end:
+                os.close(lock)
+                return None
+            time.sleep(0.05)
+
+
+def _connected(server: str, name: str):
+    from swarm_mcp.team.server import TeamServer  # loads psycopg, after the agent listens
+
+    return TeamServer(server, name)
+
+
+class Agent:
+    """What listens to this machine's verbs, and sees that each server in use is followed.
+
+    `connect`: returns what is as ``server.TeamServer``, of a server and this machine's name.
+    """
+
+    def __init__(self, connect: Callable[[str, str], Any] = _connected, idle_seconds: float = IDLE_SECONDS):
+        self._connect = connect
+        self._idle_seconds = idle_seconds
+        self._machine = machine()
+        self._talks: dict[str, _Talk] = {}
+        self._begun = self._busy = clock.now()
+        self._stopped = False
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+
+    def stop(self) -> None:
+        """Have `serve` return soon. From any thread, and from a signal's handler."""
+        self._stopped = True
+        self._wake()
+
+    def serve(self) -> None:
+        """Listen, until there is nothing to do."""
+        here = agent_client.listening()
+        here.setblocking(False)
+        try:
+            with Store() as store:
+                while not self._stopped and self._is_needed(store):
+                    ready, _, _ = select.select([here.fileno(), self._wake_read], [], [], LOOK_SECONDS)
+                    if self._wake_read in ready:
+                        os.read(self._wake_read, 4096)
+                    if here.fileno() in ready:
+                        self._accept(here)
+        finally:
+            _remove(agent_client.socket_path())
+            here.close()
+            for talk in self._talks.values():
+                talk.stop()
+            for talk in self._talks.values():
+                talk.join(5.0)
+
+    def status(self) -> dict:
+        """Return ``{pid, version, machine, up, servers}``; of each server ``{server, state, error, repositories}``."""
+        return {
+            "pid": os.getpid(),
+            "version": __version__,
+            "machine": self._machine,
+            "up": clock.now() - self._begun,
+            "servers": [talk.status() for talk in list(self._talks.values())],
+        }
+
+    # -------------------------------------------------------------- innards
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._wake_write, b"x")
+        except OSError:
+            return  # it is full: woken already
+
+    def _is_needed(self, store: Store) -> bool:
+        """See that every server in use is followed; whether there is one, and anybody to follow it for."""
+        wanted: dict[str, dict[str, list[str]]] = {}
+        for one in memberships():
+            if one.is_there:
+                tops = wanted.setdefault(one.server, {}).setdefault(one.repository, [])
+                tops += [top for top in one.tops if top not in tops]
+        try:
+            left = _settle_trees(store, {
+                top: name for parts in wanted.values() for name, tops in parts.items() for top in tops
+            })  # fmt: skip
+        except SwarmError as error:
+            faults.record("team", "agent", str(error))
+            return True
+        for server in self._talks.keys() - wanted.keys():
+            self._talks.pop(server).leave()
+        for server, parts in wanted.items():
+            if server not in self._talks:
+                self._talks[server] = _Talk(server, self._machine, self._connect)
+            self._talks[server].set_parts(parts)
+        if left and not wanted:
+            return False
+        if store.team.living_in([top for parts in wanted.values() for tops in parts.values() for top in tops]):
+            self._busy = clock.now()
+        return bool(wanted) and clock.now() - self._busy < self._idle_seconds
+
+    def _accept(self, here: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = here.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        """Answer one question. Whoever asks and does not wait for it is no fault."""
+        try:
+            with connection:
+                connection.settimeout(2.0)
+                received = b""
+                while not received.endswith(b"\n"):
+                    some = connection.recv(65536)
+                    if not some or len(received) > LONGEST_LINE:
+                        return
+                    received += some
+                answer = self._answered(json.loads(received))
+                connection.settimeout(2.0)
+                connection.sendall(json.dumps(answer).encode() + b"\n")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return
+
+    def _answered(self, asked: dict) -> dict:
+        what = asked.get("ask")
+        if what == "status":
+            return self.status()
+        if what == "stop":
+            self.stop()
+            return {"ok": True}
+        if what == "confirm":
+            return self._confirmed(asked)
+        for talk in list(self._talks.values()):
+            talk.poke()
+        self._wake()  # clones may have joined, or left
+        return {"ok": True}
+
+    def _confirmed(self, asked: dict) -> dict:
+        seconds = min(float(asked.get("seconds", agent_client.REACH_SECONDS)), MOST_SECONDS)
+        settle = min(float(asked.get("settle", agent_client.SETTLE_SECONDS)), MOST_SECONDS)
+        if not self._talks:
+            self._wake()  # a clone has joined just now
+            end = time.monotonic() + min(0.5, seconds)
+            while not self._talks and time.monotonic() < end:
+                time.sleep(0.01)
+        found: dict = {"answer": agent_client.LOCAL}
+        for talk in list(self._talks.values()):
+            answer = talk.confirm([str(one) for one in asked.get("locks", [])], seconds, settle)
+            if answer["answer"] != agent_client.LOCAL:
+                found = answer
+        return found
+
+
+def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
+    """Let these work trees take part and no others; whether one that did does no longer."""
+    known = store.team.trees()
+    if known == trees:
+        return False
+    with store.database.writing():
+        gone = [top for top in known if top not in trees]
+        store.team.leave(gone)
+        store.team.set_trees(trees)
+    return bool(gone)
+
+
+class _Request:
+    """One question whether locks are granted, and its answer, once `done`."""
+
+    def __init__(self, locks: list[str], until: float):
+        self.locks, self.until = locks, until
+        self.answer: dict | None = None
+        self.version: dict[str, int] = {}  # repository -> what is to settle
+        self.done = threading.Event()
+        self.settled = threading.Event()
+
+
+class _Talk:
+    """What is between this machine and one server, in threads of its own."""
+
+    def __init__(self, server: str, name: str, connect: Callable[[str, str], Any]):
+        self.server = server
+        self._machine = name
+        self._connect = connect
+        self._line: Any = None
+        self._parts: dict[str, list[str]] = {}
+        self._followed: dict[str, Following] = {}
+        self._changed = threading.Condition()
+        self._requests: deque[_Request] = deque()
+        self._unsettled: list[_Request] = []
+        self._poked = self._stopped = self._is_left = False
+        self._hinted: set[str] = set()
+        self._state, self._error, self._failures, self._again_at = "joining", "", 0, 0.0
+        self._threads = [
+            threading.Thread(target=target, daemon=True, name=f"team {target.__name__.strip('_')}")
+            for target in (self._follow, self._listen, self._settle)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # ------------------------------------------------------- from other threads
+
+    def set_parts(self, parts: dict[str, list[str]]) -> None:
+        """Follow these repositories, in these work trees of this machine."""
+        with self._changed:
+            if parts != self._parts:
+                self._parts = parts
+                self._poked = True
+                self._changed.notify_all()
+
+    def poke(self) -> None:
+        with self._changed:
+            self._poked = True
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def leave(self) -> None:
+        """Stop, and tell the server that this machine takes part no longer."""
+        self._is_left = True
+        self.stop()
+
+    def join(self, seconds: float) -> None:
+        self._threads[0].join(seconds)
+
+    def confirm(self, locks: list[str], seconds: float, settle: float) -> dict:
+        """Have these locks granted, within `seconds`; then wait for `settle` more until that counts."""
+        request = _Request(locks, clock.now() + seconds)
+        with self._changed:
+            self._requests.append(request)
+            self._changed.notify_all()
+        if not request.done.wait(seconds) or request.answer is None:
+            error = self._error or "the team's server does not answer"
+            return {"answer": agent_client.UNREACHABLE, "error": error}
+        if request.version and request.settled.wait(settle):
+            request.answer["settled"] = True
+        return request.answer
+
+    def status(self) -> dict:
+        repositories = []
+        for name, one in list(self._followed.items()):
+            facts = {"repository": name, "work_trees": one.replica.tops, "version": one.replica.version}
+            repositories.append({**facts, "sessions": one.sessions, "settled": one.settled, "beaten": one.beaten})
+        return {"server": self.server, "state": self._state, "error": self._error, "repositories": repositories}
+
+    # ---------------------------------------------------------------- following
+
+    def _follow(self) -> None:
+        try:
+            with Store() as store:
+                while not self._stopped:
+                    self._wait()
+                    if not self._stopped:
+                        self._step(store)
+                self._end(store)
+        except Exception as error:  # a bug here must be seen, and must not keep up verbs for ever
+            self._fail("failed", error)
+            faults.record("team", "agent", faults.describe(error))
+            os._exit(1)
+
+    def _wait(self) -> None:
+        """Until somebody wants something, something has happened there, or a beat is due."""
+        with self._changed:
+            now = clock.now()
+            beats = [one.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
+            due = self._again_at if self._failures else min(beats)
+            if not (self._requests or self._stopped or (not self._failures and (self._poked or self._hinted))):
+                self._changed.wait(max(0.0, min(due - now, LOOK_SECONDS)))
+
+    def _step(self, store: Store) -> None:
+        with self._changed:
+            requests, poked, hinted = list(self._requests), self._poked, self._hinted
+            self._requests.clear()
+            self._poked, self._hinted = False, set()
+        try:
+            if self._line is None:
+                self._line = self._connect(self.server, self._machine)
+            self._take_part(store)
+            for request in requests:
+                self._grant(request)
+            if self._failures and not requests and clock.now() < self._again_at:
+                return
+            now = clock.now()
+            for name, one in self._followed.items():
+                is_due = now - one.beaten >= BEAT_SECONDS * 0.95
+                one.follow(poked, beat=is_due or name in hinted or not one.is_greeted)
+            self._state, self._error, self._failures = "following", "", 0
+        except (TeamUnreachable, TeamRefused) as error:
+            self._lose(error)
+            self._give_up(requests)
+        except SwarmError as error:  # the store is busy, or not there
+            self._fail("the store cannot be used", error)
+            self._give_up(requests)
+            faults.record_hourly("team", "agent", str(error))
+
+    def _take_part(self, store: Store) -> None:
+        """Follow what is to be followed, in the work trees that there are now."""
+        parts = self._parts
+        for name in self._followed.keys() - parts.keys():
+            if self._followed.pop(name).is_greeted:
+                self._line.part(name)
+        for name, tops in parts.items():
+            known = self._followed.get(name)
+            if known is not None and known.replica.tops == sorted(tops):
+                continue
+            if known is not None:  # the new work tree needs all that there is
+                with store.database.writing():
+                    known.replica.forget()
+            self._followed[name] = Following(store, self._line, Replica(store, name, self._machine, tops))
+
+    def _grant(self, request: _Request) -> None:
+        """Answer a request: of all repositories that its locks are in, one that refuses refuses all."""
+        found: dict[str, Any] = {"answer": agent_client.LOCAL}
+        for name, one in self._followed.items():
+            answer, version = one.confirm(request.locks, request.until)
+            told: dict[str, Any] = {**answer}
+            if told["answer"] == agent_client.LOCAL:
+                continue
+            if version:
+                request.version[name] = version
+            if found["answer"] == agent_client.GRANTED and told["answer"] == agent_client.GRANTED:
+                told["fences"] = {**found["fences"], **told["fences"]}
+                told["settled"] = told["settled"] and found["settled"]
+            found = told
+            if told["answer"] != agent_client.GRANTED:
+                for other in self._followed.values():
+                    other.withdraw(request.locks)
+                request.version.clear()
+                break
+        request.answer = found
+        if request.version:
+            with self._changed:
+                self._unsettled.append(request)
+                self._changed.notify_all()
+        request.done.set()
+
+    def _give_up(self, requests: list[_Request]) -> None:
+        for request in requests:
+            if request.answer is None:
+                request.answer = {"answer": agent_client.UNREACHABLE, "error": self._error}
+                request.done.set()
+
+    def _lose(self, error: SwarmError) -> None:
+        is_refused = isinstance(error, TeamRefused)
+        self._fail("refused" if is_refused else "unreachable", error)
+        if is_refused:
+            self._again_at = clock.now() + REFUSED_SECONDS
+        for one in self._followed.values():
+            one.lose()
+            if self._failures == 1:
+                try:
+                    one.replica.not_fresh(REFUSED if is_refused else UNREACHABLE)
+                except SwarmError:
+                    continue  # its time is soon over by itself
+
+    def _fail(self, state: str, error: BaseException) -> None:
+        self._state, self._error = state, str(error)
+        pause = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
+        self._failures += 1
+        self._again_at = clock.now() + pause
+
+    def _end(self, store: Store) -> None:
+        """This machine's copies are not kept up any longer: first they say so here, then the server hears of it."""
+        for name, one in self._followed.items():
+            try:
+                if not self._is_left:
+                    one.replica.not_fresh(UNREACHABLE, at_once=True)
+                if self._line is not None and one.is_greeted:
+                    (self._line.part if self._is_left else self._line.rest)(name)
+            except SwarmError:
+                continue  # the server finds it out by itself
+        if self._line is not None:
+            self._line.close()
+
+    # ------------------------------------------------------------ the other threads
+
+    def _listen(self) -> None:
+        """Wait there for what changes, and have it followed at once."""
+        while not self._stopped:
+            line = self._line
+            if line is None or not any(one.is_greeted for one in list(self._followed.values())):
+                self._pause(0.2)
+                continue
+            try:
+                found = line.listen(LISTEN_SECONDS)
+            except (TeamUnreachable, TeamRefused):
+                self._pause(1.0)
+                continue
+            news = {
+                name
+                for name, version in found.items()
+                if name in self._followed and self._followed[name].replica.version < version
+            }
+            if news:
+                with self._changed:
+                    self._hinted |= news
+                    self._changed.notify_all()
+
+    def _pause(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped, max(0.0, end - time.monotonic()))
+
+    def _settle(self) -> None:
+        """Wait until grants count everywhere, and let those know who wait for it."""
+        while not self._stopped:
+            with self._changed:
+                if not self._unsettled:
+                    self._changed.wait(LISTEN_SECONDS)
+                    continue
+                waiting = list(self._unsettled)
+            first = waiting[0]
+            try:
+                for name, version in list(first.version.items()):
+                    if self._line.settle(name, version, SETTLE_SECONDS):
+                        for one in waiting:
+                            if one.version.get(name, version + 1) <= version:
+                                del one.version[name]
+            except (TeamUnreachable, TeamRefused):
+                self._pause(0.2)
+            with self._changed:
+                done = [one for one in waiting if not one.version]
+                old = [one for one in waiting if clock.now() - one.until > MOST_SECONDS]
+                self._unsettled = [one for one in self._unsettled if one not in done and one not in old]
+                if first in self._unsettled and len(self._unsettled) > 1:
+                    self._unsettled.append(self._unsettled.pop(0))
+            for one in done:
+                one.settled.set()
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)
+    except OSError:
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(run())

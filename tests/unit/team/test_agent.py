@@ -1,0 +1,144 @@
+"""The team agent over its socket: elected once, confirming, following, ending itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support.fake_team import FakeTeam
+from support.fixtures import Ground, wait_for
+from support.team_machines import REPOSITORY, Machine
+
+from swarm_hook_core.repository import tree_at
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+from swarm_mcp.team import agent_client, memberships
+from swarm_mcp.team.agent import Agent
+
+pytestmark = pytest.mark.slow
+
+
+class Running:
+    """An agent in a thread of this process, for the clone of `ground`, whose store is that of the environment."""
+
+    def __init__(self, ground: Ground, team: FakeTeam):
+        tree = tree_at(str(ground.repo))
+        assert tree is not None
+        self.membership = memberships.Membership(
+            tree.common, tree.top, REPOSITORY, "given", "service=fake", int(time.time())
+        )
+        self.ground, self.team = ground, team
+        ground.store().close()
+        memberships.remember(self.membership)
+        self.agent = Agent(lambda server, name: team.server(name), idle_seconds=3600)
+        self.thread = threading.Thread(target=self.agent.serve)
+        self.thread.start()
+        wait_for(agent_client.is_there)
+
+    def end(self) -> None:
+        self.agent.stop()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+    def lock(self, session, *files: str, **given):
+        with self.ground.store() as store:
+            return store.locks.acquire_all(session, request(session, list(files), **given))
+
+
+@pytest.fixture
+def running(ground: Ground, team: FakeTeam):
+    one = Running(ground, team)
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def peer(tmp_path: Path, team: FakeTeam):
+    folder = tmp_path / "peers"
+    one = Machine(folder, "peer", team)
+    one.follow()
+    yield one
+    one.close()
+
+
+def test_a_lock_is_confirmed_over_the_socket(running, peer):
+    session = running.ground.session("one")
+    rows = running.lock(session, "a.py", "b.py")
+    threading.Timer(0.2, peer.follow).start()
+    answer = agent_client.confirm([row.id for row in rows])
+    assert answer["answer"] == "granted" and answer["settled"]
+    assert set(answer["fences"]) == {row.id for row in rows}
+    peer.follow()
+    assert {place for place, _ in peer.held()} == {"a.py", "b.py"}
+
+
+def test_one_that_a_sleeping_machine_has_not_heard_of_is_not_settled(running, peer):
+    rows = running.lock(running.ground.session("one"), "a.py")
+    answer = agent_client.confirm([rows[0].id], settle_seconds=0.3)
+    assert (answer["answer"], answer["settled"]) == ("granted", False)
+
+
+def test_what_another_machine_locks_arrives_by_itself(running, peer):
+    other = peer.session("other")
+    peer.take(other, "theirs.py")
+    wait_for(lambda: running.ground.sql("SELECT 1 FROM context WHERE machine = 'peer'"))
+    session = running.ground.session("one")
+    rows = running.lock(session, "mine.py")
+    assert agent_client.confirm([rows[0].id], settle_seconds=0)["answer"] == "granted"
+    peer.store.locks.release(other, "theirs.py")
+    peer.follow()
+    wait_for(lambda: not running.ground.sql("SELECT 1 FROM context WHERE machine = 'peer'"))
+
+
+def test_a_release_is_posted_once_it_is_poked(running, peer):
+    session = running.ground.session("one")
+    rows = running.lock(session, "a.py")
+    agent_client.confirm([rows[0].id], settle_seconds=0)
+    peer.follow()
+    with running.ground.store() as store:
+        store.locks.release(session, "a.py")
+    agent_client.poke()
+    wait_for(lambda: not running.team.repositories[REPOSITORY].locks)
+
+
+def test_not_reached_it_says_so_within_two_seconds_and_confirms_later(running, team):
+    session = running.ground.session("one")
+    wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
+    team.down = True
+    rows = running.lock(session, "a.py")
+    begun = time.monotonic()
+    answer = agent_client.confirm([rows[0].id])
+    assert answer["answer"] == "unreachable" and answer["error"] and time.monotonic() - begun < 3
+    wait_for(lambda: agent_client.status()["servers"][0]["state"] == "unreachable")
+    (known,) = running.ground.sql("SELECT state FROM swarm_team_repositories")
+    assert known["state"] == "unreachable"
+    team.down = False
+    wait_for(lambda: running.ground.sql("SELECT 1 FROM context WHERE team_fence IS NOT NULL"))
+
+
+def test_leaving_removes_what_others_hold(running, peer, team):
+    peer.take(peer.session("other"), "theirs.py")
+    session = running.ground.session("one")
+    rows = running.lock(session, "mine.py")
+    agent_client.confirm([rows[0].id], settle_seconds=0)
+    wait_for(lambda: running.ground.sql("SELECT 1 FROM context WHERE machine = 'peer'"))
+    memberships.forget(running.membership)
+    agent_client.poke()
+    wait_for(lambda: not running.ground.sql("SELECT 1 FROM swarm_team_trees"))
+    assert running.ground.sql("SELECT team_fence, machine FROM context") == [{"team_fence": None, "machine": None}]
+    running.thread.join(20)
+    assert not running.thread.is_alive() and not os.path.exists(agent_client.socket_path())
+    repository = team.repositories[REPOSITORY]
+    assert [row["machine"] for row in repository.locks.values()] == ["peer"] and "peer" in repository.mirrors
+
+
+def test_without_any_session_it_ends_after_a_while(ground: Ground, team):
+    one = Running(ground, team)
+    one.agent._idle_seconds = 0.1
+    agent_client.poke()
+    one.thread.join(20)
+    assert not one.thread.is_alive()
+    assert Store(ground.database).team.repositories()[REPOSITORY].fresh_until is None
