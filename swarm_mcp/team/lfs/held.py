@@ -10,7 +10,7 @@ from swarm_hook_core.untrusted_text import cut
 from swarm_mcp.team.memberships import machine_shortly
 from swarm_mcp.team.protocol import LockRow
 
-MOST = 1000  # locks in one answer
+MOST = 5000  # locks in one answer
 SESSION = "git-lfs:"  # begins the id of the session in which a person holds what `git lfs lock` has locked
 _LONGEST_OWNER = 120  # characters
 

@@ -70,6 +70,7 @@ class RepositoryLocks:
         self._server, self._repository, self._files = server, repository, files
         self.role, self._session = role, session_of(role)
         self._is_greeted = False
+        self._seen: tuple[int, int] | None = None  # version and mark of the last look
 
     def held(self) -> list[Held]:
         """Return all locks, each on its own path. Those of this person are good for another lease."""
@@ -131,6 +132,7 @@ class RepositoryLocks:
         news = _translated(self._server.look, self._repository)
         if news is None:
             raise NotPermitted(f"{self.role} sees no repository {named(self._repository)} on the team's server")
+        self._seen = news["version"], news["mark"]
         return news
 
     def _asked(self, call: Callable[..., Any], *values: Any, **more: Any) -> Any:
@@ -149,7 +151,8 @@ class RepositoryLocks:
         """Have the session there in which this person holds locks, and its lease begin anew."""
         session = {"session": self._session, "label": label_of(self.role), "lease": LEASE}
         for _ in range(ROUNDS):
-            answer = self._asked(self._server.beat, None, 0, [session])
+            version, mark = self._seen or (None, 0)  # so that it is not told everything once more
+            answer = self._asked(self._server.beat, version, mark, [session])
             if answer["ok"]:
                 if self._session not in answer["joined"]:
                     raise NotPermitted(f"somebody else's session is called {self._session} on the team's server")
@@ -160,7 +163,7 @@ class RepositoryLocks:
     def _prepare(self, answer: Mapping[str, Any]) -> None:
         """Do what a refusal wants, before the same is asked again."""
         if answer["why"] == EPOCH:
-            self._is_greeted = False
+            self._is_greeted, self._seen = False, None
         if answer["why"] != GRACE:
             return
         if answer["seconds"] > GRACE_SECONDS:

@@ -77,7 +77,7 @@ class PlayedServer:
         self.team.hellos += 1
 
     def beat(self, repository, acked, mark, sessions):
-        assert self.greeted and acked is None
+        assert self.greeted and (acked, mark) in ((self.team.version, 7), (None, 0))
         if self.team.refusals:
             raise TeamRefused("say hello", code=self.team.refusals.pop(0))
         self.team.sessions |= {one["session"]: one for one in sessions}
