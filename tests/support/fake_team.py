@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-from typing import Any
 
 from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import protocol
@@ -64,9 +63,6 @@ class FakeServer:
         self.member = member
         self.greeted: dict[str, float] = {}
         self.epochs: dict[str, str] = {}
-        self.cut = False  # this machine's own link
-        self.before: dict[str, Any] = {}  # call -> what a test does before it is answered
-        self.after: dict[str, Any] = {}
 
     # ------------------------------------------------------------------- calls
 
@@ -240,7 +236,17 @@ class FakeServer:
         with self._call("mine"):
             return self._snapshot(self._one(repository), self.machine)
 
-    def machines(self, repository):
+    def look(self, repository, circle=""):
+        with self._call("look"):
+            return {
+                "version": 0,
+                "mark": 0,
+                "changes": [],
+                "more": False,
+                "all": self._snapshot(self.team.repositories[repository]),
+            }
+
+    def machines(self, repository, circle=""):
         with self._call("machines"):
             one = self._one(repository)
             return [
@@ -276,8 +282,8 @@ class FakeServer:
                     if self.team.repositories[n].version != before[n]
                 }
 
-            self.team.changed.wait_for(lambda: bool(moved()) or self.team.down or self.cut, seconds)
-            if self.team.down or self.cut:
+            self.team.changed.wait_for(lambda: bool(moved()) or self.team.down, seconds)
+            if self.team.down:
                 raise TeamUnreachable("the server does not answer")
             return moved()
 
@@ -384,14 +390,10 @@ class _Call:
 
     def __enter__(self) -> None:
         team = self.server.team
-        if action := self.server.before.pop(self.name, None):
-            action()
-        if team.down or self.server.cut:
+        if team.down:
             raise TeamUnreachable("the server does not answer")
         team.changed.acquire()
         team.calls.append(self.name)
 
     def __exit__(self, *_exception) -> None:
         self.server.team.changed.release()
-        if action := self.server.after.pop(self.name, None):
-            action()

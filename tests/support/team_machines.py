@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from support.fixtures import Ground
@@ -9,11 +10,35 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team.following import Following
 from swarm_mcp.team.replica import Replica
 
 REPOSITORY = "example.org/app"
+
+
+class Link:
+    """A machine's way to the server, which a test may `cut`; `before` and `after` a call once something may happen."""
+
+    def __init__(self, server):
+        self.server = server
+        self.cut = False
+        self.before: dict[str, Callable[[], object]] = {}
+        self.after: dict[str, Callable[[], object]] = {}
+
+    def __getattr__(self, name: str):
+        def call(*values, **given):
+            if self.cut:
+                raise TeamUnreachable("the server does not answer")
+            if action := self.before.pop(name, None):
+                action()
+            answer = getattr(self.server, name)(*values, **given)
+            if action := self.after.pop(name, None):
+                action()
+            return answer
+
+        return call
 
 
 class Machine:
@@ -25,7 +50,7 @@ class Machine:
         self.ground = Ground(folder)
         self.store = self.ground.store()
         self.tops = [str(self.ground.repo)]
-        self.server = team.server(name)
+        self.server = Link(team.server(name))
         self.begin()
 
     def begin(self) -> None:
@@ -37,6 +62,11 @@ class Machine:
 
     def close(self) -> None:
         self.store.close()
+        self.server.server.close()
+
+    def there(self, kind: str = "locks") -> list[dict]:
+        """What the server has: locks, waits or sessions."""
+        return self.server.server.look(self.repository)["all"][kind]
 
     def session(self, name: str, **given) -> Session:
         return self.ground.session(f"{self.name}-{name}", label=f"claude-code session:{name}", **given)

@@ -1,0 +1,254 @@
+"""Two machines of a team: what one has locked holds on the other, whatever comes between.
+
+Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from swarm_hook_core import clock
+from swarm_mcp.errors import LockRefused, TeamUnreachable
+from swarm_mcp.team import protocol
+
+
+def test_a_lock_is_confirmed_and_holds_on_the_other_machine(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    answer = laptop.take(one, "src/a.py", note="mine")
+    assert answer["answer"] == "granted"
+    row = laptop.row("src/a.py")
+    assert list(answer["fences"].values()) == [row["team_fence"]] and row["machine"] is None
+    sandbox.follow()
+    mirrored = sandbox.row("src/a.py")
+    assert (mirrored["machine"], mirrored["team_fence"], mirrored["content"]) == ("laptop", row["team_fence"], "mine")
+    assert mirrored["instance_id"] == one["id"]
+    with pytest.raises(LockRefused):
+        sandbox.lock(other, "src/a.py")
+    with pytest.raises(LockRefused):
+        sandbox.lock(other, "src/")
+    sandbox.lock(other, "src/b.py")
+
+
+def test_released_here_it_is_free_there_and_who_was_refused_hears_of_it(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.take(one, "a.py")
+    sandbox.follow()
+    with pytest.raises(LockRefused):
+        sandbox.lock(other, "a.py")
+    laptop.store.locks.release(one, "a.py")
+    laptop.follow()
+    sandbox.follow()
+    assert sandbox.held() == []
+    (told,) = sandbox.mail(other)
+    assert "a.py is free" in told
+    assert sandbox.take(other, "a.py")["answer"] == "granted"
+
+
+def test_the_slower_of_two_gives_way_and_hears_who_has_it(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    rows = sandbox.lock(other, "a.py")
+    laptop.take(one, "a.py")
+    answer = sandbox.confirm(rows)
+    assert (answer["answer"], answer["by"]["session"]) == ("held", one["id"])
+    assert sandbox.held() == [("a.py", "laptop")]
+    assert sandbox.mail(other) == []  # it was answered
+    with pytest.raises(LockRefused):
+        sandbox.lock(other, "a.py")
+
+
+def test_of_several_that_are_wanted_together_none_is_left(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    rows = sandbox.lock(other, "a.py", "b.py", "c.py")
+    laptop.take(one, "b.py")
+    assert sandbox.confirm(rows)["answer"] == "held"
+    sandbox.follow()
+    assert sandbox.held() == [("b.py", "laptop")]
+    laptop.follow()
+    assert laptop.held() == [("b.py", "here")]
+
+
+def test_patterns_meet_by_python_alone(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    rows = sandbox.lock(other, "src/*.md")
+    assert laptop.take(one, "src/*.py")["answer"] == "granted"
+    assert sandbox.confirm(rows)["answer"] == "granted"  # the same folder, but they never meet
+    rows = sandbox.lock(other, "docs/*.md")
+    assert laptop.take(one, "docs/index.md")["answer"] == "granted"
+    assert sandbox.confirm(rows)["answer"] == "held"
+    sandbox.follow()
+    laptop.follow()
+    assert sorted(laptop.held()) == sorted([("docs/index.md", "here"), ("src/*.md", "sandbox"), ("src/*.py", "here")])
+    with pytest.raises(LockRefused):
+        laptop.lock(one, "src/new.md")
+
+
+def test_shared_locks_are_shared_with_other_machines(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    assert laptop.take(one, "a.py", mode="shared")["answer"] == "granted"
+    sandbox.follow()
+    assert sandbox.take(other, "a.py", mode="shared")["answer"] == "granted"
+    laptop.follow()
+    with pytest.raises(LockRefused):
+        laptop.lock(one, "a.py")
+    assert sorted(laptop.held()) == [("a.py", "here"), ("a.py", "sandbox")]
+
+
+def test_a_shared_lock_that_may_not_become_exclusive_stays_shared(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.take(one, "a.py", mode="shared")
+    fence = laptop.row("a.py")["team_fence"]
+    sandbox.follow()
+    sandbox.take(other, "a.py", mode="shared")  # of which the laptop does not know yet
+    assert laptop.take(one, "a.py")["answer"] == "held"
+    (own,) = laptop.ground.sql("SELECT mode, team_fence FROM context WHERE type = 'lock' AND machine IS NULL")
+    assert own == {"mode": "shared", "team_fence": fence}
+
+
+def test_or_given_up_where_somebody_else_was_faster_and_its_holder_is_told(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.server.cut = True
+    with pytest.raises(TeamUnreachable):
+        laptop.take(one, "a.py")
+    assert sandbox.take(other, "a.py")["answer"] == "granted"
+    laptop.server.cut = False
+    laptop.following.lose()
+    laptop.follow()
+    assert laptop.held() == [("a.py", "sandbox")]
+    (told,) = laptop.mail(one)
+    assert "held on this machine only" in told and "on sandbox" in told
+
+
+def test_a_session_that_ends_leaves_nothing_behind(machines):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    laptop.take(one, "a.py")
+    laptop.take(one, "b.py")
+    sandbox.follow()
+    assert len(sandbox.held()) == 2
+    laptop.store.instances.remove(one["id"])
+    laptop.follow()
+    sandbox.follow()
+    assert sandbox.held() == [] and sandbox.ground.sql("SELECT * FROM instances") == []
+    assert laptop.there("sessions") == []
+
+
+def test_a_process_that_was_killed_leaves_its_locks_to_nobody(machines):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    laptop.take(one, "a.py")
+    laptop.ground.sql("UPDATE swarm_sessions SET client_pid = 4194305, client_start = '1'")
+    laptop.follow()
+    sandbox.follow()
+    assert sandbox.held() == laptop.held() == []
+
+
+def test_a_lock_is_handed_to_another_session_of_the_same_machine(machines):
+    laptop, sandbox = machines
+    one, two = laptop.session("one"), laptop.session("two")
+    laptop.take(one, "a.py")
+    sandbox.follow()
+    before = laptop.row("a.py")["team_fence"]
+    laptop.store.transfers.transfer(one, "a.py", two["id"])
+    laptop.follow()
+    sandbox.follow()
+    row = laptop.row("a.py")
+    assert (row["instance_id"], row["machine"]) == (two["id"], None) and row["team_fence"] > before
+    assert sandbox.row("a.py")["instance_id"] == two["id"]
+    assert sandbox.row("a.py")["team_fence"] == row["team_fence"]
+
+
+def test_a_lock_is_handed_to_a_session_of_another_machine(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.take(one, "a.py")
+    sandbox.follow()
+    laptop.follow()
+    laptop.store.transfers.transfer(one, "a.py", other["id"], note="over to you")
+    laptop.follow()
+    sandbox.follow()
+    laptop.follow()
+    row = sandbox.row("a.py")
+    assert (row["instance_id"], row["machine"]) == (other["id"], None) and row["team_fence"]
+    assert (laptop.row("a.py")["instance_id"], laptop.row("a.py")["machine"]) == (other["id"], "sandbox")
+    assert any("handed the lock" in text for text in sandbox.mail(other))
+    assert sandbox.store.locks.release(other, "a.py") == 1
+    sandbox.follow()
+    laptop.follow()
+    assert laptop.held() == sandbox.held() == []
+
+
+CALLS = ["hello", "beat", "acquire", "release", "mine", "transfer", "end"]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_a_crash_interrupts_the_next_process_mends(machines, call, moment):
+    laptop, sandbox = machines
+    one, two, gone = laptop.session("one"), laptop.session("two"), laptop.session("gone")
+    laptop.take(one, "released.py")
+    laptop.take(one, "handed.py")
+    laptop.take(one, "kept.py")
+    laptop.take(gone, "left.py")
+    laptop.store.locks.release(one, "released.py")
+    laptop.store.transfers.transfer(one, "handed.py", two["id"])
+    laptop.store.instances.remove(gone["id"])
+    laptop.lock(two, "new.py")
+
+    def die():
+        raise Killed
+
+    getattr(laptop.server, moment)[call] = die
+    laptop.following.lose()
+    try:
+        laptop.follow()
+    except Killed:
+        pass
+    laptop.begin()
+    laptop.follow()
+    sandbox.follow()
+    wanted = [("handed.py", two["id"]), ("kept.py", one["id"]), ("new.py", two["id"])]
+    for place, holder in wanted:
+        here, there = laptop.row(place), sandbox.row(place)
+        assert here["instance_id"] == there["instance_id"] == holder
+        assert here["team_fence"] == there["team_fence"] is not None
+    assert len(sandbox.held()) == len(laptop.held()) == len(laptop.there()) == 3
+
+
+def test_what_was_taken_while_the_server_was_away_is_confirmed_afterwards(machines):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    laptop.server.cut = True
+    with pytest.raises(TeamUnreachable):
+        laptop.take(one, "a.py")
+    assert laptop.row("a.py")["team_fence"] is None
+    laptop.server.cut = False
+    laptop.following.lose()
+    laptop.follow()
+    sandbox.follow()
+    assert laptop.row("a.py")["team_fence"] and sandbox.held() == [("a.py", "laptop")]
+    assert laptop.mail(one) == []
+
+
+def test_a_replica_is_fresh_for_its_lease_from_when_it_asked(machines):
+    laptop, _ = machines
+    before = clock.now()
+    laptop.follow()
+    (known,) = laptop.store.team.repositories().values()
+    assert before < known.fresh_until <= clock.now() + protocol.MIRROR_LEASE * (1 - protocol.MARGIN)
+    assert known.booted == clock.boot(laptop.store.here) and known.state == "following"
+    laptop.server.cut = True
+    with pytest.raises(TeamUnreachable):
+        laptop.follow()
+    assert laptop.store.team.repositories()[laptop.repository].fresh_until == known.fresh_until
