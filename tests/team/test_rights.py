@@ -18,6 +18,19 @@ from team.machines import Machine
 _numbers = itertools.count()
 
 
+DATABASE = "rights"
+
+
+@pytest.fixture(scope="module")
+def team(engine):
+    """A team with circles: who may do everything is in all of them, so that other tests have another."""
+    with connect(engine.dsn()) as admin:
+        admin.execute(f"CREATE DATABASE {DATABASE}")
+    for circle in ("red", "blue"):
+        migrations.init(engine.dsn(database=DATABASE), circle)
+    return engine.dsn(database=DATABASE)
+
+
 @pytest.fixture
 def people(engine, team):
     """Makes people: how the server is named for one in some circles."""
@@ -29,10 +42,8 @@ def people(engine, team):
         with connect(team) as admin:
             admin.execute(f"CREATE ROLE {role} LOGIN" + (f" IN ROLE {groups}" if circles else ""))
         made.append(role)
-        return engine.dsn(user=role)
+        return engine.dsn(user=role, database=DATABASE)
 
-    for circle in ("red", "blue"):
-        migrations.init(team, circle)
     yield make
     with connect(team) as admin:
         for role in made:

@@ -41,7 +41,7 @@ CREATE TABLE swarm_team.repositories (
   floor bigint NOT NULL DEFAULT 0,
   era integer NOT NULL DEFAULT 0,
   channel text NOT NULL DEFAULT 'swarm_' || replace(gen_random_uuid()::text, '-', ''),
-  grace_until timestamptz NOT NULL DEFAULT '-infinity',
+  grace_until timestamptz NOT NULL DEFAULT to_timestamp(0),
   UNIQUE (circle, name));
 
 -- A machine, and its mirror: good until `until`, known to have everything up to `acked`; no mirror where `lease` is 0.
