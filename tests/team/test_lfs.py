@@ -39,6 +39,7 @@ from swarm_mcp.team.protocol import want
 from swarm_mcp.team.server import TeamServer
 
 from .history.engine import Engine, programs
+from .history.faults import SwallowingProxy
 
 if programs() is None:
     pytest.skip("there is no PostgreSQL here", allow_module_level=True)
@@ -477,6 +478,23 @@ def test_the_teams_server_restarts_and_is_away(scene):
     ann.git("push")
     assert ann.locks() == [("plain.txt", "ann")]
     ann.git("lfs", "lock", "src/a.py")
+
+
+def test_a_server_that_is_silent_is_not_waited_for(scene):
+    ann = basic("ann", PASSWORDS["ann"])
+    with SwallowingProxy("127.0.0.1", scene.engine.port) as proxy:
+        scene.served.end()
+        scene.server = f"host=127.0.0.1 port={proxy.port} dbname=postgres"
+        scene.served = scene.serve()
+        assert scene.served.ask("GET", "/locks", Authorization=ann)[0] == 200
+        proxy.cut()
+        for authorization in (ann, basic("bob", PASSWORDS["bob"])):  # one who is known already, and one who is not
+            begun = time.monotonic()
+            status, answer = scene.served.ask("POST", "/locks", {"path": "plain.txt"}, Authorization=authorization)
+            assert status == 503 and "team's server" in answer["message"] and time.monotonic() - begun < 6
+        proxy.heal()
+        assert scene.served.ask("POST", "/locks", {"path": "plain.txt"}, Authorization=ann)[0] == 201
+        assert PASSWORDS["ann"] not in scene.served.said() and PASSWORDS["bob"] not in scene.served.said()
 
 
 def test_a_lock_is_told_once_every_machine_knows_it_or_has_been_silent(scene):
