@@ -48,11 +48,15 @@ class Taken(list[Lock]):
 
 def granted_answer(taken: Taken, in_full: bool) -> dict:
     """Return ``{ok, id, fence, team?}`` of the first lock that was `taken`, and all of them where wanted `in_full`."""
-    first = taken[0]
+    first, team = taken[0], taken.team
     answer: dict = {"ok": True, "id": first.id, "fence": first.fence}
-    if taken.team is not None:
-        answer["team"] = taken.team.shown(first)
-    return {**answer, "locks": [granted(row) for row in taken]} if in_full else answer
+    if team is not None:
+        answer["team"] = team.shown(first)
+    if not in_full:
+        return answer
+    fences = team.fences if team is not None else {}
+    shown = ({**granted(row), **({"team_fence": fences[row.id]} if row.id in fences else {})} for row in taken)
+    return {**answer, "locks": list(shown)}
 
 
 def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict:

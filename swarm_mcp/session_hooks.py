@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.registration import NotRegistered
+from swarm_hook_core.state import is_in_team
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.store import Store
@@ -92,7 +93,12 @@ class StoreRegistrar:
         try:
             if self._store is None:
                 self._store = Store(busy_seconds=patience)
-            return work(self._store)
+            done = work(self._store)
+            if is_in_team():
+                from swarm_mcp.team.agent_client import poke
+
+                poke()  # who begins to work here is told to others, and the team agent runs as long as somebody works
+            return done
         except SwarmError as error:
             raise NotRegistered(str(error)) from error
         except Exception as error:  # a bug: the session goes on, and is told that it is not registered

@@ -49,8 +49,11 @@ def _agent(row: dict) -> str:
 
 
 def _mode(row: dict) -> str:
-    kinds = (("pattern", "pattern"), ("repository", "all work trees"))
-    return " ".join(filter(None, [row.get("mode") or "", *(words for name, words in kinds if row.get(name))]))
+    kinds = (("pattern", "pattern"), ("repository", "all work trees"), ("team_fence", "all machines"))
+    known = [words for name, words in kinds if row.get(name)]
+    if "all machines" in known and "all work trees" in known:
+        known.remove("all work trees")
+    return " ".join(filter(None, [row.get("mode") or "", *known]))
 
 
 def _left(row: dict, now: float) -> str:

@@ -56,6 +56,7 @@ VERBS = {
     "watch": "watch",
     "top": "top",
     "page": "page",
+    "team": "team",
     "kv": "kv",
     "inspect": "inspection",
     "roles": "roles",

@@ -19,7 +19,7 @@ from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
-from swarm_hook_core.state import config_path, store_path
+from swarm_hook_core.state import config_path, is_in_team, store_path
 from swarm_mcp import __version__
 from swarm_mcp.acting_session import onlooker_identity
 from swarm_mcp.doctor.copies import which_copy
@@ -69,6 +69,8 @@ def findings(scope_flag: str) -> Iterator[Finding]:
         "guard": _guard,
         "faults": _faults,
     }
+    if is_in_team():
+        checks["team"] = _team
     for name, check in checks.items():
         yield from looked(name, check)
 
@@ -81,6 +83,12 @@ def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
         mend = AGAIN if isinstance(error, ImportError) else ""
         return [Finding(name, "fail", f"cannot be looked at: {describe(error)}", mend)]
     return found if isinstance(found, list) else [found]
+
+
+def _team() -> list[Finding]:
+    from swarm_mcp.doctor import team
+
+    return team.findings()
 
 
 def _binary() -> Finding:

@@ -66,10 +66,10 @@ class Sessions(Protocol):
         """Return a session, gone or not, with all that is known of its client."""
 
     def in_scope(self, scope: str) -> list[Session]:
-        """Return live rows of a scope, in order of registration."""
+        """Return live rows of a scope, in order of registration, but those of other machines: nothing reaches them."""
 
     def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
-        """Yield the rows of `in_scope`, as pages of a listing take them."""
+        """Yield the live rows of a scope, those of other machines too, as pages of a listing take them."""
 
     def alike(self, scope: str, text: str) -> list[Session]:
         """Return those of `in_scope` whose id begins with `text`, or whose label has it somewhere: 1000 at most."""

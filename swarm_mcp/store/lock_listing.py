@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.user_interface import Panes
 
 NAMES = 300  # in one question, which has each of them three times; old releases of SQLite take 999 values
-_MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository")
+_MORE = ("mode", "agent", "pattern", "fence", "expected_end", "repository", "machine", "team_fence")
 
 
 class LockListing:
@@ -149,6 +149,7 @@ class LockListing:
         self._add_more(shown, row)
         if viewer_identity and not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
             shown.update(content="", owner_label=None, hidden=True)
+            shown.pop("machine", None)
         return shown
 
     def describe(self, row: Lock, viewer_identity: str) -> dict:

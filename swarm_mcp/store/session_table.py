@@ -8,7 +8,7 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import DETACHED, STALE_SECONDS, Session
+from swarm_mcp.domain.session import DETACHED, STALE_SECONDS, TEAM, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import events
 
@@ -46,7 +46,7 @@ class SessionTable:
         return found[0][0] if found else None
 
     def in_scope(self, scope: str) -> list[Session]:
-        return self._live("WHERE i.scope = ?", (scope,))
+        return self._live(f"WHERE i.scope = ? AND s.runtime IS NOT '{TEAM}'", (scope,))
 
     def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
         from swarm_mcp.paging import walk

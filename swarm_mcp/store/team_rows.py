@@ -24,6 +24,7 @@ from swarm_mcp.store.lock_queue import reaches_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from swarm_mcp.store.database import Database
@@ -79,6 +80,10 @@ class TeamRows:
         self._locks = locks
         self._denials = denials
         self._signals = signals
+
+    def writing(self) -> AbstractContextManager[object]:
+        """A transaction, for several of what is below."""
+        return self._db.writing()
 
     # ------------------------------------------------- repositories and work trees
 

@@ -94,6 +94,7 @@ class Agent:
         self._idle_seconds = idle_seconds
         self._machine = machine()
         self._talks: dict[str, _Talk] = {}
+        self._ending: list[_Talk] = []  # with servers that are not in use any more, which are to hear of it
         self._begun = self._busy = clock.now()
         self._stopped = False
         self._wake_read, self._wake_write = os.pipe()
@@ -121,7 +122,7 @@ class Agent:
             here.close()
             for talk in self._talks.values():
                 talk.stop()
-            for talk in self._talks.values():
+            for talk in [*self._talks.values(), *self._ending]:
                 talk.join(5.0)
 
     def status(self) -> dict:
@@ -157,7 +158,8 @@ class Agent:
             faults.record("team", "agent", str(error))
             return True
         for server in self._talks.keys() - wanted.keys():
-            self._talks.pop(server).leave()
+            self._ending.append(self._talks.pop(server))
+            self._ending[-1].leave()
         for server, parts in wanted.items():
             if server not in self._talks:
                 self._talks[server] = _Talk(server, self._machine, self._connect)
@@ -228,7 +230,7 @@ def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
     known = store.team.trees()
     if known == trees:
         return False
-    with store.database.writing():
+    with store.team.writing():
         gone = [top for top in known if top not in trees]
         store.team.leave(gone)
         store.team.set_trees(trees)
@@ -378,7 +380,7 @@ class _Talk:
             if known is not None and known.replica.tops == sorted(tops):
                 continue
             if known is not None:  # the new work tree needs all that there is
-                with store.database.writing():
+                with store.team.writing():
                     known.replica.forget()
             self._followed[name] = Following(store, self._line, Replica(store, name, self._machine, tops))
 

@@ -208,14 +208,14 @@ class Following:
         team = store.team
         rows = team.own_locks(replica.tops)
         if any(map(team.is_void, rows)):
-            with store.database.writing():
+            with store.team.writing():
                 rows = team.reaped(team.own_locks(replica.tops))
         places = places_in(team.own_places(), replica.tops)
         found = difference(claims(rows, replica.tops, self.again), places, replica.own, replica.places)
         if not any(found):
             return True
         if found.known:
-            with store.database.writing():
+            with store.team.writing():
                 for claim, fence in found.known:
                     self._confirm(claim, fence)
         if found.releases:
@@ -249,7 +249,7 @@ class Following:
             if row is not None:
                 # Until the log says so: whoever has it now may be on another machine.
                 self.replica.own[number] = {**row, "session": session, "fence": answer["fence"], "agent": ""}
-                with self._store.database.writing():
+                with self._store.team.writing():
                     self._store.team.renumber(fence, answer["fence"], self.replica.tops)
         elif answer.get("why") == protocol.EPOCH:
             raise _EpochOver
@@ -285,7 +285,7 @@ class Following:
             return True
         if answer.get("why") == protocol.STALE:
             self._take(answer["news"])
-            with self._store.database.writing():
+            with self._store.team.writing():
                 if row.ticket in {one.ticket for one in self._store.team.own_places()}:
                     self._store.team.drop_places([row])  # it joins again by itself, behind what came
         elif answer.get("why") == protocol.EPOCH:
@@ -328,7 +328,7 @@ class Following:
         rows = [row for row in self._store.team.of_ids(lock_ids) if row.machine is None]
         mine = [row for claim in claims(rows, self.replica.tops) for row in claim.rows]
         if mine:
-            with self._store.database.writing():
+            with self._store.team.writing():
                 self._store.team.drop(mine, "team")
             self._compared = (None, 0.0)
 
@@ -384,7 +384,7 @@ class Following:
         )
         why = answer.get("why")
         if answer["ok"]:
-            with self._store.database.writing():
+            with self._store.team.writing():
                 for claim, fence, number in zip(held, answer["fences"], answer["locks"]):
                     told: Any = {**claim.want, "lock": number, "fence": fence, "session": claim.session}
                     told["machine"] = replica.machine
@@ -405,7 +405,7 @@ class Following:
 
     def _refuse(self, held: list[Claim], by: LockRow | None) -> None:
         """Remove locks here that the team has not granted, though nothing here says who has them."""
-        with self._store.database.writing():
+        with self._store.team.writing():
             there = {row.id: row for row in self._store.team.of_ids([row.id for one in held for row in one.rows])}
             for row in there.values():
                 if row.machine is not None:

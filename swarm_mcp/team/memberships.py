@@ -6,8 +6,10 @@ Loads nothing but the standard library and the hook core: verbs and the team age
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import secrets
 import socket
 from typing import NamedTuple
@@ -17,6 +19,12 @@ from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import name_of, state_dir, write_private
 from swarm_mcp.errors import SwarmError
 
+_SECRET = re.compile(r"(?:^|\s)(?:ssl)?password\s*=", re.IGNORECASE)
+_WHERE_SECRETS_BELONG = (
+    "a password in the server's name would stand in shell histories and listings: put it into ~/.pgpass (mode 0600) as"
+    " the line HOST:PORT:DATABASE:USER:PASSWORD, or into a service file (~/.pg_service.conf), and leave it out here"
+)
+
 
 class Membership(NamedTuple):
     """A clone that has joined.
@@ -24,7 +32,7 @@ class Membership(NamedTuple):
     common       its common git folder, links resolved: what all its work trees share
     top          the top of the work tree in which it joined, which the common folder of a submodule does not tell
     repository   what the team calls its repository (``repository_identity``); `source` says how that was found
-    server       whom to ask: a ``postgresql://`` URL without a password, or ``service=NAME``
+    server       whom to ask: a ``postgresql://`` URL or libpq's ``host=...`` without a password, or ``service=NAME``
     joined_at    Unix seconds
     set_logical  whether joining has set ``swarm.logical`` in the clone, so that leaving is to take it back; `logical`
                  is what it was before, None where it was not there
@@ -78,11 +86,14 @@ def remember(membership: Membership) -> None:
 
 
 def forget(membership: Membership) -> None:
-    """Remove a membership; nothing where it is not there."""
+    """Remove a membership; nothing where it is not there. Raises OSError."""
+    path = _file(membership.common)
     try:
-        os.remove(_file(membership.common))
-    except FileNotFoundError:
-        return
+        os.remove(path)
+        os.rmdir(os.path.dirname(path))  # by which checks know whether there is any (``state.is_in_team``)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def machine() -> str:
@@ -135,7 +146,7 @@ def _text(path: str) -> str:
 
 
 def checked_server(text: str) -> str:
-    """Return how to name a server that `text` means: a ``postgresql://`` URL, or a service's name as ``service=NAME``.
+    """Return how to name a server that `text` means: a ``postgresql://`` URL, libpq's ``host=...``, ``service=NAME``.
 
     Raises SwarmError; a password is refused, since what is written here is shown by ``team status`` and stands on the
     command lines of processes.
@@ -144,13 +155,13 @@ def checked_server(text: str) -> str:
 
     text = text.strip()
     if "://" not in text:
-        name = text.removeprefix("service=")
-        if not name or not all(letter.isalnum() or letter in "-_." for letter in name):
-            raise SwarmError(
-                f"{_without_secrets(text)!r} is neither a postgresql:// URL nor the name of a service in"
-                " ~/.pg_service.conf"
-            )
-        return f"service={name}"
+        if _SECRET.search(text):
+            raise SwarmError(_WHERE_SECRETS_BELONG)
+        if "=" in text:
+            return text
+        if not text or not all(letter.isalnum() or letter in "-_." for letter in text):
+            raise SwarmError(f"{text[:60]!r} is neither a postgresql:// URL nor a service's name in ~/.pg_service.conf")
+        return f"service={text}"
     try:
         split = urlsplit(text)
         given = split.password is not None
@@ -160,14 +171,5 @@ def checked_server(text: str) -> str:
     if split.scheme not in ("postgresql", "postgres"):
         raise SwarmError(f"{split.scheme}:// is no URL of a PostgreSQL server: postgresql://USER@HOST/DATABASE is")
     if given or not {"password", "sslpassword"}.isdisjoint(names):
-        raise SwarmError(
-            "the URL has a password in it, which would stand in shell histories and listings: put it into ~/.pgpass"
-            " (mode 0600) as the line HOST:PORT:DATABASE:USER:PASSWORD, or into a service file (~/.pg_service.conf),"
-            " and give the URL without it"
-        )
+        raise SwarmError(_WHERE_SECRETS_BELONG)
     return text
-
-
-def _without_secrets(text: str) -> str:
-    """What may be repeated of something that is no URL: it may be a connection string with a password."""
-    return "what was given" if "=" in text or "@" in text else text[:60]

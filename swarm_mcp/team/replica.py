@@ -83,7 +83,7 @@ class Replica:
             known["booted"] = clock.boot(self._store.here)
         if not known:
             return False
-        with self._store.database.writing():
+        with self._store.team.writing():
             if "all" in news:
                 self._take_all(news["all"])
             else:
@@ -103,7 +103,7 @@ class Replica:
         What is known is fresh for the rest of its time, unless nobody is to wait for this replica `at_once`.
         """
         more = {"fresh_until": None} if at_once else {}
-        with self._store.database.writing():
+        with self._store.team.writing():
             self._rows.note(self.repository, state=state, **more)
 
     def void_grants(self, sessions: Iterable[str] | None = None, why: str = "") -> set[str]:
@@ -112,7 +112,7 @@ class Replica:
         With `why` their holders are told so.
         """
         wanted = None if sessions is None else set(sessions)
-        with self._store.database.writing():
+        with self._store.team.writing():
             rows = [row for row in self._rows.own_locks(self.tops) if row.team_fence is not None]
             rows = [row for row in rows if wanted is None or row.instance_id in wanted]
             self._rows.void_grants([row.id for row in rows])

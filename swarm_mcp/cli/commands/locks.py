@@ -42,7 +42,8 @@ def locks(args: Arguments) -> int:
 
     They are listed in the order in which they were first taken, and printed as they are read, so a reader may stop
     early. A list that breaks off stays open, and the command fails. With --json there are further keys where they
-    apply: mode, agent, pattern, repository, fence, ttl, lapses_in, expected_end, waiting.
+    apply: mode, agent, pattern, repository, fence, ttl, lapses_in, expected_end, waiting; of a team team_fence, and the
+    machine of those that were taken on another.
 
     example: swarm-mcp locks --file src/schema.sql --json
     """

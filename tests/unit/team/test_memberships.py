@@ -108,6 +108,7 @@ def test_a_machine_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
         ("postgresql://me@db.example.org:5433/team?sslmode=verify-full", None),
         ("postgres://db/team?passfile=/run/pgpass", None),
         ("postgresql:///team?host=/run/postgresql", None),
+        ("host=db dbname=team user=me", None),
         ("our-team", "service=our-team"),
         ("service=our.team_2", "service=our.team_2"),
     ],
@@ -123,6 +124,8 @@ def test_servers(given: str, server: str | None) -> None:
         "postgresql://me:@db/team",
         "postgresql://me@db/team?password=pa55word",
         "postgresql://me@db/team?sslpassword=pa55word",
+        "host=db password=pa55word",
+        "password = 'pa55word' host=db",
     ],
 )
 def test_a_password_is_refused_and_not_repeated(text: str) -> None:
@@ -131,8 +134,7 @@ def test_a_password_is_refused_and_not_repeated(text: str) -> None:
     assert "pa55word" not in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["", "mysql://db/team", "host=db password=pa55word", "a b", "postgresql://[db/team"])
+@pytest.mark.parametrize("text", ["", "mysql://db/team", "a b", "postgresql://[db/team"])
 def test_what_names_no_server_is_refused(text: str) -> None:
-    with pytest.raises(SwarmError) as error:
+    with pytest.raises(SwarmError):
         checked_server(text)
-    assert "pa55word" not in str(error.value)

@@ -1,0 +1,140 @@
+"""How a clone joins a team and leaves it, so that leaving undoes all that joining did."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+from swarm_hook_core import git, repository
+from swarm_hook_core.repository import Tree
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.team import agent_client, memberships
+from swarm_mcp.team.freshness import wait_until_fresh
+from swarm_mcp.team.memberships import Membership
+from swarm_mcp.team.repository_identity import GIVEN, RepositoryIdentity, checked, identify
+
+LOGICAL = "swarm.logical"
+GIT_SECONDS = 5.0
+FIRST_SECONDS = 15.0  # for all that is held elsewhere to come over
+LEAVE_SECONDS = 10.0
+LOOK_SECONDS = 0.2
+
+
+class Joined(NamedTuple):
+    """What came of joining: the membership, and whether it `is_new`."""
+
+    membership: Membership
+    is_new: bool
+
+
+def tree_in(folder: str) -> Tree:
+    """Return the work tree that `folder` lies in. Raises SwarmError where it is in none."""
+    found = repository.tree_over(os.path.realpath(folder), is_real=True)
+    if found is None:
+        raise SwarmError(f"{folder} is not in a git repository")
+    return found
+
+
+def join(tree: Tree, server: str, given: str = "") -> Joined:
+    """Let the clone that work tree `tree` is of share its locks over `server` (of ``checked_server``).
+
+    `given`: what its repository is called, where a person says so. The server is asked first: nothing is written down
+    of one that cannot be reached, or lets nobody in. Raises SwarmError.
+    """
+    identity = RepositoryIdentity(checked(given), GIVEN) if given else identify(tree)
+    known = memberships.membership_of(tree)
+    if known is not None and (known.server, known.repository) != (server, identity.id):
+        raise SwarmError(
+            f"this clone has joined {known.server} as {known.repository}: `swarm-mcp team leave` comes first"
+        )
+    _ask(server, identity.id)
+    if known is not None:
+        return Joined(known, False)
+    before = logical_of(tree)
+    sets = before is None or not repository.opted_in(tree)
+    membership = Membership(
+        tree.common, tree.top, identity.id, identity.source, server, int(time.time()), sets, before if sets else None
+    )
+    memberships.remember(membership)  # first: whatever breaks off now, leaving undoes it
+    if sets:
+        _set_logical(tree.common, "true")
+    return Joined(membership, True)
+
+
+def awaited(membership: Membership, seconds: float = FIRST_SECONDS) -> str:
+    """Wait until what other machines hold is known here; what keeps it from that, empty where nothing does."""
+    from swarm_mcp.store import Store
+
+    with Store() as store:
+        if wait_until_fresh(store, membership.repository, seconds):
+            return ""
+    if agent_client.status() is None:
+        return "the team agent does not start: `swarm-mcp team agent` in a terminal says why"
+    return f"nothing was heard of the server in {seconds:.0f} s; `swarm-mcp team status` says more"
+
+
+def leave(membership: Membership) -> str:
+    """Let a clone leave: nothing that joining has made or set is left.
+
+    Why the server could not be told, empty where it was. Raises SwarmError.
+    """
+    from swarm_mcp.store import Store
+
+    tops = membership.tops
+    if membership.set_logical and membership.is_there:
+        tree = Tree(membership.top, membership.common, membership.common)
+        if logical_of(tree) == "true":  # else somebody has decided on it since
+            _set_logical(membership.common, membership.logical)
+    unheard = _unheard(membership.server)
+    memberships.forget(membership)
+    agent_client.poke()
+    with Store() as store, store.changes() as changes:
+        end = time.monotonic() + LEAVE_SECONDS
+        while set(tops) & store.team.trees().keys():
+            if time.monotonic() >= end:  # there is no agent, and none starts
+                with store.team.writing():
+                    store.team.leave(tops)
+                    store.team.set_trees({top: name for top, name in store.team.trees().items() if top not in tops})
+                break
+            changes.wait(LOOK_SECONDS)
+            store.refresh()
+    return unheard
+
+
+def _unheard(server: str) -> str:
+    """Why the team agent does not hear of a server; empty where it does."""
+    told = agent_client.status()
+    if told is None:
+        return "no team agent was running"
+    of_server = [one for one in told.get("servers", []) if one["server"] == server]
+    return next((one["error"] for one in of_server if one["state"] != "following"), "")
+
+
+def logical_of(tree: Tree) -> str | None:
+    """Return ``swarm.logical`` as the clone's own configuration has it; None where it is not there."""
+    words = ["config", "--file", _config(tree.common), "--no-includes", "--get", LOGICAL]
+    done = git.ask(words, tree.common, GIT_SECONDS)
+    return done.stdout.removesuffix("\n") if done.code == 0 else None
+
+
+def _set_logical(common: str, value: str | None) -> None:
+    words = [LOGICAL, value] if value is not None else ["--unset", LOGICAL]
+    done = git.ask(["config", "--file", _config(common), *words], common, GIT_SECONDS)
+    if done.code != 0:
+        raise SwarmError(f"git config {LOGICAL}: {done.stderr.strip() or 'failed'}")
+
+
+def _config(common: str) -> str:
+    return os.path.join(common, "config")
+
+
+def _ask(server: str, repository_id: str) -> None:
+    """Ask the server for the repository once. Raises SwarmError: it cannot be reached, or does not let us in."""
+    from swarm_mcp.team.server import TeamServer
+
+    asked = TeamServer(server, memberships.machine())
+    try:
+        asked.machines(repository_id)
+    finally:
+        asked.close()

@@ -1,0 +1,90 @@
+"""How this machine and its clones stand in their teams: what ``team status`` shows."""
+
+from __future__ import annotations
+
+import time
+
+from swarm_hook_core import repository
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import Store
+from swarm_mcp.team import agent_client
+from swarm_mcp.team.freshness import is_fresh
+from swarm_mcp.team.memberships import Membership, machine, memberships
+from swarm_mcp.team.repository_identity import GIVEN, described, identify
+
+
+def standing() -> dict:
+    """Return ``{ok, machine, agent, repositories}``; each of these ends with the ``machines`` that the server knows.
+
+    `ok`: every server was reached, and what is known here is fresh. Asks each server, and so may take seconds.
+    """
+    joined = memberships()
+    agent = agent_client.status() if joined else None
+    with Store() as store:
+        known = store.team.repositories() if joined else {}
+    found = []
+    for name, server in dict.fromkeys((one.repository, one.server) for one in joined):
+        clones = [one for one in joined if (one.repository, one.server) == (name, server)]
+        row = known.get(name)
+        told = _told(server, name)
+        version = row.version if row is not None else 0
+        found.append({
+            "repository": name,
+            "source": clones[0].source,
+            "named_by": described(clones[0].source),
+            "would_be": _would_be(clones[0]),
+            "server": server,
+            "work_trees": [top for one in clones for top in one.tops],
+            "fresh": row is not None and is_fresh(row),
+            "said_at": row.said_at if row is not None else None,
+            "state": row.state if row is not None else "",
+            "version": version,
+            "behind": max(0, told.pop("version", version) - version),
+            **told,
+        })  # fmt: skip
+    ok = all(one["fresh"] and not one["error"] for one in found)
+    return {"ok": ok, "machine": machine() if joined else "", "agent": agent, "repositories": found}
+
+
+def known_epoch(server: str) -> str:
+    """Return the epoch of a server as this machine has known it last; empty where it has not."""
+    names = {one.repository for one in memberships() if one.server == server}
+    if not names:
+        return ""
+    with Store() as store:
+        epochs = [row.epoch for name, row in store.team.repositories().items() if name in names]
+    return next((epoch for epoch in epochs if epoch), "")
+
+
+def _told(server: str, name: str) -> dict:
+    """What the server says of a repository and its machines, and how long that took; else the ``error``."""
+    silence: dict = {"error": "", "milliseconds": None, "machines": []}
+    own = machine()
+    try:
+        from swarm_mcp.team.server import TeamServer
+
+        asked = TeamServer(server, own)
+        try:
+            news = asked.look(name)
+            begun = time.monotonic()
+            rows = asked.machines(name)
+            took = (time.monotonic() - begun) * 1000
+        finally:
+            asked.close()
+    except SwarmError as error:
+        return {**silence, "error": str(error)}
+    version = news["version"] if news else 0
+    shown = [{**row, "is_own": row["machine"] == own, "behind": max(0, version - row["acked"])} for row in rows]
+    return {**silence, "milliseconds": took, "version": version, "machines": shown}
+
+
+def _would_be(one: Membership) -> str:
+    """What the repository of a clone would be called if it joined now, where that is something else."""
+    tree = repository.tree_at(one.top)
+    if one.source == GIVEN or tree is None:
+        return ""
+    try:
+        now = identify(tree).id
+    except SwarmError:
+        return ""
+    return now if now != one.repository else ""

@@ -1,0 +1,147 @@
+"""The verb `team` without a server: what it writes down, refuses, and takes back."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground
+
+from swarm_hook_core import clock
+from swarm_hook_core.process import host_id
+from swarm_hook_core.state import is_in_team
+from swarm_mcp.errors import TeamUnreachable
+from swarm_mcp.team import agent_client, joining, memberships
+
+SERVER = "postgresql://me@db.example.org/team"
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+class Played:
+    """A server and a team agent that are played: the agent does its work as soon as it is poked, where it `works`."""
+
+    def __init__(self, ground: Ground):
+        self.ground = ground
+        self.works = True
+        self.asked: list[tuple[str, str]] = []
+
+    def ask(self, server: str, repository: str) -> None:
+        self.asked.append((server, repository))
+
+    def poke(self) -> None:
+        if not self.works:
+            return
+        with self.ground.store() as store, store.database.writing():
+            joined = memberships.memberships()
+            store.team.set_trees({top: one.repository for one in joined for top in one.tops})
+            now = {"fresh_until": clock.now() + 60, "booted": clock.boot(host_id()), "said_at": int(time.time())}
+            for one in joined:
+                store.team.note(one.repository, state="following", **now)
+
+
+@pytest.fixture
+def played(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Played:
+    (ground.repo / ".git").rmdir()
+    git(ground.folder, "init", "-q", str(ground.repo))
+    git(ground.repo, "remote", "add", "origin", "git@example.org:org/app.git")
+    found = Played(ground)
+    monkeypatch.setattr(joining, "_ask", found.ask)
+    monkeypatch.setattr(agent_client, "poke", found.poke)
+    monkeypatch.setattr(agent_client, "status", lambda *_: None)
+    monkeypatch.setattr(joining, "FIRST_SECONDS", 0.3)
+    monkeypatch.setattr(joining, "LEAVE_SECONDS", 0.3)
+    return found
+
+
+def test_a_clone_joins_and_leaves_and_nothing_is_left(ground: Ground, played: Played) -> None:
+    config = (ground.repo / ".git" / "config").read_bytes()
+    done = ground.swarm("team", "join", SERVER)
+    assert done.code == 0, done
+    assert "this is example.org/org/app there, by the URL of its remote" in done.out
+    assert played.asked == [(SERVER, "example.org/org/app")]
+    assert git(ground.repo, "config", "swarm.logical") == "true" and is_in_team()
+    assert git(ground.repo, "status", "--porcelain") == "", "nothing is written into the checkout"
+    again = ground.swarm("team", "join", SERVER, "--json").json
+    assert again["ok"] and not again["new"] and again["work_trees"] == [ground.scope]
+    assert ground.swarm("team", "leave").code == 0
+    assert not is_in_team() and memberships.memberships() == []
+    assert (ground.repo / ".git" / "config").read_bytes() == config
+    with ground.store() as store:
+        assert store.team.trees() == {} and store.team.repositories() == {}
+    assert "has joined no team" in ground.swarm("team", "leave").err
+
+
+@pytest.mark.parametrize(("before", "meanwhile", "after"), [
+    ("true", None, "true"),
+    ("false", None, "false"),
+    ("", "false", "false"),
+    ("true", "false", "false"),
+])  # fmt: skip
+def test_leaving_gives_the_setting_back_that_joining_has_changed(
+    ground: Ground, played: Played, before: str, meanwhile: str | None, after: str
+) -> None:
+    if before:
+        git(ground.repo, "config", "swarm.logical", before)
+    assert ground.swarm("team", "join", SERVER).code == 0
+    assert git(ground.repo, "config", "swarm.logical") == "true"
+    if meanwhile:
+        git(ground.repo, "config", "swarm.logical", meanwhile)
+    assert ground.swarm("team", "leave").code == 0
+    assert git(ground.repo, "config", "swarm.logical") == after
+
+
+def test_a_password_is_told_where_it_belongs(ground: Ground, played: Played) -> None:
+    done = ground.swarm("team", "join", "postgresql://me:pa55word@db.example.org/team")
+    assert done.code == 1 and ".pgpass" in done.err and "service file" in done.err and "pa55word" not in done.err
+    assert memberships.memberships() == [] and played.asked == []
+
+
+def test_nothing_is_written_down_of_a_server_that_cannot_be_reached(
+    ground: Ground, played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: str) -> None:
+        raise TeamUnreachable("no route")
+
+    monkeypatch.setattr(joining, "_ask", unreachable)
+    done = ground.swarm("team", "join", SERVER)
+    assert (done.code, done.err) == (1, "swarm-mcp team: no route\n")
+    assert not is_in_team() and git(ground.repo, "config", "swarm.logical") == ""
+
+
+def test_one_server_and_one_name_at_a_time(ground: Ground, played: Played) -> None:
+    assert ground.swarm("team", "join", SERVER).code == 0
+    for words in (["other-service"], [SERVER, "--repository", "another"]):
+        assert "`swarm-mcp team leave` comes first" in ground.swarm("team", "join", *words).err
+
+
+def test_a_fork_is_told_of_the_repository_that_it_comes_from(ground: Ground, played: Played) -> None:
+    git(ground.repo, "remote", "add", "upstream", "https://example.org/them/app")
+    done = ground.swarm("team", "join", SERVER)
+    assert "--repository example.org/them/app" in done.out
+    assert ground.swarm("team", "leave").code == 0
+    done = ground.swarm("team", "join", SERVER, "--repository", "example.org/them/app")
+    assert done.code == 0 and "this is example.org/them/app there, by the name given" in done.out
+    assert "upstream" not in done.out
+
+
+def test_joining_says_where_nothing_comes_of_it(ground: Ground, played: Played) -> None:
+    played.works = False
+    done = ground.swarm("team", "join", SERVER)
+    assert done.code == 1 and "the team agent does not start" in done.err
+    assert memberships.memberships(), "it is joined: the agent may start later"
+
+
+def test_where_there_is_no_repository(ground: Ground, played: Played) -> None:
+    done = ground.swarm("team", "join", SERVER, cwd=ground.folder)
+    assert done.code == 1 and "is not in a git repository" in done.err
+
+
+def test_the_status_of_nobody(ground: Ground) -> None:
+    assert ground.swarm("team", "status").out == "no clone on this machine has joined a team\n"
+    assert ground.swarm("team", "status", "--json").json["ok"] is True
