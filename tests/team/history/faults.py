@@ -180,12 +180,12 @@ time_t time(time_t *where) {
         self.environment = {"LD_PRELOAD": str(library), "SHIFTED_CLOCK": str(offset)}
         with offset.open("r+b") as file:
             self._page = mmap.mmap(file.fileno(), 8)
-        self._offset = 0.0
+        self.offset = 0.0  # seconds from the right time
 
     def move(self, seconds: float) -> None:
         """Set the time of day forward by whole `seconds`, or back where they are negative."""
-        self._offset += seconds
-        self._page[:] = struct.pack("d", self._offset)
+        self.offset += seconds
+        self._page[:] = struct.pack("d", self.offset)
 
 
 class SmallDisk:

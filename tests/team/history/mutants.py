@@ -23,11 +23,15 @@ class Mutant(NamedTuple):
                 (self.function,),
             ).fetchone()
             assert row, f"there is no function {self.function}"
-            assert row[0].count(self.before) == 1, f"{self.before!r} stands {row[0].count(self.before)} times in {self.function}"
+            assert row[0].count(self.before) == 1, (
+                f"{self.before!r} stands {row[0].count(self.before)} times in {self.function}"
+            )
             connection.execute(row[0].replace(self.before, self.after))
 
 
 # A grant is no compare-and-set any more: what others were granted since the machine last looked counts for nothing.
 GRANTS_UNSEEN = Mutant("acquire", "IF p_seen < r.floor OR EXISTS (", "IF false AND EXISTS (")
 # What was granted counts at once, whether other machines know of it or not.
-COUNTS_AT_ONCE = Mutant("settle", "IF live IS NULL AND r.grace_until <= clock_timestamp() THEN", "IF true THEN behind := NULL;")
+COUNTS_AT_ONCE = Mutant(
+    "settle", "IF live IS NULL AND r.grace_until <= clock_timestamp() THEN", "IF true THEN behind := NULL;"
+)

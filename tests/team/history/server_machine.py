@@ -16,7 +16,7 @@ from swarm_hook_core import clock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.team import protocol
 from swarm_mcp.team.protocol import LockRow, News
-from swarm_mcp.team.server import Greeted, TeamServer
+from swarm_mcp.team.server import TeamServer
 
 from .checker import SHARED, reaches
 from .storm import LEASE, MIRROR_LEASE
@@ -186,7 +186,9 @@ class ServerMachine:
                 self._own.pop(row["lock"], None)
             if change["kind"] == protocol.LOCK:
                 self._put(row)
-            claim = self._claims.get((row.get("session", ""), _place(row))) if change["kind"] == protocol.UNLOCK else None
+            claim = (
+                self._claims.get((row.get("session", ""), _place(row))) if change["kind"] == protocol.UNLOCK else None
+            )
             if claim and claim.fence == row["fence"]:
                 del self._claims[claim.session, claim.place]
         self._version, self._mark = news["version"], news["mark"]
@@ -196,7 +198,11 @@ class ServerMachine:
 
     def _compare(self) -> None:
         with self._state:
-            left = [(row["lock"], row["fence"]) for row in self._own.values() if (row["session"], _place(row)) not in self._claims]
+            left = [
+                (row["lock"], row["fence"])
+                for row in self._own.values()
+                if (row["session"], _place(row)) not in self._claims
+            ]
         if left:
             self._server.release(self._repository, left)
             self._beat()
@@ -205,7 +211,9 @@ class ServerMachine:
         theirs = [(row["session"], _place(row), row["mode"]) for row in self._remote.values()]
         ours = [(one.session, one.place, one.mode) for one in self._claims.values()]
         return any(
-            other != session and not (mode == its_mode == SHARED) and any(reaches(place, file) and reaches(its_place, file) for file in WORLD)
+            other != session
+            and not (mode == its_mode == SHARED)
+            and any(reaches(place, file) and reaches(its_place, file) for file in WORLD)
             for other, its_place, its_mode in theirs + ours
         )
 
@@ -220,19 +228,9 @@ def _place(row) -> str:
     return row.get("pattern") or row.get("place", "")
 
 
-def trusts_the_servers_clock() -> None:
-    """Planted: whoever the server calls silent counts as silent for a whole lease."""
-    Greeted.evidence = lambda self, kind: json.dumps({name: beat for (what, name), (beat, _, _) in self.silent.items() if what == kind})  # type: ignore[method-assign]
-
-
 def is_fresh_too_long() -> None:
     """Planted: a replica counts as fresh for longer than others wait for it."""
     protocol.MARGIN = -2.0
-
-
-def counts_at_once() -> None:
-    """Planted: a grant counts for settled when it is there."""
-    TeamServer.settle = lambda *_: True  # type: ignore[method-assign, assignment]
 
 
 def main() -> None:

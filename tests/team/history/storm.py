@@ -48,7 +48,9 @@ class Players:
             with (folder / f"machine{number}.log").open("ab") as log:
                 paths = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
                 environment = {**os.environ, "PYTHONPATH": paths, **assignment.get("environment", {})}
-                self.running.append(subprocess.Popen(words, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True))
+                self.running.append(
+                    subprocess.Popen(words, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True)
+                )
 
     def is_alive(self) -> bool:
         return all(one.poll() is None for one in self.running)
@@ -60,7 +62,9 @@ class Players:
             try:
                 one.wait(seconds)
             except subprocess.TimeoutExpired:
-                raise AssertionError(f"machine {number} still has locks after {seconds:g} s without a fault:\n{self.log(number)}") from None
+                raise AssertionError(
+                    f"machine {number} still has locks after {seconds:g} s without a fault:\n{self.log(number)}"
+                ) from None
 
     def close(self) -> None:
         for one in self.running:
@@ -129,7 +133,13 @@ class Ground:
 
     def __init__(self, folder: Path, machines: int, disk: SmallDisk | None = None, clock: ServerClock | None = None):
         self.folder, self.disk, self.clock = folder, disk, clock
-        self.server = Engine((disk.folder if disk else folder / "server0") / "data", environment=clock.environment if clock else None).create().start()
+        self.server = (
+            Engine(
+                (disk.folder if disk else folder / "server0") / "data", environment=clock.environment if clock else None
+            )
+            .create()
+            .start()
+        )
         self.links = [SwallowingProxy("127.0.0.1", self.server.port) for _ in range(machines)]
         self._copies = 0
 
@@ -168,7 +178,9 @@ class Ground:
     def set_clock(self) -> Fault:
         assert self.clock
         clock = self.clock
-        return Fault("the server's time of day is set", lambda chance: clock.move(chance.choice([20, 20, -20, 3600, -3600])), 2.5)
+        return Fault(
+            "the server's time of day is set", lambda chance: clock.move(chance.choice([20, 20, -20, 3600, -3600])), 2.5
+        )
 
     def fall_back(self) -> Fault:
         """The server is lost, and one takes its place that has what it had a while ago: a copy, or a standby that lagged."""

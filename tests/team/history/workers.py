@@ -56,7 +56,10 @@ def work(machine: Machine, is_over: Callable[[], bool], report: Path, seed: int)
     looks: list[Look] = []
     counts: Counter[str] = Counter()
     threads = [
-        threading.Thread(target=_session, args=(machine, one, is_over, random.Random(f"{seed} {one}"), history, settled, counts)) for one in machine.sessions
+        threading.Thread(
+            target=_session, args=(machine, one, is_over, random.Random(f"{seed} {one}"), history, settled, counts)
+        )
+        for one in machine.sessions
     ]
     threads.append(threading.Thread(target=_onlooker, args=(machine, is_over, looks, counts)))
     for thread in threads:
