@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 BEAT_SECONDS = protocol.MIRROR_LEASE / 3
 COMPARE_SECONDS = 5.0  # between two looks at rows that nobody has told of: processes die without a word
 STALE_PAUSE = 0.005
+MOST_DROPPED = 1000  # locks of which it is remembered to whom they gave way
 MOST_TRIES = 100  # of one request whose region others change all the time
 
 _RESTORED = (
@@ -220,8 +221,8 @@ class Following:
                     self._confirm(claim, fence)
         if found.releases:
             server.release(self.repository, found.releases)
-            for number, _fence in found.releases:
-                replica.own.pop(number, None)
+            with store.database.writing():
+                replica.released(number for number, _fence in found.releases)
         if (found.transfers or found.acquires or found.waits) and self._unknown(found):
             self._beat_until_even()
         for number, fence, session in found.transfers:
@@ -308,6 +309,8 @@ class Following:
         Raises TeamUnreachable and TeamRefused.
         """
         self.replica.spared |= set(lock_ids)
+        for row in self._store.team.of_ids(lock_ids):
+            self.replica.dropped.pop(row.id, None)  # of an earlier request, which it outlived
         try:
             if not self._greeted:
                 self.follow(poked=True)
@@ -321,7 +324,8 @@ class Following:
             raise TeamUnreachable("the team's server is being replaced") from None
         finally:
             self.replica.spared -= set(lock_ids)
-            self.replica.dropped.clear()
+            if len(self.replica.dropped) > MOST_DROPPED:
+                self.replica.dropped.clear()
 
     def withdraw(self, lock_ids: Collection[str]) -> None:
         """Remove those of these locks that are in this repository: others of the same request were refused."""
@@ -339,9 +343,9 @@ class Following:
             held = claims(rows, replica.tops, self.again)
             ours = {row.id for claim in held for row in claim.rows}
             lost = [replica.dropped[one] for one in lock_ids if one in replica.dropped]
-            if lost:
-                self._refuse(held, lost[0])
-                return {"answer": agent_client.HELD, "by": dict(lost[0])}, 0
+            if lost or len(rows) < len(set(lock_ids)):  # gone before it was asked for, to whomever
+                self._refuse(held, lost[0] if lost else None)
+                return {"answer": agent_client.HELD, "by": dict(lost[0]) if lost else {}}, 0
             if not held:
                 return {"answer": agent_client.LOCAL}, 0
             if all(row.team_fence for claim in held for row in claim.rows) and self._is_posted(held):
@@ -387,7 +391,7 @@ class Following:
             with self._store.team.writing():
                 for claim, fence, number in zip(held, answer["fences"], answer["locks"]):
                     told: Any = {**claim.want, "lock": number, "fence": fence, "session": claim.session}
-                    told["machine"] = replica.machine
+                    told.update(machine=replica.machine, label="")
                     replica.granted(told)
             self.again -= {row.id for claim in held for row in claim.rows}
         elif why == protocol.STALE:

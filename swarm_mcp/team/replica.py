@@ -134,6 +134,13 @@ class Replica:
         """Inside a transaction: the server has granted this to a session of this machine."""
         self._granted(row)
 
+    def released(self, numbers: Iterable[int]) -> None:
+        """Inside a transaction: the server has taken back what it had granted to this machine under these numbers."""
+        for number in numbers:
+            row = self.own.get(number)
+            if row is not None:
+                self._released({**row, "machine": self.machine})
+
     # ------------------------------------------------------------ inside `apply`
 
     def _take_in(self, kind: str, body: dict[str, Any]) -> None:
@@ -200,8 +207,8 @@ class Replica:
                 self._rows.grant_anew(lock, row)
         if not is_own:
             self._give_up_former(body)
-            for reach in reaches.values():
-                self._make_room(row, reach)
+        for reach in reaches.values():
+            self._make_room(row, reach)
 
     def _own_granted(self, row: LockRow, spot: Spot) -> None:
         """A grant to a session of this machine: its row here is confirmed, or made of another's."""
@@ -244,7 +251,10 @@ class Replica:
             self._rows.tell(lock.instance_id, text, file)
 
     def _make_room(self, row: LockRow, reach: Reach) -> None:
-        """Remove unconfirmed locks of this machine that what another one has been granted keeps from holding."""
+        """Remove unconfirmed locks of this machine that what somebody has been granted keeps from holding.
+
+        Also where that is somebody in another clone on this machine.
+        """
         for lock in self._rows.met(reach):
             if lock.machine is not None or lock.team_fence is not None or lock.mode == AUTO:
                 continue

@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 
 from swarm_hook_core import clock
-from swarm_mcp.errors import LockRefused, TeamUnreachable
+from swarm_mcp.errors import Deadlock, LockRefused, Refused, TeamUnreachable
+from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import protocol
 
 
@@ -109,6 +111,7 @@ def test_a_shared_lock_that_may_not_become_exclusive_stays_shared(machines):
     assert laptop.take(one, "a.py")["answer"] == "held"
     (own,) = laptop.ground.sql("SELECT mode, team_fence FROM context WHERE type = 'lock' AND machine IS NULL")
     assert own == {"mode": "shared", "team_fence": fence}
+    assert laptop.take(one, "a.py", mode="shared")["answer"] == "granted"
 
 
 def test_or_given_up_where_somebody_else_was_faster_and_its_holder_is_told(machines):
@@ -252,3 +255,186 @@ def test_a_replica_is_fresh_for_its_lease_from_when_it_asked(machines):
     with pytest.raises(TeamUnreachable):
         laptop.follow()
     assert laptop.store.team.repositories()[laptop.repository].fresh_until == known.fresh_until
+
+
+def waiting(machine, session, *files: str, **given) -> LockWait:
+    """Somebody of this machine in line, who has looked once."""
+    wait = LockWait(session, request(session, list(files), **given), 60)
+    assert wait.advance(machine.store) is None
+    return wait
+
+
+def again(machine, wait: LockWait):
+    """One more look of somebody who waits, as after a change to the store."""
+    wait._next_look = 0.0
+    return wait.advance(machine.store)
+
+
+def test_whoever_has_waited_longest_is_next_on_whatever_machine(machines):
+    laptop, sandbox = machines
+    holder, late, first = laptop.session("holder"), laptop.session("late"), sandbox.session("first")
+    laptop.take(holder, "a.py")
+    sandbox.follow()
+    theirs = waiting(sandbox, first, "a.py")
+    sandbox.follow()
+    laptop.follow()
+    ours = waiting(laptop, late, "a.py")
+    laptop.follow()
+    sandbox.follow()
+    laptop.store.locks.release(holder, "a.py")
+    assert again(laptop, ours) is None  # somebody on the other machine is before it
+    laptop.follow()
+    sandbox.follow()
+    rows = again(sandbox, theirs)
+    assert rows and sandbox.confirm(rows)["answer"] == "granted"
+    sandbox.follow()
+    laptop.follow()
+    assert again(laptop, ours) is None
+    sandbox.store.locks.release(first, "a.py")
+    sandbox.follow()
+    laptop.follow()
+    rows = again(laptop, ours)
+    assert rows and laptop.confirm(rows)["answer"] == "granted"
+    laptop.follow()
+    sandbox.follow()
+    assert laptop.there("waits") == []
+    for one in machines:
+        assert one.ground.sql("SELECT * FROM swarm_waiters") == []
+
+
+def test_of_two_who_join_at_once_the_second_to_be_numbered_goes_behind(machines):
+    laptop, sandbox = machines
+    holder, late, first = laptop.session("holder"), laptop.session("late"), sandbox.session("first")
+    laptop.take(holder, "a.py")
+    sandbox.follow()
+    ours = waiting(laptop, late, "a.py")
+    theirs = waiting(sandbox, first, "a.py")
+    sandbox.follow()
+    laptop.follow()  # the other's place has come first: ours is given up, and joined again behind it
+    laptop.store.locks.release(holder, "a.py")
+    assert again(laptop, ours) is None
+    for _ in range(2):
+        laptop.follow()
+        sandbox.follow()
+    assert again(laptop, ours) is None
+    places = laptop.ground.sql("SELECT machine FROM swarm_waiters ORDER BY ticket")
+    assert places == [{"machine": "sandbox"}, {"machine": None}]
+    assert again(sandbox, theirs)
+
+
+def test_who_has_given_up_waiting_keeps_nobody_out(machines):
+    laptop, sandbox = machines
+    holder, late, first = laptop.session("holder"), laptop.session("late"), sandbox.session("first")
+    laptop.take(holder, "a.py")
+    sandbox.follow()
+    theirs = waiting(sandbox, first, "a.py")
+    sandbox.follow()
+    laptop.follow()
+    laptop.store.locks.release(holder, "a.py")
+    with pytest.raises(LockRefused):
+        laptop.lock(late, "a.py")
+    theirs.give_up(sandbox.store)
+    sandbox.follow()
+    laptop.follow()
+    assert laptop.take(late, "a.py")["answer"] == "granted"
+
+
+def test_a_circle_over_two_machines_is_found(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.take(one, "a.py")
+    sandbox.follow()
+    sandbox.take(other, "b.py")
+    laptop.follow()
+    waiting(laptop, one, "b.py")
+    laptop.follow()
+    sandbox.follow()
+    with pytest.raises(Deadlock):
+        waiting(sandbox, other, "a.py")
+
+
+def test_a_lock_here_holds_in_the_other_clones_of_this_machine(machines, tmp_path):
+    laptop, sandbox = machines
+    second = tmp_path / "second clone"
+    (second / ".git").mkdir(parents=True)
+    laptop.tops.append(str(second))
+    laptop.begin()
+    laptop.follow()
+    one, two, other = laptop.session("one"), laptop.session("two", directory=str(second)), sandbox.session("other")
+    sandbox.take(other, "theirs.py")
+    laptop.take(one, "src/*.py")
+    laptop.take(one, "a.py")
+    laptop.follow()
+    for file in ("theirs.py", "src/x.py", "a.py"):
+        with pytest.raises(LockRefused):
+            laptop.lock(two, file)
+    laptop.store.locks.release(one, "a.py")
+    laptop.follow()
+    assert laptop.take(two, "a.py")["answer"] == "granted"
+    laptop.follow()
+    sandbox.follow()
+    assert sandbox.row("a.py")["instance_id"] == two["id"]
+    assert len(sandbox.held()) == 3 and len(laptop.there()) == 3
+
+
+def test_two_clones_of_one_machine_race_for_the_same(machines, tmp_path):
+    laptop, _ = machines
+    second = tmp_path / "second clone"
+    (second / ".git").mkdir(parents=True)
+    laptop.tops.append(str(second))
+    laptop.begin()
+    laptop.follow()
+    one, two = laptop.session("one"), laptop.session("two", directory=str(second))
+    mine, theirs = laptop.lock(one, "src/*.py"), laptop.lock(two, "src/x.py")
+    assert laptop.confirm(mine)["answer"] == "granted"
+    assert laptop.confirm(theirs)["answer"] == "held"
+
+
+def test_a_file_of_a_work_tree_inside_of_this_one_is_none_of_it(machines):
+    laptop, sandbox = machines
+    (laptop.ground.repo / "inner" / ".git").mkdir(parents=True)
+    one = laptop.session("one")
+    rows = laptop.lock(one, "inner/a.py", "b.py")
+    assert laptop.confirm(rows[:1])["answer"] == "local"
+    laptop.follow()
+    assert [row["place"] for row in laptop.there()] == ["b.py"]
+    sandbox.follow()
+    assert sandbox.held() == [("b.py", "laptop")]
+
+
+def test_what_another_machine_has_is_removed_by_nobody_here(machines):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    laptop.take(one, "a.py", ttl=1.0)
+    sandbox.follow()
+    sandbox.session("other")
+    sandbox.ground.sql("UPDATE instances SET heartbeat = 0")
+    sandbox.ground.sql("UPDATE swarm_sessions SET last_seen = 0 WHERE runtime = 'team'")
+    sandbox.store.cleanup.clean()
+    assert sandbox.held() == [("a.py", "laptop")]
+    with pytest.raises(Refused):
+        sandbox.store.instances.remove(one["id"])
+    assert sandbox.store.locks.on(f"{sandbox.tops[0]}/a.py")
+
+
+def test_an_agent_of_a_session_holds_as_such_on_the_other_machine(machines):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    laptop.take(one, "a.py", agent="reviewer")
+    sandbox.follow()
+    assert sandbox.row("a.py")["agent"] == "reviewer"
+    laptop.store.locks.release_of_agent(one, "reviewer")
+    laptop.follow()
+    sandbox.follow()
+    assert sandbox.held() == []
+
+
+def test_automatic_locks_and_those_elsewhere_stay_here(machines, tmp_path):
+    laptop, _ = machines
+    one = laptop.session("one")
+    rows = laptop.lock(one, str(tmp_path / "elsewhere.py"))
+    assert laptop.confirm(rows)["answer"] == "local"
+    laptop.lock(one, "a.py")
+    laptop.ground.sql("UPDATE context SET mode = 'auto' WHERE file LIKE '%a.py'")
+    laptop.follow()
+    assert laptop.there() == []
