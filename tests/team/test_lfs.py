@@ -15,6 +15,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ from swarm_mcp.team.server import TeamServer
 
 from .history.engine import Engine, programs
 from .history.faults import SwallowingProxy
+from .test_two_homes import Home, wait_for
 
 if programs() is None:
     pytest.skip("there is no PostgreSQL here", allow_module_level=True)
@@ -518,6 +520,60 @@ def test_a_lock_is_told_once_every_machine_knows_it_or_has_been_silent(scene):
     begun = time.monotonic()
     assert scene.served.ask("POST", "/locks", {"path": "src/a.py"}, Authorization=ann)[0] == 201
     assert 1 < time.monotonic() - begun < 10
+
+
+# -------------------------------------------------------- machines that have joined
+
+
+@pytest.fixture
+def north(scene) -> Iterator[Home]:
+    """Bob's machine, which has joined."""
+    home = Home(scene.folder, "north")
+    passwords = home.root / ".pgpass"
+    passwords.write_text(f"127.0.0.1:{scene.engine.port}:postgres:bob:{PASSWORDS['bob']}\n")
+    passwords.chmod(0o600)
+    try:
+        server = f"postgresql://bob@127.0.0.1:{scene.engine.port}/postgres"
+        home.run("team", "join", server, "--repository", scene.repository)
+        yield home
+    finally:
+        home.end()
+
+
+def test_people_and_the_sessions_of_a_machine_keep_each_other_off(scene, north):
+    command = [sys.executable, "-m", "swarm_mcp", "team", "lfs", "--json"]
+    process = subprocess.Popen(command, cwd=north.clone, env=north.environment, stdout=subprocess.PIPE, text=True)
+    try:
+        ann = scene.person("ann", json.loads(process.stdout.readline())["url"])
+        told = north.lock("src/a.py", note="renumbering")
+        [(path, owner)] = ann.locks()
+        assert path == "src/a.py" and owner.startswith("bob: ") and owner.endswith(" on north")
+        ann.change("src/a.py", "ann was here\n")
+        code, said = ann.run("push")
+        assert code != 0 and "* src/a.py - bob" in said
+        north.run("unlock", "src/a.py", "--as", told["instance_id"])
+        wait_for(lambda: ann.locks() == [])
+        ann.git("push")
+
+        north.begin("s1")
+        assert north.write("s1", "src/b.py") == ""
+        ann.git("lfs", "lock", "src/b.py")
+        denial = north.write("s1", "src/b.py")  # at once: the machine knew it before git-lfs was told
+        assert '"deny"' in denial and "ann git-lfs on lfs" in denial
+        done = north.run("lock", "src/b.py", "--as", "s1", code=None)
+        assert done.returncode == 1 and "ann git-lfs on lfs" in done.stderr
+        ann.git("lfs", "unlock", "src/b.py")
+        wait_for(lambda: north.write("s1", "src/b.py") == "")
+
+        told = north.lock("src/b.py")
+        ann.git("lfs", "unlock", "--force", "src/b.py")
+        wait_for(lambda: not north.json("why", "src/b.py")["held"])
+        ann.git("lfs", "lock", "src/b.py")
+        assert '"deny"' in north.write("s1", "src/b.py")
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+        process.stdout.close()
 
 
 # ------------------------------------------------------------------ objects
