@@ -62,10 +62,12 @@ class Person:
         scheme, _, place = url.partition("://")
         kept.write_text(f"{scheme}://{name}:{password}@{place.partition('/')[0]}\n")
         for setting, value in {
-            "user.name": name, "user.email": f"{name}@example.org", "lfs.url": url, "lfs.locksverify": "true",
-            "credential.helper": f"store --file={kept}", "push.default": "current",
+            "user.name": name, "user.email": f"{name}@example.org", "push.default": "current",
+            "credential.helper": f"store --file={kept}",
         }.items():  # fmt: skip
             self.git("config", setting, value)
+        for setting, value in {"lfs.url": url, "lfs.locksverify": "true"}.items():  # as it is committed for everybody
+            self.git("config", "-f", ".lfsconfig", setting, value)
         self.git("lfs", "install", "--local")
 
     def run(self, *words: str) -> tuple[int, str]:
