@@ -192,7 +192,7 @@ class Agent:
                 answer = self._answered(json.loads(received))
                 connection.settimeout(2.0)
                 connection.sendall(json.dumps(answer).encode() + b"\n")
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
 
     def _answered(self, asked: dict) -> dict:
