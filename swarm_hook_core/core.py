@@ -160,15 +160,17 @@ class HookCore:
             effects = opaque_calls.effects_of(call) if is_read else None
         claimed = self._claimed(call, effects, trail, reader, now)
         peers = Peers(reader, session.instance_id, now, call.agent, claimed)
+        # Asked before the locks are looked at: if it was fresh then, they are all that there is.
+        team_trees = reader.team_trees() if is_in_team() else ()
         verdict = Verdict(decide(self.config, session, call, peers, now))
         if verdict.denial is None and not says_files and peers.any() and opaque_calls.concerns(call, session, peers):
             effects = effects if is_read else opaque_calls.effects_of(call)
             if effects is not None:
                 verdict = opaque_calls.judge(self.config, session, call, effects, peers, now)
-        if verdict.denial is None and is_in_team():
+        if verdict.denial is None and team_trees:
             from swarm_hook_core import team_freshness
 
-            team_freshness.judge(self, call, effects, reader, verdict, now)
+            team_freshness.judge(self, call, effects, team_trees, verdict, now)
         if verdict.denial is None:
             self._meet(session, call, effects, trail, reader, verdict, now)
         else:
@@ -309,7 +311,7 @@ class HookCore:
         store = StoreReader(file, self.driver, waits=True) if file else None
         if store is not None:
             session = store.session(self.config.runtime_name, call.session_id)
-            if only_beside_locks and not (store.others_hold("") or store.has_news() or self._is_team_stale(store)):
+            if only_beside_locks and not (self._is_team_stale(store) or store.others_hold("") or store.has_news()):
                 return session, None
             if session is not None:
                 return session, store
@@ -331,7 +333,7 @@ class HookCore:
             return False
         from swarm_hook_core.team_freshness import stale_trees
 
-        return bool(stale_trees(store))
+        return bool(stale_trees(store.team_trees()))
 
     def _mark_own(self, call, session) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""

@@ -31,14 +31,15 @@ class Stale:
         self.mark = mark
 
 
-def judge(core, call, effects, reader, verdict, now: float) -> None:
+def judge(core, call, effects, rows, verdict, now: float) -> None:
     """Add to the `verdict` on a call that no lock denies what comes of its writing in a Stale tree.
 
     That is a word, once a time without news, or where `strict` is on a denial. `effects`: as ``opaque_calls`` has them,
-    where somebody has looked.
+    where somebody has looked. `rows`: as of `stale_trees`, read before the locks were looked at; what has become fresh
+    in between may have brought locks that nobody has looked at.
     """
     try:
-        stale = stale_trees(reader)
+        stale = stale_trees(rows)
         if stale and effects is None and call.tool not in core.config.write_tools:
             from swarm_hook_core.opaque_calls import effects_of
 
@@ -62,9 +63,8 @@ def judge(core, call, effects, reader, verdict, now: float) -> None:
         verdict.notice = "\n".join(filter(None, (verdict.notice, words(call.tool, one, now, False))))
 
 
-def stale_trees(reader) -> list:
-    """The Stale work trees on this machine, as a LockReader knows them. Nearly always none."""
-    rows = reader.team_trees()
+def stale_trees(rows) -> list:
+    """The Stale work trees on this machine, of the `rows` of ``LockReader.team_trees``. Nearly always none."""
     if not rows:
         return []
     here = clock.boot(host_id())

@@ -8,12 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from support.sessions import mistakes, new_session, peer_locks, ready_store, run, start, write, write_payload
+from support.sessions import hook_core, mistakes, new_session, peer_locks, ready_store, run, start, write, write_payload
 
 from swarm_hook_core import clock
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import state_dir
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, driver
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +76,25 @@ def test_a_session_is_told_once_for_each_time_without_news_and_its_calls_go_ahea
     tree.fresh(-0.5)
     assert "has not heard" in tree.shell("echo x > f"), "it has been fresh in between"
     assert mistakes() == []
+
+
+def test_what_becomes_fresh_while_a_check_looks_at_the_locks_is_not_fresh_for_it(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The news that make it fresh may have brought the lock that was looked for in vain."""
+    tree.fresh(-1)
+    core = hook_core("claude-code")
+    core.driver = driver.load()
+    look = StoreReader.locks_on
+
+    def look_too_early(reader: StoreReader, keys: list[str]) -> list:
+        found = look(reader, keys)
+        tree.fresh(60)
+        return found
+
+    monkeypatch.setattr(StoreReader, "locks_on", look_too_early)
+    verdict = core.check(ToolCall("Write", {"file_path": str(tree.top / "f"), "content": ""}, tree.me, str(tree.top)))
+    assert verdict.denial is None and "has not heard from the server" in verdict.notice
 
 
 @pytest.mark.parametrize("tool", ["write", "shell"])
