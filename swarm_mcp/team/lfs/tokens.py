@@ -41,6 +41,8 @@ def make(role: str, days: int = 0) -> str:
     """Return a new token for `role`, good for so many days (0: until it is revoked). Raises SwarmError."""
     if not role.strip() or "\0" in role:
         raise SwarmError("a token is for a role of the team's server: name it")
+    if days < 0:
+        raise SwarmError(f"a token is good for some days, or where none are said until it is revoked, not for {days}")
     text = PREFIX + secrets.token_urlsafe(32)
     now = int(time.time())
     kept = {"role": role, "made_at": now, "ends_at": now + days * _DAY if days else 0}

@@ -498,5 +498,6 @@ def test_a_record_that_cannot_be_read_is_no_token(state):
         file.write_text(text)
         assert tokens.role_of(token) == "" and tokens.kept() == []
     os.remove(file)
-    with pytest.raises(SwarmError):
-        tokens.make(" ")
+    for role, days in ((" ", 0), ("ci", -1)):
+        with pytest.raises(SwarmError):
+            tokens.make(role, days)
