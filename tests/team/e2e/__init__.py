@@ -1,0 +1,1 @@
+"""Two machines with real clients: tests with homes that they make themselves."""
