@@ -26,7 +26,7 @@ What is measured of the coordinator, and its goals: see ``coordinator.py``; of s
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
 very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of writes in the real clients: ``clients.py``; of installing:
 ``setup.py``; of a store after a burst: ``burst.py``; of the page in a browser: ``browser.py``; of the
-full screen: ``full_screen.py``.
+full screen: ``full_screen.py``; of the server that a team shares: ``team_server.py``.
 ``--part`` measures one of them.
 """
 
@@ -68,6 +68,7 @@ from .plugin import (
 )
 from .processes import peak_bytes, run
 from .setup import Setup
+from .team_server import TeamServers
 from .traces import Traces
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
@@ -330,6 +331,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "page": lambda: _measure_page(bench),
         "top": lambda: _measure_top(bench),
         "harness": lambda: _measure_harness(bench, options),
+        "team": lambda: _measure_team(bench),
         "clients": _measure_clients,
         "auto": _measure_auto,
         "setup": lambda: _measure_setup(bench),
@@ -384,6 +386,12 @@ def _measure_top(bench: Bench) -> list[str]:
     screens = FullScreens(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     screens.measure()
     return screens.missed
+
+
+def _measure_team(bench: Bench) -> list[str]:
+    servers = TeamServers(bench.root)
+    servers.measure()
+    return servers.missed
 
 
 def _measure_locks(bench: Bench) -> list[str]:

@@ -30,6 +30,7 @@ TITLES = {
     "page": "The page in a browser",
     "top": "The full screen",
     "harness": "Supervised workers",
+    "team": "The server that a team shares",
     "clients": "End to end in the real clients",
     "auto": "Edits lost, without locks",
     "setup": "Installing, looking, taking away",

@@ -32,7 +32,8 @@ class Plugin:
         site, folder = root / "site", root / "plugin"
         for name in PARTS:
             shutil.copytree(CHECKOUT / name, site / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(CHECKOUT / "LICENSE", site)
+        for name in ("LICENSE", "qwen-extension.json"):
+            shutil.copy(CHECKOUT / name, site)
         for package in ("swarm_mcp", "swarm_hook_core"):
             compileall.compile_dir(site / package, quiet=1)
         command = [sys.executable, "-m", "swarm_mcp", "bundle", str(folder), "--local"]

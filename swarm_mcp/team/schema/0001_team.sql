@@ -544,6 +544,26 @@ CREATE FUNCTION swarm_team.mirror_heard(m swarm_team.machines) RETURNS jsonb LAN
   SELECT jsonb_build_object('kind', 'mirror', 'id', m.member || '/' || m.machine,
     'beat', swarm_team.beat_of(m.joined, m.beats), 'lease', swarm_team.seconds(m.lease)) $$;
 
+-- A lock of another session on a plain path that meets this one; NULL where there is none. Those in it and those on
+-- folders over it are looked for apart: each by the index.
+CREATE FUNCTION swarm_team.in_the_way(p_repository bigint, p_session text, p_place text, p_region text, p_mode text)
+RETURNS swarm_team.locks LANGUAGE plpgsql STABLE AS $$
+DECLARE hit swarm_team.locks;
+BEGIN
+  IF p_region <> '' THEN
+    SELECT * INTO hit FROM swarm_team.locks k WHERE k.repository = p_repository
+      AND k.region > (p_region || '/') COLLATE "C" AND k.region < (p_region || '0') COLLATE "C"
+      AND k.session <> p_session AND k.pattern = '' AND NOT (k.mode = 'shared' AND p_mode = 'shared')
+      AND swarm_team.regions_meet(k.place, p_place) LIMIT 1;
+    IF FOUND THEN RETURN hit; END IF;
+  END IF;
+  SELECT * INTO hit FROM swarm_team.locks k WHERE k.repository = p_repository
+    AND (p_region = '' OR k.region = ANY (swarm_team.over(p_region)))
+    AND k.session <> p_session AND k.pattern = '' AND NOT (k.mode = 'shared' AND p_mode = 'shared')
+    AND swarm_team.regions_meet(k.place, p_place) LIMIT 1;
+  RETURN hit;
+END $$;
+
 -- AcquireAnswer. Grants all p_wants to a session of this machine, or none: a compare and set. What somebody else was
 -- given, or has stood in line for, since p_seen (with p_mark), and touches the same region, has not been looked at by
 -- the machine, which alone knows patterns and who may pass whom: `stale`. As a second line plain paths of others are
@@ -590,12 +610,8 @@ BEGIN
     END IF;
     FOR w IN SELECT x FROM jsonb_array_elements(p_wants) WITH ORDINALITY AS e(x, n)
         WHERE had[n] IS NULL AND x ->> 'pattern' = '' LOOP
-      SELECT k.* INTO hit FROM swarm_team.locks k WHERE k.repository = p_repository AND k.session <> p_session
-        AND k.pattern = '' AND NOT (k.mode = 'shared' AND w ->> 'mode' = 'shared')
-        AND (k.region = ANY (swarm_team.over(w ->> 'region')) OR w ->> 'region' = ''
-          OR (k.region > (w ->> 'region') || '/' AND k.region < (w ->> 'region') || '0'))
-        AND swarm_team.regions_meet(k.place, w ->> 'place') LIMIT 1;
-      IF FOUND THEN
+      hit := swarm_team.in_the_way(p_repository, p_session, w ->> 'place', w ->> 'region', w ->> 'mode');
+      IF hit.lock IS NOT NULL THEN
         SELECT * INTO of_hit FROM swarm_team.sessions x WHERE x.repository = p_repository AND x.session = hit.session;
         RETURN jsonb_build_object('ok', false, 'why', 'held', 'by', swarm_team.lock_row(hit, of_hit));
       END IF;
