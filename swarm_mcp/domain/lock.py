@@ -27,6 +27,7 @@ class Lock(Record):
     repository    its name in its repository, where it holds in every work tree of that
     machine       of a replica's row the machine on which it was taken; None for a lock taken on this one
     team_fence    the number of the grant in the team; None while the team has not confirmed it, or has no part in it
+    takes         grants in the team that were taken for it by force, until the team knows: ``number:fence`` each
     owner_label   the label of the session that holds it; `owner_id` is None where that is not registered any more
     """
 
@@ -54,6 +55,7 @@ class Lock(Record):
     repository: str | None
     machine: str | None
     team_fence: int | None
+    takes: str | None
     owner_label: str | None
     owner_id: str | None
     heartbeat: int | None

@@ -41,7 +41,7 @@ TABLES = {
         type TEXT NOT NULL, content TEXT NOT NULL, task_id TEXT,
         created_at INTEGER NOT NULL DEFAULT (unixepoch()), path_key TEXT, mode TEXT, agent TEXT, pattern TEXT,
         base TEXT, ttl REAL, renewed REAL, booted TEXT, wall_until REAL, expected_end INTEGER, fence INTEGER,
-        repository TEXT, warned INTEGER, machine TEXT, team_fence INTEGER""",
+        repository TEXT, warned INTEGER, machine TEXT, team_fence INTEGER, takes TEXT""",
     "events": """
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, type TEXT NOT NULL, actor TEXT, subject TEXT,
         payload TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch())""",

@@ -187,7 +187,7 @@ class TeamRows:
         """Note that the team has granted a lock; whether it still is that lock."""
         return bool(
             self._db.change(
-                "UPDATE context SET team_fence = ? WHERE id = ? AND instance_id = ? AND machine IS NULL",
+                "UPDATE context SET team_fence = ?, takes = NULL WHERE id = ? AND instance_id = ? AND machine IS NULL",
                 (team_fence, lock.id, lock.instance_id),
             )
         )

@@ -16,6 +16,7 @@ from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_finder import facts, unfit
 from swarm_mcp.store.lock_request import LONGEST_NOTE, Reach, checked_note, reach_of, request
+from swarm_mcp.store.team_numbers import number_of
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
 
@@ -208,6 +209,9 @@ class Transfers:
                 for row in taken:
                     self._note_theft(instance, row, reason, forced=True)
                 lock = self._locks.grant(instance, wanted)[0]
+                grants = " ".join(f"{number_of(row.id)}:{row.team_fence}" for row in taken if row.machine)
+                if grants:
+                    self._db.change("UPDATE context SET takes = ? WHERE id = ?", (grants, lock.id))
                 self._settle(lock, instance)
                 for row in taken:
                     self._denials.follow(key_of_lock(row), instance.id)

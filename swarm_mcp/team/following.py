@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 
         def transfer(self, repository: str, lock: int, fence: int, to_session: str) -> ChangeAnswer: ...
 
+        def steal(
+            self, repository: str, lock: int, fence: int, session: str, reason: str = ..., force: bool = ...
+        ) -> ChangeAnswer: ...
+
         def wait(
             self, repository: str, session: str, ticket: str, wants: list, mode: Mode, agent: str,
             seconds_left: float | None, seen: int, mark: int,
@@ -221,7 +225,7 @@ class Following:
                     self._confirm(claim, fence)
         if found.releases:
             server.release(self.repository, found.releases)
-            with store.database.writing():
+            with store.team.writing():
                 replica.released(number for number, _fence in found.releases)
         if (found.transfers or found.acquires or found.waits) and self._unknown(found):
             self._beat_until_even()
@@ -383,6 +387,8 @@ class Following:
     def _acquire(self, held: list[Claim]) -> AcquireAnswer:
         """Ask for these locks of one session; what is granted is written down, what is new applied."""
         replica = self.replica
+        for claim in held:
+            self._take_by_force(claim)
         answer = self._server.acquire(
             self.repository, held[0].session, [claim.want for claim in held], replica.version, replica.mark
         )
@@ -403,6 +409,18 @@ class Following:
             raise _EpochOver
         return answer
 
+    def _take_by_force(self, claim: Claim) -> None:
+        """Take on the server what was taken for this lock here, by force: from machines that hear of it so."""
+        grants = {tuple(map(int, one.split(":"))) for row in claim.rows for one in (row.takes or "").split()}
+        for number, fence in sorted(grants):
+            reason = claim.want["note"] or "no reason given"
+            answer = self._server.steal(self.repository, number, fence, claim.session, reason, True)
+            if answer["ok"] or answer.get("why") == protocol.NOT_HELD:
+                continue
+            if answer.get("why") == protocol.EPOCH:
+                raise _EpochOver
+            break  # what is not had now is asked for once more, or refused
+
     def _confirm(self, claim: Claim, fence: int) -> None:
         for row in claim.rows:
             self._store.team.confirm(row, fence)
@@ -410,6 +428,8 @@ class Following:
     def _refuse(self, held: list[Claim], by: LockRow | None) -> None:
         """Remove locks here that the team has not granted, though nothing here says who has them."""
         with self._store.team.writing():
+            if by is not None and by["machine"] != self.replica.machine:
+                self.replica.granted(by)  # it may have been removed here
             there = {row.id: row for row in self._store.team.of_ids([row.id for one in held for row in one.rows])}
             for row in there.values():
                 if row.machine is not None:

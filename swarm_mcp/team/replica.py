@@ -10,14 +10,13 @@ place in line that the server has not numbered yet.
 
 from __future__ import annotations
 
-from zlib import crc32
-
 from swarm_hook_core import clock, repository
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.store.lock_request import meet
+from swarm_mcp.store.team_numbers import row_id
 from swarm_mcp.team import protocol
 from swarm_mcp.team.comparison import own_spot
 from swarm_mcp.team.places import Spot, reach_at, spot_in
@@ -205,8 +204,7 @@ class Replica:
                 self._rows.add_lock(self._id(row, top), top, reach, row)
             elif lock is not None and lock.team_fence != row["fence"]:
                 self._rows.grant_anew(lock, row)
-        if not is_own:
-            self._give_up_former(body)
+        self._give_up_former(body)
         for reach in reaches.values():
             self._make_room(row, reach)
 
@@ -234,12 +232,11 @@ class Replica:
     def _give_up_former(self, body: Any) -> None:
         """What another machine has been granted was perhaps handed over to it by this one, or taken from it."""
         row: LockRow = body
+        holders = {body.get("was")} if row["machine"] == self.machine else {body.get("was"), row["session"]}
         former = [
             lock
-            for lock in self._rows.own_locks(self.tops)
-            if lock.instance_id in (body.get("was"), row["session"])
-            and lock.team_fence is not None
-            and self._spot(lock) == spot_in(body)
+            for lock in (self._rows.own_locks(self.tops) if body.get("was") or row["machine"] != self.machine else ())
+            if lock.instance_id in holders and lock.team_fence is not None and self._spot(lock) == spot_in(body)
         ]
         if body.get("reason") == "transferred":
             self._rows.drop(former, "transferred", to=row["session"])
@@ -370,7 +367,7 @@ class Replica:
 
     def _id(self, row: Any, top: str) -> str:
         """Return the id of this machine's row of a lock in a work tree."""
-        return f"team-{crc32(f'{self.repository} {top}'.encode('utf-8', 'surrogateescape')):08x}-{row['lock']}"
+        return row_id(self.repository, top, row["lock"])
 
     def _mirrored_as(self, row: Any) -> list[Lock]:
         return self._rows.of_ids(self._id(row, top) for top in self.tops)

@@ -417,6 +417,37 @@ def test_what_another_machine_has_is_removed_by_nobody_here(machines):
     assert sandbox.store.locks.on(f"{sandbox.tops[0]}/a.py")
 
 
+def test_a_lock_taken_by_force_from_another_machine_is_lost_there(machines):
+    laptop, sandbox = machines
+    one, other, third = laptop.session("one"), sandbox.session("other"), sandbox.session("third")
+    laptop.take(one, "src/")
+    laptop.take(one, "src/kept.py")
+    sandbox.follow()
+    with pytest.raises(LockRefused):
+        sandbox.lock(third, "src/a.py")
+    row = sandbox.store.transfers.steal(other, "src/a.py", "its holder sleeps", force=True)["lock"]
+    answer = sandbox.confirm([row])
+    assert answer["answer"] == "granted"
+    for _ in range(2):
+        sandbox.follow()
+        laptop.follow()
+    assert sorted(sandbox.held()) == [("src/a.py", "here"), ("src/kept.py", "laptop")]
+    assert sorted(laptop.held()) == [("src/a.py", "sandbox"), ("src/kept.py", "here")]
+    (told,) = laptop.mail(one)
+    assert "was taken by" in told and "on sandbox" in told and "its holder sleeps" in told
+
+
+def test_what_could_not_be_taken_by_force_is_where_it_was(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.take(one, "a.py")
+    sandbox.follow()
+    row = sandbox.store.transfers.steal(other, "a.py", "because", force=True)["lock"]
+    sandbox.ground.sql("UPDATE context SET takes = NULL")  # as where the server does not let us
+    assert sandbox.confirm([row])["answer"] == "held"
+    assert sandbox.held() == [("a.py", "laptop")]
+
+
 def test_an_agent_of_a_session_holds_as_such_on_the_other_machine(machines):
     laptop, sandbox = machines
     one = laptop.session("one")

@@ -1,0 +1,15 @@
+"""Ids of the rows in which this store has locks of other machines: they follow from the lock's number on the server."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+
+def row_id(repository: str, top: str, number: int) -> str:
+    """Return the id of the row of a repository's lock in the work tree with this `top`."""
+    return f"team-{crc32(f'{repository} {top}'.encode('utf-8', 'surrogateescape')):08x}-{number}"
+
+
+def number_of(lock_id: str) -> str:
+    """Return the number on the server of the lock whose row has this id."""
+    return lock_id.rpartition("-")[2]
