@@ -353,7 +353,8 @@ class Following:
             if not held:
                 return {"answer": agent_client.LOCAL}, 0
             if all(row.team_fence for claim in held for row in claim.rows) and self._is_posted(held):
-                return self._granted(rows, ours, replica.version)
+                # A grant's version is its fence; this replica may not have come to it yet.
+                return self._granted(rows, ours, max(row.team_fence or 0 for claim in held for row in claim.rows))
             unknown = {claim.session for claim in held} - self._joined.keys()
             if unknown:
                 self._beat_until_even()

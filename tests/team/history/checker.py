@@ -108,9 +108,12 @@ def doubles(history: list[Held], world: list[str]) -> list[tuple[Held, Held]]:
 def falling(history: list[Held]) -> list[tuple[Held, Held]]:
     """Return each grant that was asked for after another was known, and has no greater fence, with the greatest such.
 
-    A holder that gets what it holds once more keeps its fence. No two grants have one fence.
+    A holder that gets what it holds once more keeps its fence: that is one grant, asked for when it was first. No two
+    grants have one fence.
     """
     known = sorted(history, key=lambda held: held.began)
+    first: dict[tuple, Held] = {}
+    known = [one._replace(asked=min(one.asked, first.setdefault(_grant(one), one).asked)) for one in known]
     moments = [held.began for held in known]
     greatest: list[Held] = []
     for held in known:
@@ -148,5 +151,10 @@ def slips(settled: list[Held], looks: list[Look]) -> list[tuple[Held, Look]]:
     return sorted(found, key=lambda pair: pair[1].began)
 
 
+def _grant(one: Held) -> tuple[str, str, int, str]:
+    """Return what tells one grant from another."""
+    return one.holder, one.place, one.fence, one.mode
+
+
 def _is_same(one: Held, other: Held) -> bool:
-    return (one.holder, one.place, one.fence, one.mode) == (other.holder, other.place, other.fence, other.mode)
+    return _grant(one) == _grant(other)

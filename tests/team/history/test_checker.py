@@ -61,7 +61,9 @@ def test_requests_at_one_time_may_get_their_fences_in_any_order() -> None:
 def test_a_fence_belongs_to_one_grant() -> None:
     history = [held("A", "src/a.py", 5, 1, 2), held("B", "docs/x.md", 5, 1.5, 2, asked=0.5)]
     assert falling(history) == [(history[0], history[1])]
-    assert falling([held("A", "src/a.py", 5, 1, 2), held("A", "src/a.py", 5, 3, 4)]) == [], "the same grant, renewed"
+    renewed = [held("A", "src/a.py", 5, 1, 2), held("B", "docs/x.md", 6, 2.5, 3), held("A", "src/a.py", 5, 4, 5)]
+    assert falling(renewed) == [], "the first and the last are one grant"
+    assert falling([*renewed, held("A", "src/a.py", 4, 6, 7)]) != []
 
 
 def test_a_fresh_look_that_passes_a_settled_grant_is_found() -> None:
