@@ -13,14 +13,21 @@ Milliseconds of one grant, as its asker sees it, and how many of them (with thei
 is not within a grant's time. *lag*: from a grant's answer until a mirror has it, which is less than nothing where it
 has it sooner.
 
+*crowd*: `CROWD` machines with a session each, as their agents are to the server (a beat each third of a lease, one more
+where something is told and one that says it is there), while another is given a lock and gives it back, once a second.
+What 200 would take is that many times as much: more of them do not fit on one small machine.
+
 Limits, of medians: a grant 3 times the bare one by statements, a settled one 4 times; lag 150 ms (99 %).
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import multiprocessing
+import os
 import queue
+import threading
 import time
 from pathlib import Path
 from statistics import median
@@ -29,9 +36,12 @@ from typing import Any, NamedTuple
 from team.history.engine import Engine, programs
 
 from swarm_hook_core import clock
+from swarm_mcp.errors import TeamUnreachable
 
 CLIENTS, MIRRORS = 8, 2
 TURNS, TURN_SECONDS = 4, 3.0
+CROWD, CROWD_PROCESSES, CROWD_SECONDS = 40, 4, 20.0
+MANY = 200
 KINDS = ("bare", "bare, one message", "grant", "settled")
 GRANT_RATIO, SETTLED_RATIO, LAG_MS = 3.0, 4.0, 150.0
 REPOSITORY = "measured"
@@ -62,7 +72,10 @@ class TeamServers:
         from swarm_mcp.team import migrations
         from swarm_mcp.team.connection import connect
 
-        self._engine = Engine(self._root / "postgresql" / "data").create().start()
+        self._engine = Engine(self._root / "postgresql" / "data").create()
+        with (self._engine.data / "postgresql.conf").open("a") as settings:
+            settings.write("\nmax_connections = 200\n")
+        self._engine.start()
         try:
             server = self._engine.dsn()
             migrations.init(server)
@@ -70,6 +83,7 @@ class TeamServers:
                 admin.execute("CREATE TABLE bare (id int PRIMARY KEY, version bigint); INSERT INTO bare VALUES (1, 0)")
                 admin.execute("CREATE TABLE bare_rows (version bigint PRIMARY KEY, path text, at timestamptz)")
             self._show(*self._run(server))
+            self._crowd(server)
         finally:
             self._engine.stop()
 
@@ -118,6 +132,65 @@ class TeamServers:
             self.missed.append(f"lag of a mirror: {1000 * _at(lags, 0.99):.0f} ms (99 %), limit {LAG_MS:g}")
         print()
 
+    def _crowd(self, server: str) -> None:
+        from swarm_mcp.team.protocol import want
+        from swarm_mcp.team.server import TeamServer
+
+        fork = multiprocessing.get_context("fork")
+        told: Any = fork.Queue()
+        start = time.monotonic() + 12
+        end = start + CROWD_SECONDS
+        each = CROWD // CROWD_PROCESSES
+        makers = [
+            fork.Process(target=_agents, args=(server, number, each, start, end, told))
+            for number in range(CROWD_PROCESSES)
+        ]
+        for one in makers:
+            one.start()
+        asker = TeamServer(server, "asker")
+        news = asker.hello(REPOSITORY, mirror_lease=0)["news"]
+        sessions = [{"session": "asker", "label": "", "lease": 60}]
+        time.sleep(max(0.0, start - time.monotonic()))
+        cpu, granted = self._spent(), {}
+        while time.monotonic() < end:
+            news = asker.beat(REPOSITORY, news["version"], news["mark"], sessions)["news"]
+            answer = asker.acquire(REPOSITORY, "asker", [want("told.py")], news["version"], news["mark"])
+            if answer["ok"]:
+                granted[answer["version"]] = clock.now()
+                time.sleep(0.5)
+                asker.release(REPOSITORY, [(answer["locks"][0], answer["fences"][0])])
+            time.sleep(0.5)
+        cpu = (self._spent() - cpu) / CROWD_SECONDS
+        asker.close()
+        beats, seen = 0, []
+        for _ in makers:
+            some, versions = told.get(timeout=60)
+            beats, seen = beats + some, seen + versions
+        for one in makers:
+            one.join()
+        rate = beats / CROWD_SECONDS
+        lags = sorted(at - granted[version] for version, at in seen if version in granted)
+        print(f"{CROWD} machines: {rate:.0f} beats a second, the server's processes take {100 * cpu:.0f} % of a processor"
+              f" ({1000 * cpu / rate:.2f} ms a beat); lag {1000 * median(lags):.1f} ms, {1000 * _at(lags, 0.99):.1f} (99 %)")  # fmt: skip
+        print(
+            f"{MANY} machines would be {rate * MANY / CROWD:.0f} beats a second and {100 * cpu * MANY / CROWD:.0f} % of a processor"
+        )
+        print()
+
+    def _spent(self) -> float:
+        """Return the processor time that the server and its processes have taken so far, those that ended as well."""
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(stat.parent.name) == self._engine.pid:
+                ticks += sum(map(int, fields[11:15]))
+            elif int(fields[1]) == self._engine.pid:
+                ticks += sum(map(int, fields[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
 
 def _at(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
@@ -139,6 +212,39 @@ def _mirror(server: str, number: int, end: float, told: Any) -> None:
             one.listen(1.0)
     one.close()
     told.put(([], seen))
+
+
+def _agents(server: str, number: int, count: int, start: float, end: float, told: Any) -> None:
+    """Be `count` machines, each in a thread; say how often they have beaten, and what they saw when."""
+    kept: list[tuple[int, list[tuple[int, float]]]] = []
+    threads = [
+        threading.Thread(target=_agent, args=(server, f"{number}-{at}", start, end, kept)) for at in range(count)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    told.put((sum(beats for beats, _ in kept), [version for _, seen in kept for version in seen]))
+
+
+def _agent(server: str, name: str, start: float, end: float, kept: list) -> None:
+    from swarm_mcp.team.protocol import MIRROR_LEASE, SESSION_LEASE
+    from swarm_mcp.team.server import TeamServer
+
+    one, beats, seen, renewed = TeamServer(server, f"machine-{name}"), 0, [], 0.0
+    told = [{"session": f"session-{name}", "label": "platform:cli", "lease": SESSION_LEASE}]
+    news = one.hello(REPOSITORY, seconds=20)["news"]
+    while (now := time.monotonic()) < end:
+        sessions, renewed = (told, now) if now - renewed > SESSION_LEASE / 4 else ([], renewed)
+        news = one.beat(REPOSITORY, news["version"], news["mark"], sessions, seconds=20)["news"]
+        beats += now >= start
+        at = clock.now()
+        seen += [(change["version"], at) for change in news["changes"] if change["kind"] == "lock"]
+        if not news["changes"]:
+            with contextlib.suppress(TeamUnreachable):  # so many that connect at once may take too long
+                one.listen(MIRROR_LEASE / 3)
+    one.close()
+    kept.append((beats, seen))
 
 
 def _client(server: str, number: int, start: float, end: float, told: Any) -> None:
