@@ -41,7 +41,8 @@ another number than before has lapsed meanwhile: the same, for its rows.
 
 **What is safe to believe.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`),
 once all of its answer is applied and `more` is False. A machine's sessions hold what the server has granted them until
-(boot clock when the last beat that named them was SENT) + their lease x (1 - `MARGIN`).
+(boot clock when the last beat that named them was SENT) + their lease x (1 - `MARGIN`). A replica whose machine is
+about to `rest` or `part` must not count as fresh any more before it does: from then on nobody waits for it.
 
 **Lines.** `wait` answers `STALE` where any other machine has taken a place since `seen`, wherever: so the order of
 places here can be that of the log, and a circle is closed by one of them alone, who sees the other. Whoever gets

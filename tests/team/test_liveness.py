@@ -232,6 +232,37 @@ def test_a_beat_under_way_is_waited_for_before_its_mirror_counts_as_dead(machine
     assert sent["news"]["version"] >= answer["version"]  # and this one was told, as every beat after the grant is
 
 
+def test_a_beat_under_way_keeps_a_session_from_being_reaped_or_robbed(machine, team, repository):
+    one, other = machine("one", "s1", lease=1.0), machine("other", "s2")
+    (lock,), (fence,) = (one.get("s1", "a")[name] for name in ("locks", "fences"))
+    end = time.monotonic() + 3.5
+    while time.monotonic() < end:
+        other.beat("s2")  # until both clocks say that it has lapsed
+        time.sleep(0.2)
+    told = '[{"session": "s1", "label": "name:s1", "lease": 1.0}]'
+    for ask in (
+        lambda: other.server.reap(repository),
+        lambda: other.server.steal(repository, lock, fence, "s2").get("why"),
+    ):
+        with connect(team) as late:
+            who = one.server._asking.spoken(one.server._who(one.server._greeted[repository]))
+            found = []
+            asker = threading.Thread(target=lambda ask=ask, found=found: found.append(ask()))
+            with late.transaction():
+                values = (*who, one.version, one.mark, told)
+                late.execute("SELECT swarm_team.beat(%s, %s, %s, %s, %s, %s, %s)", values)
+                asker.start()
+                time.sleep(0.4)
+                assert found == []
+            asker.join()
+        assert found in ([[]], [protocol.HELD]) and one.held() == ["a"]
+        end = time.monotonic() + 3.5
+        while time.monotonic() < end:
+            other.beat("s2")
+            time.sleep(0.2)
+    assert other.server.reap(repository) == ["s1"]
+
+
 # ---------------------------------------------------------------------------------- the log
 
 

@@ -730,7 +730,8 @@ BEGIN
   END IF;
   SELECT k.* INTO l FROM swarm_team.locks k WHERE k.repository = p_repository AND k.lock = p_lock AND k.fence = p_fence;
   IF NOT FOUND THEN RETURN '{"ok": false, "why": "not_held"}'; END IF;
-  SELECT * INTO holder FROM swarm_team.sessions k WHERE k.repository = p_repository AND k.session = l.session;
+  SELECT * INTO holder FROM swarm_team.sessions k WHERE k.repository = p_repository AND k.session = l.session
+    FOR UPDATE;  -- a beat of its that is under way comes first, or reads the news after us
   IF NOT p_force AND (swarm_team.ends(holder.until, holder.lease) > clock_timestamp() OR coalesce(
       p_silent ->> holder.session, '') <> swarm_team.beat_of(holder.joined, holder.beats)) THEN
     RETURN jsonb_build_object('ok', false, 'why', 'held', 'by', swarm_team.lock_row(l, holder));
