@@ -77,7 +77,7 @@ class Ground:
     def __init__(self, folder: Path):
         self.folder = folder
         self.repo = folder / "repo"
-        (self.repo / ".git").mkdir(parents=True)
+        (self.repo / ".git").mkdir(parents=True, exist_ok=True)
         self.database = str(folder / "store" / "swarm.db")
         self.scope = str(self.repo)
         self.copies = True  # whether `store` may copy an empty store instead of making one

@@ -20,7 +20,7 @@ def repo(tmp_path: Path) -> Path:
     """A repository with one folder, ``sub``, and an empty store."""
     ready_store()
     folder = tmp_path.resolve() / "repo"
-    (folder / ".git").mkdir(parents=True)
+    (folder / ".git").mkdir(parents=True, exist_ok=True)
     (folder / "sub").mkdir()
     return folder
 

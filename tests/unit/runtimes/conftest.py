@@ -12,9 +12,9 @@ from swarm_mcp.runtimes import bundle
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository with a folder in it, beside a store."""
+    """A repository with a folder in it, beside a store; that of `ground`, where a test has both."""
     ready_store()
-    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir(parents=True, exist_ok=True)
     (tmp_path / "repo" / "sub").mkdir()
     return tmp_path / "repo"
 
