@@ -84,9 +84,11 @@ fails_closed() {
     [ -e "$store" ] || [ -L "$store" ] || [ -n "${SWARM_MCP_BIN:-}" ]
 }
 
-# Whether calls of the tool $1 may write files. Of other servers' tools those whose name has a word for it, of which
-# swarm_hook_core/mcp_writers/table.py knows more; without a name it may.
+# Whether calls of the tool $1 may write files: those of `readers` do not. Of other servers' tools those whose name has a
+# word for it may, of which swarm_hook_core/mcp_writers/table.py knows more; without a name it may.
 may_write() {
+    [ -z "$1" ] && return
+    case " $readers " in *" $1 "*) return 1 ;; esac
     case $1 in
         mcp__*swarm*__*) return 1 ;;
         mcp__*[Ww]rit* | mcp__*[Ee]dit* | mcp__*[Cc]reat* | mcp__*[Tt]ouch* | mcp__*[Uu]pdat* | mcp__*[Aa]ppend* | \

@@ -42,14 +42,16 @@ unchecked() {
     PATH=${PATH:-}:/usr/bin:/bin
     tool=$(dd bs=65536 count=1 2>/dev/null)  # the payload's beginning, as far as one read goes
     case $tool in
-        *'"tool_name"'*) tool=${tool#*'"tool_name"'} tool=${tool#*'"'} tool=${tool%%'"'*} ;;
+        *"\"$tool_key\""*) tool=${tool#*"\"$tool_key\""} tool=${tool#*'"'} tool=${tool%%'"'*} ;;
         *) tool= ;;
     esac
     may_write "$tool" && printf "$denial_form\n" "$(denial "$1" "$2")"
     pass
 }
 
-# What clients take for an answer, as printf fills it in; a client with other words has them in its own answers.sh.
+# What clients take for an answer, as printf fills it in, the payload's key of the tool's name, and names of tools that
+# write nothing, with blanks between them; a client with other words has them in its own answers.sh.
+tool_key=tool_name readers=
 output='"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "%s"'
 denial_form="{\"hookSpecificOutput\": {$output}}"
 output='"hookEventName": "SessionStart", "additionalContext": "%s"'
