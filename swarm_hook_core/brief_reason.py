@@ -24,7 +24,7 @@ def shorten(denial, session, call, room: int) -> None:
     path = denial.path.removeprefix(f"{call.folder}/")
     path = path if len(path) <= PATH else f"…{path[1 - PATH :]}"
     times = f"denied {denial.times} times, " if denial.times >= MANY else ""
-    begin = f"swarm lock blocked {call.tool} for {named(path)}: {times}held by {cut(who, WHO)}"
+    begin = f"swarm lock blocked {call.client_tool} for {named(path)}: {times}held by {cut(who, WHO)}"
     instead = f"work on something else, {ask.partition(' (')[0]}, or wait in line for it (lock_file with wait_seconds)"
     if denial.times >= PERSON:
         instead = "do what can be done without it, say in your answer what is left to do, and end the turn"

@@ -53,6 +53,7 @@ class Dialect(Frozen):
     mcp_tool        ``name -> "mcp__server__tool"`` where a tool's name says that it is an MCP server's, else empty;
                     None where the client names them so itself, or in no way that can be told
     input_is_text   whether the input of a tool comes as a JSON text
+    command         the key of a shell command's text in the input of its tool
     amend           ``payload -> payload``, called with one in the core's words: what the fields above cannot say; one
                     without a session's id is an event that comes to nothing
     denial          ``(event, reason) -> object`` that refuses a call
@@ -63,14 +64,15 @@ class Dialect(Frozen):
     """
 
     __slots__ = (
-        "fields", "tools", "events", "mcp_tool", "input_is_text", "amend", "denial", "words", "denial_status",
-        "reason_length", "unheard",
+        "fields", "tools", "events", "mcp_tool", "input_is_text", "command", "amend", "denial", "words",
+        "denial_status", "reason_length", "unheard",
     )  # fmt: skip
     fields: "dict[str, str]"
     tools: "dict[str, str]"
     events: "dict[str, str]"
     mcp_tool: "Callable[[str], str] | None"
     input_is_text: bool
+    command: str
     amend: "Callable[[dict], dict] | None"
     denial: "Callable[[str, str], dict]"
     words: "Callable[[str, str, str], dict]"
@@ -80,19 +82,20 @@ class Dialect(Frozen):
 
     def __init__(
         self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
-        denial_status=0, mcp_tool=None, amend=None, reason_length=0, unheard=None,
+        denial_status=0, mcp_tool=None, amend=None, reason_length=0, unheard=None, command="command",
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
-            input_is_text=input_is_text, amend=amend, denial=denial, words=words, denial_status=denial_status,
-            reason_length=reason_length, unheard=unheard,
+            input_is_text=input_is_text, command=command, amend=amend, denial=denial, words=words,
+            denial_status=denial_status, reason_length=reason_length, unheard=unheard,
         )  # fmt: skip
 
     def read(self, payload: dict) -> dict:
-        """Return `payload` in the core's words."""
-        if not (self.fields or self.tools or self.events or self.input_is_text or self.mcp_tool or self.amend):
+        """Return `payload` in the core's words; its ``client_tool`` is the name of a tool that has another there."""
+        if self is PLAIN:
             return payload
         found = {**payload, **{name: _at(payload, place) for name, place in self.fields.items()}}
+        called = found.get("tool_name")
         for key, names in (("tool_name", self.tools), ("hook_event_name", self.events)):
             told = found.get(key)
             if isinstance(told, str) and told in names:
@@ -106,7 +109,14 @@ class Dialect(Frozen):
                 found["tool_input"] = loads_outer(found["tool_input"])
             except ValueError:
                 pass  # whoever looks for paths in it finds none, and says so
-        return self.amend(found) if self.amend is not None else found
+        given = found.get("tool_input")
+        if self.command != "command" and isinstance(given, dict) and str(found.get("tool_name")) in SHELL_TOOLS:
+            found["tool_input"] = {**given, "command": given.get(self.command)}
+        if self.amend is not None:
+            found = self.amend(found)
+        if isinstance(called, str) and called != found.get("tool_name"):
+            found["client_tool"] = called
+        return found
 
 
 def in_own_folder(payload: dict, key: str) -> dict:

@@ -67,7 +67,7 @@ def decide(config, session, call, peers, now: float):
 
     path, held, _place, within = collision
     words = reason(
-        call.tool, path, held, token(session.label, "identity"), now,
+        call.client_tool, path, held, token(session.label, "identity"), now,
         within=within, own_id=session.instance_id, waiting=peers.waiting_for(path),
     )  # fmt: skip
     return Denial(path, held, words)

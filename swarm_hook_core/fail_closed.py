@@ -28,7 +28,7 @@ def verdict(config, call, error: BaseException):
     may_write = _may_write(config, call)
     denied = "denied, as it could not be checked: " if may_write else ""
     faults.record(config.runtime_name, "pre_tool_use", denied + why)
-    return Verdict(Denial("", None, _words(call.tool, why, found)) if may_write else None, failed=True)
+    return Verdict(Denial("", None, _words(call.client_tool, why, found)) if may_write else None, failed=True)
 
 
 def demand(config, call, why: str) -> None:

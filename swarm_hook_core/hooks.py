@@ -38,20 +38,22 @@ class SessionEvent:
 class ToolCall(SessionEvent):
     """One call of a tool, before or after it is made.
 
-    tool     the tool's name; `input` what it was given, as JSON has it
-    id       the client's own id of the call, empty where it has none
-    goes_on  whether the call goes on in the background although its end is told
-    is_cut   whether the client has cut the input short: what is there is true, and more was asked
+    tool         the tool's name in the core's words; `input` what it was given, as JSON has it
+    client_tool  what the client calls it, for what its model is told
+    id           the client's own id of the call, empty where it has none
+    goes_on      whether the call goes on in the background although its end is told
+    is_cut       whether the client has cut the input short: what is there is true, and more was asked
     """
 
-    __slots__ = ("tool", "input", "id", "goes_on", "is_cut")
+    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut")
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
-        agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False,
+        agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False, client_tool: str = "",
     ):  # fmt: skip
         SessionEvent.__init__(self, session_id, cwd, name, agent)
         self.tool = tool
+        self.client_tool = client_tool or tool
         self.input = input
         self.id = id
         self.goes_on = goes_on
@@ -72,16 +74,16 @@ def session_event(payload: dict) -> SessionEvent:
 
 def tool_call(payload: dict) -> ToolCall:
     """The call that a hook's payload tells of; a text that is missing or of another type is empty."""
-    tool, session_id, cwd, name, agent, call_id = [
+    tool, client_tool, session_id, cwd, name, agent, call_id = [
         _text(payload.get(key))
-        for key in ("tool_name", "session_id", "cwd", "hook_event_name", "agent_id", "tool_use_id")
+        for key in ("tool_name", "client_tool", "session_id", "cwd", "hook_event_name", "agent_id", "tool_use_id")
     ]
     # Clients tell the end of a command in the background as soon as it has been started.
     given, response = payload.get("tool_input"), payload.get("tool_response")
     goes_on = tool == "Monitor" or (isinstance(response, dict) and bool(response.get("backgroundTaskId")))
     goes_on = goes_on or (isinstance(given, dict) and given.get("is_background") is True)
     is_cut = payload.get("input_is_cut") is True  # so a dialect says it
-    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut)
+    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool)
 
 
 def _text(value: object) -> str:

@@ -14,7 +14,7 @@ def effects_of(call):
         from swarm_hook_core.shell.model import Effects, Guess
 
         effects = effects or Effects()
-        effects.guesses.append(Guess(f"the rest of a long {call.tool} call", call.folder))
+        effects.guesses.append(Guess(f"the rest of a long {call.client_tool} call", call.folder))
     return effects
 
 
@@ -28,7 +28,7 @@ def _seen_of(call):
         from swarm_hook_core.shell.model import Effects, Guess
 
         effects = Effects()
-        effects.guesses.append(Guess(f"a {call.tool} command", call.folder))
+        effects.guesses.append(Guess(f"a {call.client_tool} command", call.folder))
         return effects
     from swarm_hook_core.mcp_writers import effects_of_tool
 
@@ -41,7 +41,7 @@ def judge(config, session, call, effects, peers, now: float):
     from swarm_hook_core.shell import collision
 
     is_strict = strict(config.env_prefix, call.folder)
-    return collision.judge(session, call.tool, effects, call.folder, peers, now, is_strict)
+    return collision.judge(session, call.client_tool, effects, call.folder, peers, now, is_strict)
 
 
 def concerns(call, session, peers) -> bool:

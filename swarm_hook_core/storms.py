@@ -28,7 +28,7 @@ def weigh(denial, session, call, peers, now: float) -> None:
     denial.times = times = earlier + 1
     denial.is_news = denial.is_news or any(most < number <= times for number in (MANY, PERSON))
     if times >= MANY:
-        denial.reason = _words(denial, session, call.tool, now - first, peers.waiting_for(denial.path), now)
+        denial.reason = _words(denial, session, call.client_tool, now - first, peers.waiting_for(denial.path), now)
     more = {"path": denial.path, "times": times, "event": not is_known, "call": call.id}
     repeated_denials.note(peers.own_id, held.instance_id, *held.names, **more)
 

@@ -58,9 +58,9 @@ def judge(core, call, effects, rows, verdict, now: float) -> None:
     if strict(core.config.env_prefix, call.folder):
         from swarm_hook_core.decision import Denial
 
-        verdict.denial = Denial("", None, words(call.tool, one, now, True), certain=False)
+        verdict.denial = Denial("", None, words(call.client_tool, one, now, True), certain=False)
     elif is_news(call, one):
-        verdict.notice = "\n".join(filter(None, (verdict.notice, words(call.tool, one, now, False))))
+        verdict.notice = "\n".join(filter(None, (verdict.notice, words(call.client_tool, one, now, False))))
 
 
 def stale_trees(rows) -> list:

@@ -25,7 +25,7 @@ def reason(
         what = "folder" if within else "file"
         through += f" (the same {what} of another work tree, {named(held.elsewhere)}, is locked for all work trees)"
     still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-    which = f" ({command(by)})" if by and not tool.endswith(f"__{by}") else ""
+    which = f" ({command(by)})" if by and not tool.endswith(by) else ""
     without = "leave it out of the command, " if which else ""
     return (
         f"swarm lock blocked {tool}{which} for {named(path)}{through}: held by {who}{still}"

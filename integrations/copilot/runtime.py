@@ -36,6 +36,7 @@ def _amended(payload):
     payload.update((ours, payload[theirs]) for theirs, ours in _FIELDS.items() if theirs in payload)
     tool = payload.get("tool_name")
     if isinstance(tool, str):
+        payload["client_tool"] = tool
         payload["tool_name"] = "Bash" if tool == "bash" else _mcp_tool(tool) or tool
     given = payload.get("tool_input")
     if isinstance(given, dict) and given.get("mode") == "async":

@@ -81,7 +81,7 @@ def judge(git_call, words, sweeps):
 
     if sweeps.level != NOTICE and verb != "apply" and not git_call.in_doubt:
         text = sweep_wording.stash_denial(
-            sweeps.call.tool, git_call.by, verb, first, more, own, sweeps.identity, sweeps.now,
+            sweeps.call.client_tool, git_call.by, verb, first, more, own, sweeps.identity, sweeps.now,
         )  # fmt: skip
         return Denial(git_call.folder, None, text), ""
     return None, sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)

@@ -119,7 +119,7 @@ class Sweeps:
 
         way = self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
-            text = sweep_wording.denial(self.call.tool, git_call.by, deed, traces, way, self.identity, self.now)
+            text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
             return Denial(traces[0].path, None, text), ""
         may = git_call.in_doubt
         return None, sweep_wording.line(git_call.by, deed, traces, way, self.identity, self.now, may)

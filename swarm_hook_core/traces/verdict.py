@@ -131,7 +131,7 @@ def _denial(session, call, lost, now: float):
     trace, how, by = lost[0]
     others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
     identity = token(session.label, "identity")
-    words = wording.would_lose(call.tool, trace, how, by, list(others.values()), identity, now)
+    words = wording.would_lose(call.client_tool, trace, how, by, list(others.values()), identity, now)
     return Denial(trace.path, None, words)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.coverage import Coverage
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.steps import Steps
@@ -136,8 +137,16 @@ class Runtime(ABC):
 
     def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
         """The same for a shell command."""
-        payload = self.write_payload(session_id, cwd, cwd)
-        return {**payload, "tool_name": self.shell_tool, "tool_input": {"command": command}}
+        payload, dialect = self.write_payload(session_id, cwd, cwd), hook_config(self.name).dialect
+        given = {dialect.command: command}
+        call = {"tool_name": self.shell_tool, "tool_input": json.dumps(given) if dialect.input_is_text else given}
+        for field_name, value in call.items():
+            *levels, last = dialect.fields.get(field_name, field_name).split(".")
+            place = payload
+            for level in levels:
+                place = place[level]
+            place[last] = value
+        return payload
 
     # ---------------------------------------------------------------- innards
 

@@ -35,6 +35,7 @@ class Cline(InPlace):
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
         verified=Verified("3.0.65", "2026-11-23"),
     )  # fmt: skip
+    shell_tool = "run_commands"
     needed = PLUGIN_FILE
     has_subagents = True
     # As of release 3.0.65, which does without a server that has not answered the first of them within 3 seconds.
@@ -105,7 +106,7 @@ class Cline(InPlace):
 
     def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
         payload = self.write_payload(session_id, cwd, cwd)
-        return {**payload, "tool_name": "run_commands", "tool_input": {"commands": ["pwd", command]}}
+        return {**payload, "tool_name": self.shell_tool, "tool_input": {"commands": ["pwd", command]}}
 
 
 def home() -> Path:

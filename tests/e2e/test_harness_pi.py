@@ -60,7 +60,7 @@ def collide(pi: Pi, script: str) -> None:
         pi.replace("other.md", "other", "changed"), pi.shell(f"echo {hidden} | base64 -d | python3"),
     )  # fmt: skip
     results = pi.results(script)
-    for tool, result in zip(("write", "edit", "Bash"), results, strict=False):
+    for tool, result in zip(("write", "edit", "bash"), results, strict=False):
         assert result.startswith(f"swarm lock blocked {tool}"), result
         assert "careful surgery" in result or "denied 3 times" in result, result
     assert (ground.checkout / "notes.md").read_text() == "line one\n"

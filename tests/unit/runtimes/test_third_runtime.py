@@ -40,6 +40,7 @@ RUNTIME = RuntimeConfig(
         tools={"terminal": "Bash"},
         events={"started": "SessionStart", "before_tool": "PreToolUse", "ended": "SessionEnd"},
         input_is_text=True,
+        command="script",
         denial=lambda event, reason: {"decision": "deny", "reason": reason},
         words=lambda event, text, for_user: {"message": text},
         denial_status=2,
@@ -59,6 +60,7 @@ LIST = Path.home() / "plugins.txt"
 
 class Editor(Runtime):
     name = title = executable = harness = "editor"
+    shell_tool = "terminal"
     coverage = Coverage(
         edits=YES, patches="no: it has none", shell=YES, other_tools=YES, subagents="no: it has none",
         told_before=YES, told_after=YES, ends=YES, verified=None,
@@ -81,14 +83,8 @@ class Editor(Runtime):
         return Look([Finding("editor plugin", "ok", "listed")], self.installed_at(Path(LIST.read_text())))
 
     def write_payload(self, session_id, cwd, file):
-        return self._call_of("save_buffer", session_id, cwd, '{"buffer": "%s"}' % file)
-
-    def shell_payload(self, session_id, cwd, command):
-        return self._call_of("terminal", session_id, cwd, '{"command": "%s"}' % command)
-
-    def _call_of(self, tool, session_id, cwd, arguments):
-        return {"event": "before_tool", "conversation": {"id": session_id}, "workspace": {"root": cwd}, "tool": tool,
-                "arguments": arguments}
+        return {"event": "before_tool", "conversation": {"id": session_id}, "workspace": {"root": cwd},
+                "tool": "save_buffer", "arguments": '{"buffer": "%s"}' % file}
 '''
 
 
@@ -175,9 +171,9 @@ def test_a_runtime_is_one_folder_one_module_and_one_line(place: Place) -> None:
     who = f'"the peer" {peer["id"][:8]}'
     said = f'swarm lock blocked save_buffer for {place.repo / "f"}: held by {who} (note: "mine";'
     assert answer["reason"].startswith(said)
-    status, answer = asked("terminal", command="echo x >> f")
-    assert status == 2 and answer["reason"].startswith("swarm lock blocked Bash")
-    assert asked("save_buffer", buffer="g") == asked("terminal", command="cat f") == (0, {})
+    status, answer = asked("terminal", script="echo x >> f")
+    assert status == 2 and answer["reason"].startswith("swarm lock blocked terminal")
+    assert asked("save_buffer", buffer="g") == asked("terminal", script="cat f") == (0, {})
     assert asked("Write", buffer="f") == (0, {}), "other runtimes' tools are not this one's"
     assert set(asked("save_buffer", path="f")[1]) == {"message"}, "it could not be checked, which is told"
     status, answer = place.hook("PreToolUse", event="before_tool", tool="save_buffer", arguments="{no JSON", **facts)
