@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import ROOT
+from support.sessions import ROOT, ready_store
 
+from swarm_hook_core.hooks import tool_call
+from swarm_hook_core.targets import shell_text
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
 from swarm_mcp.runtimes.coverage import YES
 
@@ -51,3 +56,60 @@ def test_the_shell_finds_its_word_in_variables(name: str):
     argv = ["/bin/sh", "-c", script, "sh", str(ROOT / "integrations"), name]
     told = {f"SWARM_{prefix}_FAIL": "closed", "SWARM_MCP_BIN": "/any"}
     assert subprocess.run(argv, env=told, capture_output=True, text=True).stdout == "closed\n"
+
+
+def told_by_the_shell(folder: Path, name: str, *words: str, payload: str = "{}") -> str:
+    """What `hook.sh` in `folder` tells a client where no hook can run, and a person wants calls denied then."""
+    ready_store()
+    done = subprocess.run(
+        ["/bin/sh", str(folder / "hook.sh"), name, *words], input=payload, capture_output=True, text=True, check=True,
+        env={**os.environ, "SWARM_FAIL": "closed"},
+    )  # fmt: skip
+    return done.stdout
+
+
+def texts(tree: Any) -> list[str]:
+    """All texts in a JSON value."""
+    if isinstance(tree, dict):
+        return [text for one in tree.values() for text in texts(one)]
+    return [tree] if isinstance(tree, str) else []
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_where_no_hook_can_run_a_denial_is_one_that_the_client_takes(name: str):
+    answer = json.loads(told_by_the_shell(ROOT / "integrations", name, "pre_tool_use", "broken"))
+    (reason,) = [text for text in texts(answer) if "could not be checked" in text]
+    denial = hook_config(name).dialect.denial("PreToolUse", reason)
+    assert {**denial, **answer} == denial  # a denial may say its reason twice, printf fills it in once
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_where_no_hook_can_run_the_model_is_told_once(name: str):
+    answer = json.loads(told_by_the_shell(ROOT / "integrations", name, "session_start", "/no/python"))
+    told = [text for text in texts(answer) if "NOT enforced" in text]
+    assert [text.count("NOT enforced") for text in told] == [1] * len(set(told))
+    assert sum("Tell the user" in text for text in told) == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "is_denied"),
+    [
+        ('{"tool": {"name": "look"}}', False), ('{"tool": {"name": "mcp__fs__read"}}', False),
+        ('{"tool": {"name": "put_file"}}', True), ('{"tool": {"name": ""}}', True), ("{}", True),
+    ],
+)  # fmt: skip
+def test_where_no_hook_can_run_the_readers_that_a_client_names_go_ahead(payload: str, is_denied: bool, tmp_path: Path):
+    for script in ("hook.sh", "closed.sh", "state.sh"):
+        shutil.copy(ROOT / "integrations" / script, tmp_path)
+    (tmp_path / "editor").mkdir()
+    (tmp_path / "editor" / "runtime.py").write_text('    env_prefix="ED",\n')
+    (tmp_path / "editor" / "answers.sh").write_text("tool_key=name readers='look find'\n")
+    assert bool(told_by_the_shell(tmp_path, "editor", "pre_tool_use", "broken", payload=payload)) == is_denied
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shell_command_that_doctor_asks_about_is_read_as_one(name: str):
+    payload = runtime(name).shell_payload("me", "/x", "echo x > f")
+    call = tool_call(hook_config(name).dialect.read(payload))
+    assert (call.tool, call.client_tool) == ("Bash", runtime(name).shell_tool)
+    assert "echo x > f" in shell_text(call.tool, call.input)
