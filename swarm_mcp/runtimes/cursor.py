@@ -6,33 +6,25 @@ as it wants them, so an entry has only what the documentation names. Links to sk
 
 from __future__ import annotations
 
-import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.coverage import YES, Coverage
-from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
-from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in, in_quotes
+from swarm_mcp.runtimes.edited_json import EditedJson, Entry
+from swarm_mcp.runtimes.in_users_file import InUsersFile
+from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
 from swarm_mcp.runtimes.steps import Steps
 
 FOLDER = "integrations/cursor"
-# Ours -> the client's.
-EVENTS = {
-    "SessionStart": "sessionStart", "UserPromptSubmit": "beforeSubmitPrompt", "PreToolUse": "preToolUse",
-    "PostToolUse": "postToolUse", "PostToolUseFailure": "postToolUseFailure", "Stop": "stop",
-    "SessionEnd": "sessionEnd",
-}  # fmt: skip
-_OURS = re.compile(r'/bin/sh "(?P<root>(?:[^"\\]|\\.)*)/integrations/hook\.sh" cursor \w+')
 
 
-class Cursor(InPlace):
+class Cursor(InUsersFile):
     """The ``cursor-agent`` command, and the editor, which reads the same files."""
 
     name = "cursor"
@@ -45,8 +37,8 @@ class Cursor(InPlace):
         told_before="partly: each prompt only where it is typed, not in `cursor-agent -p`", told_after=YES, ends=YES,
         verified=None,
     )  # fmt: skip
-    thing = "hooks"
     needed = f"{FOLDER}/runtime.py"
+    frame = {"version": 1}
     shell_tool = "Shell"
     # The first are those of its hooks, which a worker's are not to be taken for (integrations/hook.py).
     session_variables = (
@@ -59,11 +51,17 @@ class Cursor(InPlace):
         has_run = (home() / "argv.json").is_file() or (home() / "extensions").is_dir()
         return shutil.which(self.executable) or shutil.which("cursor") or (str(home()) if has_run else "")
 
+    def file(self) -> Path:
+        return home() / "hooks.json"
+
+    def hook(self, command: str, matcher: str, seconds: float) -> dict:
+        return {"command": command, "timeout": seconds, **({"matcher": matcher} if matcher else {})}
+
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        steps.begin(f"adding the hooks to {hooks_file()}")
+        steps.begin(f"adding the hooks to {self.file()}")
         with as_failure():
-            if _hooks(marketplace).put():
-                steps.add(f"added the hooks to {hooks_file()}")
+            if self.edited(marketplace).put():
+                steps.add(f"added the hooks to {self.file()}")
         # The hooks hold without what else there is.
         try:
             if _server(marketplace).put():
@@ -90,7 +88,7 @@ class Cursor(InPlace):
         except OSError as error:
             trouble.append(f"the skills in {skills_folder()} could not be removed: {error.strerror}")
         # The hooks came first, and remember what folder was made for all.
-        for what, edited in (("MCP server", _server(root)), ("hooks", _hooks(root))):
+        for what, edited in (("MCP server", _server(root)), ("hooks", self.edited(root))):
             try:
                 if edited.take_out():
                     steps.add(f"took the {what} out of {edited.path}")
@@ -101,18 +99,8 @@ class Cursor(InPlace):
 
     def traces(self) -> bool:
         root = self.root() or marketplace_folder()
-        ours = _hooks(root).is_there() or _server(root).is_there()
+        ours = self.edited(root).is_there() or _server(root).is_there()
         return ours or any(read_record(skills_folder() / name) for name in SKILLS)
-
-    def root(self) -> Path | None:
-        found = (_OURS.search(hook.get("command") or "") for _event, hook in _wired() if _is_hook(hook))
-        roots = [re.sub(r"\\(.)", r"\1", match["root"]) for match in found if match]
-        return Path(roots[0]) if roots else None
-
-    def fault(self, root: Path) -> Finding | None:
-        if _hooks(root).is_current():
-            return None
-        return self.said("warn", f"{hooks_file()} does not have them as they are installed", self.mend)
 
     def beside(self, root: Path | None) -> list[Finding]:
         found = []
@@ -123,13 +111,6 @@ class Cursor(InPlace):
             text = f"{skills_folder()} has them in another version, or not"
             found.append(Finding("cursor skills", "warn", text, self.mend))
         return found
-
-    def installed_at(self, root: Path, told: list[HookCommand] | None = None) -> Installed:
-        """The plugin in the folder `root`, with the hooks as the client will run them."""
-        ours = {theirs: ours for ours, theirs in EVENTS.items()}
-        wired = [(event, hook) for event, hook in _wired() if event in ours and _is_hook(hook)]
-        told = [HookCommand(ours[event], str(hook["command"]), {}) for event, hook in wired]
-        return super().installed_at(root, told)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -145,11 +126,6 @@ def home() -> Path:
     return Path.home() / ".cursor"
 
 
-def hooks_file() -> Path:
-    """Return the file of the user's hooks; it need not exist."""
-    return home() / "hooks.json"
-
-
 def servers_file() -> Path:
     """Return the file of the user's MCP servers; it need not exist."""
     return home() / "mcp.json"
@@ -158,25 +134,6 @@ def servers_file() -> Path:
 def skills_folder() -> Path:
     """Return the folder of the user's skills; it need not exist."""
     return home() / "skills"
-
-
-def _hooks(root: Path) -> EditedJson:
-    """The file of hooks, with those of the bundle in `root` in the client's form."""
-    tree = object_in(root / FOLDER / "hooks.json")
-    entries = [
-        Entry(("hooks", EVENTS[event]), _in_clients_form(hook, group.get("matcher"), root), is_element=True)
-        for event, group, hook in (hooks_in(tree) if tree else ())
-    ]
-    return EditedJson(hooks_file(), entries, frame={"version": 1}, is_ours=_is_hook)
-
-
-def _in_clients_form(hook: dict, matcher: str | None, root: Path) -> dict:
-    command = hook["command"].replace("${SWARM_PLUGIN_ROOT}", in_quotes(root))
-    return {"command": command, "timeout": hook["timeout"], **({"matcher": matcher} if matcher else {})}
-
-
-def _is_hook(value: object) -> bool:
-    return isinstance(value, dict) and bool(_OURS.search(str(value.get("command"))))
 
 
 def _server(root: Path) -> EditedJson:
@@ -199,15 +156,3 @@ def _skill(root: Path, name: str) -> dict[str, bytes]:
     files = {path: text.replace(before, place) for path, text in files.items()}
     record = {"name": PLUGIN, "version": read_record(root).get("version"), "files": sorted([*files, RECORD])}
     return {**files, RECORD: as_json(record)}
-
-
-def _wired() -> list[tuple[str, dict]]:
-    """``(event, hook)`` of each hook in the user's file; none where it cannot be read."""
-    try:
-        tree = tree_in(hooks_file())
-    except SwarmError:
-        return []
-    events = tree.get("hooks") if isinstance(tree, dict) else None
-    found = events.items() if isinstance(events, dict) else ()
-    lists = [(event, hooks) for event, hooks in found if isinstance(hooks, list)]
-    return [(event, hook) for event, hooks in lists for hook in hooks if isinstance(hook, dict)]

@@ -1,0 +1,95 @@
+"""A client whose hooks are entries in a JSON file of the user's, with the local bundle's path in their commands."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from functools import cached_property
+from pathlib import Path
+
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes import hook_config
+from swarm_mcp.runtimes.base import Finding, object_in
+from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
+from swarm_mcp.runtimes.in_place import InPlace
+from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in, in_quotes
+
+
+class InUsersFile(InPlace):
+    """One such client, whose dialect has all of its events.
+
+    `place`: the keys in the file under which each event has the list of its hooks. `frame` as EditedJson has it.
+    """
+
+    thing = "hooks"
+    place: tuple[str, ...] = ("hooks",)
+    frame: dict[str, object] = {}
+
+    @abstractmethod
+    def file(self) -> Path:
+        """The user's file, which need not exist."""
+
+    @abstractmethod
+    def hook(self, command: str, matcher: str, seconds: float) -> dict:
+        """One hook as the client's file has it: its `command`, the tools it is for (empty for all), its time limit."""
+
+    def entries(self, root: Path) -> list[Entry]:
+        """What the file is to have of the bundle in `root`."""
+        tree, names = object_in(root / self.folder / "hooks.json"), {ours: name for name, ours in self._events.items()}
+        found = []
+        for event, group, hook in hooks_in(tree) if tree else ():
+            command = hook["command"].replace("${SWARM_PLUGIN_ROOT}", in_quotes(root))
+            value = self.hook(command, group.get("matcher", ""), hook["timeout"])
+            found.append(Entry((*self.place, names[event]), value, is_element=True))
+        return found
+
+    def is_ours(self, value: object) -> bool:
+        """Whether this is a hook of ours, also of an earlier release."""
+        return bool(self._command_in(value))
+
+    def edited(self, root: Path) -> EditedJson:
+        """The user's file with the entries of the bundle in `root`."""
+        return EditedJson(self.file(), self.entries(root), self.frame, self.is_ours)
+
+    def root(self) -> Path | None:
+        found = [self._ours.search(hook.command) for hook in self._wired()]
+        return next((Path(re.sub(r"\\(.)", r"\1", match["root"])) for match in found if match), None)
+
+    def fault(self, root: Path) -> Finding | None:
+        if self.edited(root).is_current():
+            return None
+        return self.said("warn", f"{self.file()} does not have them as they are installed", self.mend)
+
+    def installed_at(self, root: Path, told: list[HookCommand] | None = None) -> Installed:
+        """The plugin in the folder `root`, with the hooks as the client will run them."""
+        return super().installed_at(root, self._wired() if told is None else told)
+
+    # ---------------------------------------------------------------- innards
+
+    @cached_property
+    def _ours(self) -> re.Pattern:
+        return re.compile(rf'/bin/sh "(?P<root>(?:[^"\\]|\\.)*)/integrations/hook\.sh" {self.name} \w+')
+
+    @property
+    def _events(self) -> dict[str, str]:
+        """The client's name of each event -> ours."""
+        return hook_config(self.name).dialect.events
+
+    def _command_in(self, hook: object) -> str:
+        """The command of ours in an entry of the file; empty where it has none."""
+        values = hook.values() if isinstance(hook, dict) else ()
+        return next((value for value in values if isinstance(value, str) and self._ours.search(value)), "")
+
+    def _wired(self) -> list[HookCommand]:
+        """Our hooks in the file; none where it cannot be read."""
+        try:
+            found: object = tree_in(self.file())
+        except SwarmError:
+            return []
+        for key in self.place:
+            found = found.get(key) if isinstance(found, dict) else None
+        lists = found.items() if isinstance(found, dict) else ()
+        commands = [
+            (event, self._command_in(hook)) for event, hooks in lists if isinstance(hooks, list) for hook in hooks
+        ]
+        return [HookCommand(self._events[event], one, {}) for event, one in commands if one and event in self._events]
