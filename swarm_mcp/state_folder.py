@@ -20,6 +20,7 @@ THEIRS = {
     "edited": "what was put into files of clients that still hold it",
     "kept": "contents that `swarm-mcp restore` can bring back",
     "runs": "records of what workers did",
+    "team": "which clones have joined a team (`swarm-mcp team leave` in one ends that)",
 }
 
 
