@@ -56,7 +56,7 @@ class Engine:
             "--no-sync",
         )
         with (self.data / "postgresql.conf").open("a") as settings:
-            settings.write("\n".join(SETTINGS) + f"\nunix_socket_directories = '{self.data}'\n")
+            settings.write("\n".join(SETTINGS) + "\n")
         with (self.data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 10.0.0.0/8 trust\n")
         return self
@@ -65,7 +65,7 @@ class Engine:
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a copy, or of one that was killed
         with (self.data.parent / "server.log").open("ab") as log:
             self._server = subprocess.Popen(
-                [*self._as_somebody(), self.programs / "postgres", "-D", self.data, "-p", str(self.port)],
+                [*self._as_somebody(), self.programs / "postgres", "-D", self.data, "-p", str(self.port), "-k", ""],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

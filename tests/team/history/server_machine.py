@@ -37,6 +37,8 @@ class Claim:
 class ServerMachine:
     """One machine with its sessions: a thread that follows the log, and threads that take places for the sessions."""
 
+    pause = 0.002
+
     def __init__(self, conninfo: str, repository: str, number: int, is_over):
         self.sessions = [f"M{number}-{one}" for one in range(3)]
         self._repository, self._name, self._is_over = repository, f"M{number}", is_over

@@ -69,7 +69,7 @@ class Players:
     def close(self) -> None:
         for one in self.running:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(one.pid, 9)
+                os.killpg(one.pid, signal.SIGKILL)
             one.wait()
 
     def judged(self, faults: int) -> Outcome:

@@ -1,6 +1,6 @@
 """`TeamServer` under every kind of fault, with replicas in memory: nobody holds what another holds.
 
-SWARM_TEAM_SECONDS is how long all storms together last, 72 where it is not said; SWARM_TEAM_SEED repeats a storm's chances.
+SWARM_TEAM_SECONDS is how long all storms together last, 48 where it is not said; SWARM_TEAM_SEED repeats a storm's chances.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(programs() is None, reason="no PostgreSQL here")
 
 MACHINES = 3
 KINDS = ("restart", "cut", "stop", "clock", "failover", "disk", "plug", "all")
-SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "72")) / len(KINDS)
+SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "48")) / len(KINDS)
 SEED = int(os.environ.get("SWARM_TEAM_SEED", "0")) or random.randrange(1, 10**6)
 MISSING = {"clock": ServerClock.missing(), "disk": SmallDisk.missing(), "plug": Network.missing()}
 

@@ -35,6 +35,7 @@ class Machine(Protocol):
     """One machine of a team, driven by several threads at once."""
 
     sessions: list[str]
+    pause: float  # seconds between two looks at all files
 
     def take(self, session: str, place: str, mode: str) -> Taken | None:
         """Return the grant; None where somebody else holds some of it, or the team cannot be asked."""
@@ -113,5 +114,5 @@ def _onlooker(machine: Machine, is_over: Callable[[], bool], looks: list[Look], 
             if ended < fresh_until:
                 counts["fresh looks"] += 1
                 if not holders:  # others cannot have slipped past anybody
-                    looks.append(Look("an onlooker", file, began, ended, True, True))
-        time.sleep(0.002)
+                    looks.append(Look(f"an onlooker beside {machine.sessions[0]}", file, began, ended, True, True))
+        time.sleep(machine.pause)

@@ -1,0 +1,38 @@
+"""The team agent with leases as short as a storm's, and with a fault planted in it where one is named."""
+
+from __future__ import annotations
+
+import sys
+
+from swarm_mcp.team import protocol
+
+from .storm import LEASE, MIRROR_LEASE
+
+
+def fresh_too_long() -> None:
+    """Planted: a replica counts as fresh for longer than others wait for it."""
+    from swarm_mcp.team.replica import Replica
+
+    right = Replica.apply
+    Replica.apply = lambda self, news, epoch, sent=None, lease=0.0: right(self, news, epoch, sent, 3 * MIRROR_LEASE)  # type: ignore[method-assign, assignment]
+
+
+def settled_at_once() -> None:
+    """Planted: what was granted is said to hold on all machines before these know of it."""
+    from swarm_mcp.team.following import Following
+
+    right = Following._granted
+    Following._granted = lambda self, rows, ours, version: right(self, rows, ours, 0)  # type: ignore[method-assign]
+
+
+def main() -> int:
+    protocol.MIRROR_LEASE, protocol.SESSION_LEASE = MIRROR_LEASE, LEASE  # before anything takes over what they are
+    if planted := sys.argv[1]:
+        globals()[planted]()
+    from swarm_mcp.team.agent import run
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Whole machines under every kind of fault: homes, clones, local stores and real team agents, judged as `TeamServer` is.
+
+SWARM_TEAM_SECONDS is how long all storms together last, 72 where it is not said; SWARM_TEAM_SEED repeats a storm's chances.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from swarm_mcp.team.migrations import init
+
+from .engine import programs
+from .faults import ServerClock, SmallDisk
+from .storm import Fault, Ground, Outcome, Players, storm
+from .test_server_storms import MISSING, SEED, at_end
+
+__all__ = ["at_end"]
+pytestmark = pytest.mark.skipif(programs() is None, reason="no PostgreSQL here")
+
+MACHINES = 3
+KINDS = ("restart", "cut", "kill", "stop", "sleep", "clock", "failover", "disk", "all")
+SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "72")) / len(KINDS)
+
+
+def storm_of(kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = "") -> Outcome:
+    """Return what came of a storm; with a fault `planted` in the agents."""
+    disk = SmallDisk(folder / "disk", 120) if kind == "disk" else None
+    if disk:
+        at_end.append(disk.close)
+    ground = Ground(
+        folder, MACHINES, disk, ServerClock(folder) if kind in ("clock", "all") and not MISSING["clock"] else None
+    )
+    at_end.append(ground.close)
+    init(ground.server.dsn())
+    homes = [folder / f"home{number}" for number in range(MACHINES)]
+    assignments = []
+    for home, link in zip(homes, ground.links):
+        home.mkdir()
+        places = {
+            "HOME": "",
+            "SWARM_STATE_DIR": "state",
+            "SWARM_DB_PATH": "store/swarm.db",
+            "SWARM_CONFIG_DIR": "config",
+        }
+        environment = {**{name: str(home / place) for name, place in places.items()}, "SWARM_TEAM_MACHINE": home.name}
+        server = f"postgresql://postgres@127.0.0.1:{link.port}/postgres"
+        assignments.append(
+            {"home": str(home), "server": server, "seed": SEED, "planted": planted, "environment": environment}
+        )
+    players = Players("team.history.local_machine", folder, assignments)
+
+    def agent(number: int) -> list[int]:
+        try:
+            return [int((homes[number] / "agent").read_text())]
+        except (OSError, ValueError):
+            return []  # killed just now
+
+    def end_agents() -> None:
+        for number in range(MACHINES):
+            for pid in agent(number):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    at_end.append(end_agents)  # those of a machine that did not come to its end
+
+    def one_agent(chance: random.Random) -> list[int]:
+        return agent(chance.randrange(MACHINES))
+
+    def one_machine(chance: random.Random) -> list[int]:
+        number = chance.randrange(MACHINES)
+        return [players.running[number].pid, *agent(number)]
+
+    faults: dict[str, list[Fault]] = {
+        "none": [], "restart": [ground.restart()], "cut": [ground.cut()], "kill": [ground.kill(one_agent)], "stop": [ground.stop(one_agent)],
+        "sleep": [ground.stop(one_machine)], "failover": [ground.fall_back()],
+    }  # fmt: skip
+    if ground.clock:
+        faults["clock"] = [ground.set_clock()]
+    if ground.disk:
+        faults["disk"] = [ground.fill_disk()]
+    faults["all"] = [fault for made in faults.values() for fault in made]
+    outcome = storm(players, faults[kind], seconds, SEED)
+    print(f"{kind}: {outcome.text()}")
+    return outcome
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nobody_holds_what_another_holds(kind: str, tmp_path: Path, at_end: list[Callable[[], object]]) -> None:
+    if MISSING.get(kind):
+        pytest.skip(MISSING[kind])
+    outcome = storm_of(kind, tmp_path, at_end, SECONDS)
+    assert not any(outcome.findings), f"seed {SEED}: {outcome.text()}"
+    assert outcome.counts["settled"] > SECONDS / 3 and outcome.counts["fresh looks"] > 10 * SECONDS, outcome.text()
+
+
+# Of what is planted in the server, `test_server_storms` tells.
+PLANTED = {
+    "an agent says too early that a grant counts": ("none", "settled_at_once"),
+    "an agent's replica is fresh for too long": ("cut", "fresh_too_long"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_is_found(name: str, tmp_path: Path, at_end: list[Callable[[], object]]) -> None:
+    kind, planted = PLANTED[name]
+    for number in range(6):  # a storm may pass it by
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        outcome = storm_of(kind, folder, at_end, 10 if kind == "none" else 14, planted)
+        if any(outcome.findings):
+            return
+    raise AssertionError(f"seed {SEED}: nobody has found it in {outcome.text()}")
