@@ -10,7 +10,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
-from swarm_mcp.domain.session import DETACHED, Session
+from swarm_mcp.domain.session import DETACHED, TEAM, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
@@ -21,7 +21,7 @@ from swarm_mcp.visibility import veiled
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
 MOST_LOOKED_AT = 1000  # sessions of a scope whose names are compared
 MOST_NAMED = 50  # sessions of a scope, where it is not clear which one is meant
-NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's session
+NO_AGENTS = (TERMINAL, HOLD, DETACHED, TEAM)  # what is registered and is no agent's session, or none of this machine
 
 
 def find_acting_session(store: Store, args) -> Session:
@@ -33,7 +33,7 @@ def find_acting_session(store: Store, args) -> Session:
     """
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
-        return session_named(store, scope, args.value("--as"))
+        return _of_this_machine(session_named(store, scope, args.value("--as")))
     return session_of_caller(store, scope)
 
 
@@ -41,7 +41,7 @@ def session_of_caller(store: Store, scope: str) -> Session:
     """The instance that a command speaks for when nobody is named: `find_acting_session` without its ``--as``."""
     reference = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if reference:
-        return session_named(store, scope, reference)
+        return _of_this_machine(session_named(store, scope, reference))
     row = agent_session_around(store) or terminal_session(store)
     if row:
         return row
@@ -64,6 +64,13 @@ def session_of_caller(store: Store, scope: str) -> Session:
     number = len(rows) if len(rows) <= MOST_NAMED else f"more than {MOST_NAMED}"
     names = _names(store, rows)
     raise UnknownInstance(f"{number} sessions share scope {scope}; say with --as which one this is: {names}")
+
+
+def _of_this_machine(row: Session) -> Session:
+    """Return `row`. Raises UnknownInstance where it is a session elsewhere, for which nobody here can act."""
+    if row.runtime == TEAM:
+        raise UnknownInstance(f"{name_of(row)} works on another machine: only there can be acted as it")
+    return row
 
 
 def acting_session(store: Store, args) -> Session:

@@ -22,6 +22,7 @@ from swarm_mcp.harness import leftover_processes
 from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
+from swarm_mcp.team.telling import tell_team
 
 LOST = 76
 LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
@@ -76,6 +77,7 @@ class Hold:
                 self.store.locks.release(self.instance, row.file, row.agent or "", row.fence)
             except Refused as refusal:
                 self.lost = self.lost or str(refusal)
+        tell_team()
 
     # -------------------------------------------------------------- innards
 

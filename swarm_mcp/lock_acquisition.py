@@ -8,11 +8,13 @@ the time it only looks; who is not at the front writes nothing.
 from __future__ import annotations
 
 from swarm_hook_core import clock
+from swarm_hook_core.state import is_in_team
 from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
+from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,6 +104,8 @@ class LockWait:
         """Leave the queue."""
         ticket, self.wanted = self.wanted.ticket, self.wanted._replace(ticket=0)
         store.queue.leave(ticket)
+        if ticket:
+            tell_team()
 
     # -------------------------------------------------------------- innards
 
@@ -115,6 +119,7 @@ class LockWait:
             return self._try_once(store)
         left = None if self._until is None else self._until - clock.now()
         self.wanted = self.wanted._replace(ticket=store.queue.join(self.instance, self.wanted, left))
+        tell_team()  # of the place in line: others come after it there, too
         self._set_next_sign(store)
         return self._attempt(store)  # what was in the way may have gone before we were in line
 
@@ -229,10 +234,19 @@ def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
     raise Refused("other machines of the team take and give back the same all the time; wait in line for it")
 
 
+def steal(
+    store: Store, instance: Session, file: str, reason: str, force: bool = False, ttl: float | None = None
+) -> dict:
+    """As ``transfers.steal``, and confirmed by the team where that has a part in it: ``team``, else None."""
+    done = store.transfers.steal(instance, file, reason, force, ttl)
+    taken = _confirmed(store, [done["lock"]])
+    if taken is None:
+        raise Refused("another machine of the team was faster")
+    return {**done, "team": taken.team}
+
+
 def _confirmed(store: Store, rows: list[Lock]) -> Taken | None:
     """What was taken, once a team that has a part in it has confirmed it; None where another machine was faster."""
-    from swarm_hook_core.state import is_in_team
-
     if not is_in_team():
         return Taken(rows)
     from swarm_mcp.team.locking import LOST, confirm

@@ -95,9 +95,9 @@ class StoreRegistrar:
                 self._store = Store(busy_seconds=patience)
             done = work(self._store)
             if is_in_team():
-                from swarm_mcp.team.agent_client import poke
+                from swarm_mcp.team.telling import tell_team
 
-                poke()  # who begins to work here is told to others, and the team agent runs as long as somebody works
+                tell_team()
             return done
         except SwarmError as error:
             raise NotRegistered(str(error)) from error

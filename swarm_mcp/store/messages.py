@@ -14,6 +14,7 @@ from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.message import Message, task_mark
+from swarm_mcp.domain.session import TEAM
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as
@@ -59,6 +60,8 @@ class Messages:
             recipient = self._sessions.live(recipient_id)
             if recipient is None or recipient.scope != sender.scope:
                 raise UnknownInstance(f"Instance {recipient_id} is not active in this scope")
+            if recipient.runtime == TEAM:
+                raise Refused(f"session {recipient_id} works on another machine: messages do not reach it")
             if not may_meet(sender.label, recipient.label):
                 raise Refused(
                     f"Cross-identity coordination blocked: session {recipient_id} works under another identity;"

@@ -141,6 +141,14 @@ class Transfers:
             known = [row for row in theirs if may_meet(instance.label, row.owner_label)]
             if theirs and not known:
                 refusal = Refused(f"{reach.file} is held by a session of another identity; ask the person running it")
+            here = [row for row in known if row.machine is None]
+            if known and not here:
+                where = ", ".join(dict.fromkeys(str(row.machine) for row in known))
+                refusal = Refused(
+                    f"{reach.file} is held on another machine, {where}, which messages do not reach: ask the person who"
+                    " works there, or wait in line for it"
+                )
+            known = here
             if refusal is None:
                 self._denials.record(instance, theirs[0], ASKED)
             for row in known:

@@ -1,14 +1,12 @@
-"""The team's part in locks that were just taken, or given back, on this machine.
+"""The team's part in locks that were just taken on this machine.
 
-Nothing here opens a connection, and where no clone has joined it costs one look at the disk. The team agent, which is
-asked over its socket, confirms what is new; what it is not asked about it finds by itself, a little later.
+Nothing here opens a connection: the team agent, which is asked over its socket, has them confirmed.
 """
 
 from __future__ import annotations
 
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE
-from swarm_hook_core.state import is_in_team
 from swarm_mcp.domain.lock import AUTO, is_mutex
 
 TYPE_CHECKING = False
@@ -63,8 +61,6 @@ def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
     Takes 2 seconds at most where the server cannot be reached, and as long as the lease of a mirror (some seconds)
     where another machine sleeps or is cut off.
     """
-    if not is_in_team():
-        return None
     tops = store.team.trees()
     concerned = [row.id for row in rows if _may_concern(row, tops)]
     if not concerned:
@@ -79,15 +75,6 @@ def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
     if told["answer"] == agent_client.GRANTED:
         return TeamGrant(SETTLED if told.get("settled") else GRANTED, told.get("fences", {}))
     return TeamGrant(UNREACHABLE, why=told.get("error", ""))
-
-
-def poke() -> None:
-    """Let the team agent look at once what has changed here, and start it where there is none. Never raises."""
-    if not is_in_team():
-        return
-    from swarm_mcp.team import agent_client
-
-    agent_client.poke()
 
 
 def _may_concern(row: Lock, tops: Iterable[str]) -> bool:

@@ -20,6 +20,7 @@ from swarm_mcp.errors import Deadlock, LockRefused, Refused, UsageError
 from swarm_mcp.lock_acquisition import granted_answer
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
+from swarm_mcp.team.telling import tell_team
 
 # Who gives one of these, or several files, is answered with all there is to say of each lock.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
@@ -158,6 +159,7 @@ def unlock(args: Arguments) -> int:
                 unlocked.append(reach.file)
             else:
                 left.append(_left(store, instance, reach, agent))
+        tell_team()
     if args.json:
         show(_answer(unlocked, left))
     else:
@@ -170,6 +172,7 @@ def unlock(args: Arguments) -> int:
 
 def _unlock_all(store: Store, instance: Session, agent: str, args: Arguments) -> int:
     gone = store.locks.release_all(instance, agent)
+    tell_team()
     if args.json:
         show({"ok": True, "files": gone})
         return 0

@@ -10,7 +10,9 @@ from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
+from swarm_mcp.lock_acquisition import steal as take_over
 from swarm_mcp.store import Store
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import name_of
 
 
@@ -51,6 +53,7 @@ def transfer(args: Arguments) -> int:
             )
         except Refused as refusal:
             return refused(args, "transfer", refusal.answer)
+        tell_team()
     lock = lock.replace(file=plain(lock.file))
     if args.json:
         show({"ok": True, **granted(lock), "from": giver.id, "to": taker.id})
@@ -116,7 +119,7 @@ def steal(args: Arguments) -> int:
             error = "only a person may take a lock from a live session: at a terminal, outside of any agent's shell"
             return refused(args, "steal", {"error": f"{error}. request-lock asks its holder"})
         try:
-            done = store.transfers.steal(acting_session(store, args), file, reason, force, ttl)
+            done = take_over(store, acting_session(store, args), file, reason, force, ttl)
         except LockRefused as refusal:
             active = refusal.active
             owner = active.get("owner") or {}
@@ -128,9 +131,10 @@ def steal(args: Arguments) -> int:
             return refused(args, "steal", refusal.answer)
     if args.json:
         taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
-        show({"ok": True, **granted(done["lock"]), "taken": taken})
+        team = {"team": done["team"].shown(done["lock"])} if done["team"] is not None else {}
+        show({"ok": True, **granted(done["lock"]), **team, "taken": taken})
     else:
         for row in done["taken"]:
             say(f"taken from {holder_name(row['owner_label'], row['instance_id'])}: {said_path(row['file'])}")
-        say(f"locked {said_path(done['lock']['file'])}")
+        say(f"locked {said_path(done['lock']['file'])}" + (f" {done['team'].said}" if done["team"] is not None else ""))
     return 0

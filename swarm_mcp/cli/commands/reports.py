@@ -23,6 +23,7 @@ from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.folders import clean
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
+from swarm_mcp.team.telling import tell_team
 
 
 @verb(
@@ -211,6 +212,7 @@ def agent_ended(args: Arguments) -> int:
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
         files = store.locks.release_of_agent(row, agent) if row else []
+    tell_team()
     if args.json:
         show({"ok": row is not None, "id": row and row.id, "released": files})
     else:

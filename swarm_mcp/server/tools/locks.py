@@ -12,10 +12,20 @@ from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
-from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, Taken, granted_answer, refused_answer, requested, take
+from swarm_mcp.lock_acquisition import (
+    LONGEST_WAIT,
+    LockWait,
+    Taken,
+    granted_answer,
+    refused_answer,
+    requested,
+    steal,
+    take,
+)
 from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, in_background, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.visibility import may_meet
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
@@ -131,6 +141,7 @@ def _refused(store: Store, refusal: LockRefused, wanted: LockRequest) -> Answer:
 def _unlock(call: Call, arguments: dict) -> Answer:
     row = call.member()
     gone = call.store.locks.release(row, arguments["file"], arguments.get("agent_id", ""), arguments.get("fence"))
+    tell_team()
     return Answer(text=f"Unlocked {arguments['file']}" + ("" if gone else "; this session held no lock on it"))
 
 
@@ -232,6 +243,7 @@ def _transfer(call: Call, arguments: dict) -> Answer:
         arguments.get("fence"),
         arguments.get("note", ""),
     )
+    tell_team()
     return Answer({"ok": True, **_shown(lock), "from": row.id, "to": arguments["to"]})
 
 
@@ -242,9 +254,10 @@ def _request(call: Call, arguments: dict) -> Answer:
 
 
 def _steal(call: Call, arguments: dict) -> Answer:
-    done = call.store.transfers.steal(call.member(), arguments["file"], arguments.get("reason", ""))
+    done = steal(call.store, call.member(), arguments["file"], arguments.get("reason", ""))
     taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
-    return Answer({"ok": True, **_shown(done["lock"]), "taken": taken})
+    team = {"team": done["team"].shown(done["lock"])} if done["team"] is not None else {}
+    return Answer({"ok": True, **_shown(done["lock"]), **team, "taken": taken})
 
 
 def _renew(call: Call, arguments: dict) -> Answer:
