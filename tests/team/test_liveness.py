@@ -347,6 +347,17 @@ def test_a_server_that_was_put_back_is_found_out_by_the_first_who_knows_more(
         old.stop()
 
 
+def test_where_the_servers_clock_was_put_back_new_grants_do_not_wait_for_as_long(machine, team, repository):
+    one = machine("one", "s1")
+    with connect(team) as admin:
+        key = admin.execute("SELECT key FROM swarm_team.repositories WHERE name = %s", (repository,)).fetchone()[0]
+        hour = "clock_timestamp() + interval '1 hour'"
+        admin.execute(f"UPDATE swarm_team.repositories SET grace_until = {hour} WHERE key = %s", (key,))
+        admin.execute(f"UPDATE swarm_team.machines SET awaited_until = {hour} WHERE repository = %s", (key,))
+    answer = one.acquire("s1", "a")
+    assert answer["why"] == "grace" and 0 < answer["seconds"] <= 60
+
+
 def test_a_promoted_replica_makes_all_void_at_once(new_engine, machine_of, repository, tmp_path):
     server_ = new_engine.dsn()
     one = machine_of(server_, "one", "s1")

@@ -376,6 +376,12 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'no such repository';
   END IF;
   IF p_epoch <> swarm_team.epoch_of(r) THEN RETURN NULL; END IF;
+  IF swarm_team.grace(r) > 120 THEN  -- it never is that long: this clock was put back
+    UPDATE swarm_team.repositories x SET grace_until = least(x.grace_until, clock_timestamp() + interval '1 minute')
+      WHERE x.key = p_repository RETURNING * INTO r;
+    UPDATE swarm_team.machines m SET awaited_until = least(m.awaited_until, clock_timestamp() + interval '1 minute')
+      WHERE m.repository = p_repository;
+  END IF;
   PERFORM swarm_team.speaks(p_repository, p_machine, p_incarnation);
   RETURN r;
 END $$;
