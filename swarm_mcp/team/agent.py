@@ -37,6 +37,7 @@ LOOK_SECONDS = 5.0  # between two looks at which clones take part, where nobody 
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # after the first, second... try at a server that is not reached
 REFUSED_SECONDS = 30.0  # until a server that lets us not in is asked again
 LISTEN_SECONDS = 20.0
+LEAVE_SECONDS = 5.0  # for what is just being asked of a server, once a clone has left
 SETTLE_SECONDS = 1.0  # of one question whether grants have settled
 ELECTION_SECONDS = 3.0  # while another agent may be just ending
 LONGEST_LINE = 1024 * 1024
@@ -150,20 +151,26 @@ class Agent:
             if one.is_there:
                 tops = wanted.setdefault(one.server, {}).setdefault(one.repository, [])
                 tops += [top for top in one.tops if top not in tops]
-        try:
-            left = _settle_trees(store, {
-                top: name for parts in wanted.values() for name, tops in parts.items() for top in tops
-            })  # fmt: skip
-        except SwarmError as error:
-            faults.record("team", "agent", str(error))
-            return True
-        for server in self._talks.keys() - wanted.keys():
-            self._ending.append(self._talks.pop(server))
-            self._ending[-1].leave()
+        # Whoever follows a work tree that takes part no longer stops first: nothing is written for it any more then.
+        ended = [self._talks.pop(server) for server in self._talks.keys() - wanted.keys()]
+        for talk in ended:
+            self._ending.append(talk)
+            talk.leave()
         for server, parts in wanted.items():
             if server not in self._talks:
                 self._talks[server] = _Talk(server, self._machine, self._connect)
             self._talks[server].set_parts(parts)
+        trees = {top: name for parts in wanted.values() for name, tops in parts.items() for top in tops}
+        try:
+            if store.team.trees().keys() - trees.keys():
+                for talk in ended:
+                    talk.join(LEAVE_SECONDS)
+                for talk in self._talks.values():
+                    talk.await_parts(LEAVE_SECONDS)
+            left = _settle_trees(store, trees)
+        except SwarmError as error:
+            faults.record("team", "agent", str(error))
+            return True
         if left and not wanted:
             return False
         if store.team.living_in([top for parts in wanted.values() for tops in parts.values() for top in tops]):
@@ -257,6 +264,7 @@ class _Talk:
         self._connect = connect
         self._line: Any = None
         self._parts: dict[str, list[str]] = {}
+        self._taken: dict[str, list[str]] | None = None  # those that are followed
         self._followed: dict[str, Following] = {}
         self._changed = threading.Condition()
         self._requests: deque[_Request] = deque()
@@ -280,6 +288,11 @@ class _Talk:
                 self._parts = parts
                 self._poked = True
                 self._changed.notify_all()
+
+    def await_parts(self, seconds: float) -> None:
+        """Wait until only those are followed that `set_parts` has named."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken is self._parts or self._stopped, seconds)
 
     def poke(self) -> None:
         with self._changed:
@@ -373,8 +386,12 @@ class _Talk:
         """Follow what is to be followed, in the work trees that there are now."""
         parts = self._parts
         for name in self._followed.keys() - parts.keys():
-            if self._followed.pop(name).is_greeted:
-                self._line.part(name)
+            gone = self._followed.pop(name)
+            try:
+                if gone.is_greeted:
+                    self._line.part(name)
+            except TeamUnreachable:
+                continue  # it finds out by itself
         for name, tops in parts.items():
             known = self._followed.get(name)
             if known is not None and known.replica.tops == sorted(tops):
@@ -383,6 +400,9 @@ class _Talk:
                 with store.team.writing():
                     known.replica.forget()
             self._followed[name] = Following(store, self._line, Replica(store, name, self._machine, tops))
+        with self._changed:
+            self._taken = parts
+            self._changed.notify_all()
 
     def _grant(self, request: _Request) -> None:
         """Answer a request: of all repositories that its locks are in, one that refuses refuses all."""

@@ -263,6 +263,10 @@ class Following:
 
     def _acquire_later(self, claim: Claim) -> bool:
         """Have one lock confirmed that nobody waits for; whether that is settled, one way or another."""
+        other = self.replica.in_the_way(claim.rows)
+        if other is not None:
+            self._refuse([claim], other)
+            return True
         if clock.now() < self._grace_until and not claim.want["again"]:
             return True  # the next look comes back to it
         answer = self._acquire([claim])
@@ -355,6 +359,10 @@ class Following:
             if all(row.team_fence for claim in held for row in claim.rows) and self._is_posted(held):
                 # A grant's version is its fence; this replica may not have come to it yet.
                 return self._granted(rows, ours, max(row.team_fence or 0 for claim in held for row in claim.rows))
+            other = replica.in_the_way(row for claim in held for row in claim.rows)
+            if other is not None:
+                self._refuse(held, other)
+                return {"answer": agent_client.HELD, "by": dict(other)}, 0
             unknown = {claim.session for claim in held} - self._joined.keys()
             if unknown:
                 self._beat_until_even()
@@ -401,6 +409,11 @@ class Following:
                     told.update(machine=replica.machine, label="")
                     replica.granted(told)
             self.again -= {row.id for claim in held for row in claim.rows}
+        elif why == protocol.HELD:
+            by = answer.get("by")
+            if by is not None and by["machine"] != replica.machine:
+                with self._store.team.writing():
+                    replica.granted(by)  # it may have been removed here; now, since the log may soon take it back
         elif why == protocol.STALE:
             self._take(answer["news"])
         elif why == protocol.UNKNOWN_SESSION:
@@ -429,8 +442,6 @@ class Following:
     def _refuse(self, held: list[Claim], by: LockRow | None) -> None:
         """Remove locks here that the team has not granted, though nothing here says who has them."""
         with self._store.team.writing():
-            if by is not None and by["machine"] != self.replica.machine:
-                self.replica.granted(by)  # it may have been removed here
             there = {row.id: row for row in self._store.team.of_ids([row.id for one in held for row in one.rows])}
             for row in there.values():
                 if row.machine is not None:

@@ -15,7 +15,7 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
-from swarm_mcp.store.lock_request import meet
+from swarm_mcp.store.lock_request import meet, reach_in
 from swarm_mcp.store.team_numbers import row_id
 from swarm_mcp.team import protocol
 from swarm_mcp.team.comparison import own_spot
@@ -258,6 +258,22 @@ class Replica:
             agent, mode = row["agent"], SHARED if row["mode"] == SHARED else EXCLUSIVE
             if keeps_out(lock, row["session"], agent, mode):
                 self.give_way(lock, row)
+
+    def in_the_way(self, rows: Iterable[Lock]) -> LockRow | None:
+        """Return what somebody else has been granted that keeps these locks of this machine from being granted.
+
+        The server compares with what is newer than this replica alone; so this is asked before each question to it.
+        """
+        for row in rows:
+            reach = reach_in(row)
+            for lock in self._rows.met(reach) if reach else ():
+                if lock.machine is not None and keeps_out(
+                    lock, row.instance_id, row.agent or "", row.mode or EXCLUSIVE
+                ):
+                    told: Any = {"session": lock.instance_id, "agent": lock.agent or "", "mode": lock.mode or EXCLUSIVE}
+                    told.update(machine=lock.machine, label=lock.owner_label or "", fence=lock.team_fence)
+                    return told
+        return None
 
     def give_way(self, lock: Lock, row: LockRow) -> None:
         """Inside a transaction: remove a lock of this machine, since the team has granted that file to somebody.

@@ -448,6 +448,40 @@ def test_what_could_not_be_taken_by_force_is_where_it_was(machines):
     assert sandbox.held() == [("a.py", "laptop")]
 
 
+def test_what_kept_a_lock_out_and_has_gone_since_is_not_left_here(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    rows = sandbox.lock(other, "a.py")
+    laptop.take(one, "a.py")
+
+    def release():
+        laptop.store.locks.release(one, "a.py")
+        laptop.follow()
+
+    sandbox.server.after["acquire"] = release
+    assert sandbox.confirm(rows)["answer"] == "held"
+    sandbox.follow()
+    assert sandbox.held() == laptop.held() == []
+
+
+def test_what_kept_out_one_who_had_removed_it_and_has_gone_since_is_not_left_here(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.take(one, "a.py")
+    sandbox.follow()
+    sandbox.ground.sql("DELETE FROM context")
+    rows = sandbox.lock(other, "a.py")
+
+    def release():
+        laptop.store.locks.release(one, "a.py")
+        laptop.follow()
+
+    sandbox.server.after["acquire"] = release
+    assert sandbox.confirm(rows)["answer"] == "held"
+    sandbox.follow()
+    assert sandbox.held() == laptop.held() == []
+
+
 def test_an_agent_of_a_session_holds_as_such_on_the_other_machine(machines):
     laptop, sandbox = machines
     one = laptop.session("one")

@@ -67,8 +67,10 @@ def peer(tmp_path: Path, team: FakeTeam):
 def test_a_lock_is_confirmed_over_the_socket(running, peer):
     session = running.ground.session("one")
     rows = running.lock(session, "a.py", "b.py")
-    threading.Timer(0.2, peer.follow).start()
+    soon = threading.Timer(0.2, peer.follow)
+    soon.start()
     answer = agent_client.confirm([row.id for row in rows])
+    soon.join()
     assert answer["answer"] == "granted" and answer["settled"]
     assert set(answer["fences"]) == {row.id for row in rows}
     peer.follow()
@@ -137,6 +139,7 @@ def test_leaving_removes_what_others_hold(running, peer, team):
 
 def test_without_any_session_it_ends_after_a_while(ground: Ground, team):
     one = Running(ground, team)
+    wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
     one.agent._idle_seconds = 0.1
     agent_client.poke()
     one.thread.join(20)
