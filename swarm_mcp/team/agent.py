@@ -437,7 +437,8 @@ class _Talk:
                 request.done.set()
 
     def _lose(self, error: SwarmError) -> None:
-        is_refused = isinstance(error, TeamRefused)
+        # One that was away for long has been forgotten, and greets anew.
+        is_refused = isinstance(error, TeamRefused) and error.answer.get("code") != "hello_first"
         self._fail("refused" if is_refused else "unreachable", error)
         if is_refused:
             self._again_at = clock.now() + REFUSED_SECONDS

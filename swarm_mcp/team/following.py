@@ -124,18 +124,22 @@ class Following:
 
         Raises TeamUnreachable and TeamRefused.
         """
-        if not self._greeted:
-            self._greet()
-            poked = beat = True
         try:
-            if beat:
-                self._beat_until_even()
-            if poked or self._may_differ():
+            if not self._greeted:
+                self._greet()
+                poked = beat = True
+            try:
+                if beat:
+                    self._beat_until_even()
+                if poked or self._may_differ():
+                    self._post()
+            except _EpochOver:
+                self._greeted = False
+                self._greet()
                 self._post()
-        except _EpochOver:
+        except _EpochOver:  # once more: several machines find out one after the other what the server has lost
             self._greeted = False
-            self._greet()
-            self._post()
+            raise TeamUnreachable("the team's server is being replaced") from None
 
     def _greet(self) -> None:
         replica = self.replica

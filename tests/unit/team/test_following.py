@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from support.following_cases import *  # noqa: F403
 from support.team_machines import REPOSITORY
 
+from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import protocol
 
 
@@ -25,6 +27,19 @@ def test_after_a_failover_grants_are_confirmed_anew_and_what_others_have_is_give
     assert laptop.row("kept.py")["team_fence"] == sandbox.row("kept.py")["team_fence"]
     first, second = laptop.mail(one)
     assert "failover" in first and "lost.py" in second
+
+
+def test_a_server_that_loses_grants_once_more_while_it_is_greeted_is_greeted_again(machines, team):
+    laptop, _ = machines
+    one = laptop.session("one")
+    laptop.take(one, "a.py")
+    version, after = team.repositories[REPOSITORY].version, laptop.server.after
+    team.restore(REPOSITORY, version)
+    after["hello"] = lambda: after.update(hello=lambda: team.restore(REPOSITORY, version))  # after the second one
+    with pytest.raises(TeamUnreachable):
+        laptop.follow()
+    laptop.follow()
+    assert laptop.row("a.py")["team_fence"]
 
 
 def test_a_session_that_comes_back_late_does_not_believe_its_grants(machines, team):
