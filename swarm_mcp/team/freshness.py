@@ -25,24 +25,39 @@ def is_fresh(found: TeamRepository) -> bool:
     return found.fresh_until >= clock.now()
 
 
+def known_here(store: Store, folder: str) -> dict | None:
+    """Return ``{repository, fresh, said_at}`` of the work tree around `folder`; None where that has joined no team.
+
+    `said_at`: Unix seconds, when the server was last heard of.
+    """
+    tree = repository.tree_over(folder) if is_in_team() else None
+    name = store.team.trees().get(tree.top) if tree is not None else None
+    if name is None:
+        return None
+    found = store.team.repositories().get(name)
+    return {"repository": name, "fresh": found is not None and is_fresh(found), "said_at": found and found.said_at}
+
+
+def unheard_for(said_at: int | None) -> str:
+    """Return for how long a server was not heard of, in words."""
+    return f"for {duration(time.time() - said_at)}" if said_at else "since this clone has joined"
+
+
 def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
     """Have what is known here of the locks in the work tree around `folder` brought up to date.
 
     Return what people should hear where that cannot be done in `seconds`; empty where it was, and outside of teams.
     """
-    tree = repository.tree_over(folder) if is_in_team() else None
-    if tree is None:
+    if not is_in_team():
         return ""
     from swarm_mcp.store import Store
 
     with Store(read_only=True) as store:
-        name = store.team.trees().get(tree.top)
-        if name is None or wait_until_fresh(store, name, seconds):
+        known = known_here(store, folder)
+        if known is None or wait_until_fresh(store, known["repository"], seconds):
             return ""
-        found = store.team.repositories().get(name)
-    said_at = found.said_at if found is not None else None
-    since = f"for {duration(time.time() - said_at)}" if said_at else "since this clone has joined"
-    return f"the team's server was not heard of {since}: what other machines have locked since then is not known here"
+    silence = unheard_for(known["said_at"])
+    return f"the team's server was not heard of {silence}: what other machines have locked since then is not known here"
 
 
 def wait_until_fresh(store: Store, name: str, seconds: float) -> bool:

@@ -16,11 +16,12 @@ from swarm_mcp.cli.output import listing, presence, say, show, state_of
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.lock import Denial
-from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain.session import TEAM, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.team.freshness import known_here, unheard_for
 from swarm_mcp.views import name_of, public_instance, registration, short
 from swarm_mcp.visibility import veiled
 
@@ -40,6 +41,8 @@ def status(args: Arguments) -> int:
     counted. Last comes who was denied the same file ten times or more within minutes.
 
     A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
+
+    In a clone that has joined a team it says whether what is known of other machines is fresh.
 
     With --json, `instance_count` and `lock_count` say how many there are in all, and the repeated denials are `storms`:
     [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}].
@@ -61,6 +64,7 @@ def status(args: Arguments) -> int:
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
         storms = [_seen(one, viewer) for one in store.storms.known(scope, STORMS)]
+        team = known_here(store, scope)
         names = {storm[name]: reader.called(storm[name]) for storm in storms for name in ("instance_id", "holder_id")}
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
     open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
@@ -72,20 +76,32 @@ def status(args: Arguments) -> int:
         ]
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
         numbers = {"lock_count": held, "instance_count": here, **numbers}
+        numbers.update({"team": team} if team else {})
         lists = {"instances": shown, "locks": locks, "storms": storms}
         show(fitted({"scope": scope, "me": me_shown, **lists, **numbers}, measure=printed))
         return 0
     say(f"scope {scope}")
     say(f"{_count(here, 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
+    if team:
+        how = (
+            "fresh"
+            if team["fresh"]
+            else f"its server was not heard of {unheard_for(team['said_at'])}: swarm-mcp team status"
+        )
+        say(f"team: {team['repository']}, {how}")
     by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
     say(f"tasks: {by_status or 'none'}")
     say(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
     cells, plain = [], []
     for row in sessions:
         who, state, seen = reader.session(row), row.state or "live", reader.when(row.last_seen or row.heartbeat)
+        if row.runtime == TEAM:  # when it was seen there is not told here
+            state, seen = "live", "elsewhere"
         bare = "" if _guarded(row) else "not guarded"
         cells.append((who, state, seen, token(row.label or "", "role"), bare))
-        plain.append(f"  {who}  {state:<8} seen {seen}{f'  ({bare})' if bare else ''}")
+        plain.append(
+            f"  {who}  {state:<8} {'' if row.runtime == TEAM else 'seen '}{seen}{f'  ({bare})' if bare else ''}"
+        )
     listing(("session", "state", "seen", "role", ""), cells, plain)
     if here > len(sessions):
         say(f"  and {_count(here - len(sessions), 'more session')}: swarm-mcp instances")

@@ -142,6 +142,16 @@ def test_where_there_is_no_repository(ground: Ground, played: Played) -> None:
     assert done.code == 1 and "is not in a git repository" in done.err
 
 
+def test_status_at_a_glance_says_how_fresh_it_is(ground: Ground, played: Played) -> None:
+    assert "team" not in ground.swarm("status").out + ground.swarm("status", "--json").out
+    assert ground.swarm("team", "join", SERVER).code == 0
+    assert "team: example.org/org/app, fresh\n" in ground.swarm("status").out
+    assert ground.swarm("status", "--json").json["team"]["fresh"] is True
+    with ground.store() as store, store.team.writing():
+        store.team.note("example.org/org/app", fresh_until=clock.now() - 1, said_at=int(time.time()) - 900)
+    assert "its server was not heard of for 15 min: swarm-mcp team status" in ground.swarm("status").out
+
+
 def test_the_status_of_nobody(ground: Ground) -> None:
     assert ground.swarm("team", "status").out == "no clone on this machine has joined a team\n"
     assert ground.swarm("team", "status", "--json").json["ok"] is True
