@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from support.fake_team import FakeTeam
+from support.fake_team import FakeServer, FakeTeam
 from support.fixtures import Ground, wait_for
 from support.team_machines import REPOSITORY, Machine
 
 from swarm_hook_core.repository import tree_at
+from swarm_mcp.errors import TeamRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client, memberships
@@ -119,6 +120,21 @@ def test_not_reached_it_says_so_within_two_seconds_and_confirms_later(running, t
     assert known["state"] == "unreachable"
     team.down = False
     wait_for(lambda: running.ground.sql("SELECT 1 FROM context WHERE team_fence IS NOT NULL"))
+
+
+def test_a_machine_that_the_server_has_forgotten_greets_it_at_once(running, monkeypatch):
+    beat, refused, beaten = FakeServer.beat, threading.Event(), threading.Event()
+
+    def refuse_once(self, *values, **given):
+        if refused.is_set():
+            beaten.set()
+            return beat(self, *values, **given)
+        refused.set()
+        raise TeamRefused("this machine has not said hello", code="hello_first")
+
+    monkeypatch.setattr(FakeServer, "beat", refuse_once)
+    assert refused.wait(20)
+    assert beaten.wait(20)  # one who may not come in waits for half a minute
 
 
 def test_leaving_removes_what_others_hold(running, peer, team):
