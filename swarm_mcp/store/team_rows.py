@@ -161,8 +161,9 @@ class TeamRows:
         """Return those of `locks` that still hold; the others are removed, and whom it concerns is told."""
         return self._endings.reaped(locks)
 
-    def is_void(self, lock: Lock) -> bool:
-        return self._finder.is_void(lock)
+    def live(self, locks: list[Lock]) -> list[Lock]:
+        """Return those of `locks` that still hold."""
+        return self._finder.live(locks)
 
     def own_places(self) -> list[Waiter]:
         """Return the places in the line of those who wait on this machine."""

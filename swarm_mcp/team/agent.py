@@ -23,7 +23,7 @@ from swarm_hook_core.state import make_private, open_private
 from swarm_mcp.errors import SwarmError, TeamRefused, TeamUnreachable
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
-from swarm_mcp.team.following import BEAT_SECONDS, Following
+from swarm_mcp.team.following import BEAT_SECONDS, DUE, Following
 from swarm_mcp.team.memberships import machine, memberships, team_folder
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
 
@@ -371,7 +371,7 @@ class _Talk:
                 return
             now = clock.now()
             for name, one in self._followed.items():
-                is_due = now - one.beaten >= BEAT_SECONDS * 0.95
+                is_due = now - one.beaten >= BEAT_SECONDS * DUE
                 one.follow(poked, beat=is_due or name in hinted or not one.is_greeted)
             self._state, self._error, self._failures = "following", "", 0
         except (TeamUnreachable, TeamRefused) as error:

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 
 
 BEAT_SECONDS = protocol.MIRROR_LEASE / 3
+DUE = 0.95  # of that time is enough
 COMPARE_SECONDS = 5.0  # between two looks at rows that nobody has told of: processes die without a word
 STALE_PAUSE = 0.005
 MOST_DROPPED = 1000  # locks of which it is remembered to whom they gave way
@@ -97,7 +98,7 @@ class Following:
         self.again: set[str] = set()
         self.settled = 0
         self.sessions = 0  # of this machine, in this repository
-        self.beaten = 0.0  # when the last beat was sent (``clock.now``)
+        self.beaten = 0.0  # when the last beat that named sessions was sent (``clock.now``)
         self._greeted = False
         self._joined: dict[str, int] = {}
         self._compared: tuple[object, float] = (None, 0.0)
@@ -149,33 +150,44 @@ class Following:
             self._joined.clear()
             answer = self._server.hello(self.repository)
         replica.apply(answer["news"], answer["epoch"])
-        self._beat_until_even()
+        self._beat_until_even(True)
         mine = self._server.mine(self.repository)
         replica.own = {row["lock"]: row for row in mine["locks"]}
         replica.places = {row["number"]: row for row in mine["waits"]}
         self._greeted = True
         self._compared = (None, 0.0)
 
-    def _beat_until_even(self) -> None:
-        """Say who lives, and what this replica has, until there is nothing new: what was applied counts at once."""
+    def _beat_until_even(self, is_named: bool = False) -> None:
+        """Say what this replica has, until there is nothing new: what was applied counts at once.
+
+        Where `is_named`, or the time has come, say as well which sessions live.
+        """
+        is_named = is_named or clock.now() - self.beaten >= BEAT_SECONDS * DUE
         while True:
-            told = self._living()
-            self.sessions = len(told)
-            gone = self._joined.keys() - {one["session"] for one in told}
-            if gone:
-                self._server.end(self.repository, sorted(gone))
-                self._joined = {one: at for one, at in self._joined.items() if one not in gone}
-            sent = self.beaten = clock.now()
+            told = self._named() if is_named else []
+            sent = clock.now()
             answer = self._server.beat(self.repository, self.replica.version, self.replica.mark, told)
             if not answer["ok"]:
                 raise _EpochOver
             self.settled = max(self.settled, answer["settled"])
-            self._note_joined(answer["joined"])
+            if is_named:
+                self.beaten, is_named = sent, False
+                self._note_joined(answer["joined"])
             silent = [one for one in answer["silent"] if one["kind"] == "session"]
             if not self.replica.apply(answer["news"], answer["epoch"], sent) and not answer["news"]["more"]:
                 break
         if silent:
             self._server.reap(self.repository)
+
+    def _named(self) -> list[dict[str, Any]]:
+        """Return the sessions that live, for a beat; those that have gone since the last one have ended."""
+        told = self._living()
+        self.sessions = len(told)
+        gone = self._joined.keys() - {one["session"] for one in told}
+        if gone:
+            self._server.end(self.repository, sorted(gone))
+            self._joined = {one: at for one, at in self._joined.items() if one not in gone}
+        return told
 
     def _note_joined(self, joined: dict[str, int]) -> None:
         """Sessions that the server has had to take in anew had lapsed: their grants are void."""
@@ -216,7 +228,7 @@ class Following:
         store, replica, server = self._store, self.replica, self._server
         team = store.team
         rows = team.own_locks(replica.tops)
-        if any(map(team.is_void, rows)):
+        if len(team.live(rows)) < len(rows):
             with store.team.writing():
                 rows = team.reaped(team.own_locks(replica.tops))
         places = places_in(team.own_places(), replica.tops)
@@ -232,7 +244,7 @@ class Following:
             with store.team.writing():
                 replica.released(number for number, _fence in found.releases)
         if (found.transfers or found.acquires or found.waits) and self._unknown(found):
-            self._beat_until_even()
+            self._beat_until_even(True)
         for number, fence, session in found.transfers:
             self._transfer(number, fence, session)
         is_whole = True
@@ -304,7 +316,7 @@ class Following:
         elif answer.get("why") == protocol.EPOCH:
             raise _EpochOver
         else:
-            self._beat_until_even()
+            self._beat_until_even(True)
         return False
 
     def _take(self, news: News) -> None:
@@ -369,7 +381,7 @@ class Following:
                 return {"answer": agent_client.HELD, "by": dict(other)}, 0
             unknown = {claim.session for claim in held} - self._joined.keys()
             if unknown:
-                self._beat_until_even()
+                self._beat_until_even(True)
             answer = self._acquire(held)
             why = answer.get("why")
             if answer["ok"]:
@@ -422,7 +434,7 @@ class Following:
             self._take(answer["news"])
         elif why == protocol.UNKNOWN_SESSION:
             self._joined.pop(held[0].session, None)
-            self._beat_until_even()
+            self._beat_until_even(True)
         elif why == protocol.EPOCH:
             raise _EpochOver
         return answer

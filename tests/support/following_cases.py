@@ -503,3 +503,51 @@ def test_automatic_locks_and_those_elsewhere_stay_here(machines, tmp_path):
     laptop.ground.sql("UPDATE context SET mode = 'auto' WHERE file LIKE '%a.py'")
     laptop.follow()
     assert laptop.there() == []
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("call", ["wait", "leave", "steal"])
+def test_whatever_a_crash_interrupts_in_lines_and_thefts_is_mended_too(machines, call, moment):
+    laptop, sandbox = machines
+    one, two, other = laptop.session("one"), laptop.session("two"), sandbox.session("other")
+    sandbox.take(other, "theirs.py")
+    sandbox.take(other, "stolen.py")
+    laptop.follow()
+    over = waiting(laptop, one, "theirs.py")
+    laptop.follow()
+    over.give_up(laptop.store)
+    waiting(laptop, two, "theirs.py")
+    laptop.store.transfers.steal(one, "stolen.py", "because", force=True)
+
+    def die():
+        raise Killed
+
+    getattr(laptop.server, moment)[call] = die
+    with pytest.raises(Killed):
+        laptop.follow()
+    laptop.begin()
+    for _ in range(2):
+        laptop.follow()
+        sandbox.follow()
+    assert [row["session"] for row in laptop.there("waits")] == [two["id"]]
+    assert {row["place"]: row["session"] for row in laptop.there()} == {
+        "theirs.py": other["id"],
+        "stolen.py": one["id"],
+    }
+    assert sorted(laptop.held()) == [("stolen.py", "here"), ("theirs.py", "sandbox")]
+    assert sorted(sandbox.held()) == [("stolen.py", "laptop"), ("theirs.py", "here")]
+    assert len(sandbox.ground.sql("SELECT 1 FROM swarm_waiters")) == 1
+
+
+def test_a_work_tree_that_is_added_knows_what_others_hold(machines):
+    laptop, sandbox = machines
+    laptop.take(laptop.session("one"), "a.py")
+    sandbox.follow()
+    added = sandbox.ground.folder / "added"
+    (added / ".git").mkdir(parents=True)
+    sandbox.tops.append(str(added))
+    with sandbox.store.team.writing():
+        sandbox.replica.forget()
+    sandbox.begin()
+    sandbox.follow()
+    assert sandbox.store.locks.on(str(added / "a.py")) and len(sandbox.held()) == 2

@@ -72,6 +72,7 @@ class Machine:
         return self.ground.session(f"{self.name}-{name}", label=f"claude-code session:{name}", **given)
 
     def follow(self, poked: bool = True) -> None:
+        self.following.beaten = 0.0  # it is time to say who lives
         self.following.follow(poked)
 
     def lock(self, session: Session, *files: str, **given) -> list[Lock]:
