@@ -27,8 +27,8 @@ _LEASE = "ttl, renewed, booted, wall_until"
 # What a listing shows of a lock, and what tells whether it still holds.
 _SHOWN = (
     "c.rowid AS place, c.id, c.instance_id, c.file, substr(c.content, 1, 2048) AS content, c.created_at, c.mode,"
-    " c.agent, c.pattern, c.fence, c.expected_end, c.repository, c.ttl, c.renewed, c.booted, c.wall_until,"
-    " i.label AS owner_label"
+    " c.agent, c.pattern, c.fence, c.expected_end, c.repository, c.machine, c.team_fence, c.ttl, c.renewed, c.booted,"
+    " c.wall_until, i.label AS owner_label"
 )
 
 

@@ -24,7 +24,9 @@ NO_LISTING = {
     "locks",  # all of them, printed as they are read
     "top", "page",  # a full screen, and a server
 }  # fmt: skip
-WORDS = {"task": ["task-open-None-0"], "why": ["src/f1.py"], "log": ["src/hot.py"], "restore": ["--list"]}
+WORDS = {
+    "task": ["task-open-None-0"], "why": ["src/f1.py"], "log": ["src/hot.py"], "restore": ["--list"], "team": ["status"],
+}  # fmt: skip
 # A verb that lists -> its words, and what names a row.
 PAGED = {
     "tasks": ([], "id"), "messages": ([], "id"), "kv": (["list"], "key"), "instances": ([], "id"), "runs": ([], "id"),

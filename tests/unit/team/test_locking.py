@@ -180,6 +180,18 @@ def far(ground: Ground, agent: Agent) -> str:
     return "s-far"
 
 
+def test_listings_say_what_holds_on_all_machines(ground: Ground, far: str) -> None:
+    ann = ground.session("ann")
+    ground.lock(ann, f"{ground.scope}/mine")
+    ground.sql("UPDATE context SET team_fence = 813, repository = 'x:mine' WHERE instance_id = ?", ann["id"])
+    ground.lock(ann, f"{ground.scope}/unconfirmed")
+    theirs, mine, unconfirmed = ground.swarm("locks", "--json", "--as", ann["id"]).json
+    assert (theirs["machine"], theirs["team_fence"]) == ("laptop-3fa9c1", 812)
+    assert mine["team_fence"] == 813 and "machine" not in mine and "team_fence" not in unconfirmed
+    lines = ground.swarm("locks", "--as", ann["id"]).out.splitlines()
+    assert ["[all machines]" in line for line in lines] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
