@@ -174,7 +174,8 @@ class Following:
                 self.beaten, is_named = sent, False
                 self._note_joined(answer["joined"])
             silent = [one for one in answer["silent"] if one["kind"] == "session"]
-            if not self.replica.apply(answer["news"], answer["epoch"], sent) and not answer["news"]["more"]:
+            since = sent if not answer["grace"] else None  # in it others hold what nobody has told of yet
+            if not self.replica.apply(answer["news"], answer["epoch"], since) and not answer["news"]["more"]:
                 break
         if silent:
             self._server.reap(self.repository)

@@ -40,13 +40,10 @@ its rows with ``again=True``. An agent that begins says the `epoch` that its rep
 another number than before has lapsed meanwhile: the same, for its rows.
 
 **What is safe to believe.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`),
-once all of its answer is applied and `more` is False. A machine's sessions hold what the server has granted them until
-(boot clock when the last beat that named them was SENT) + their lease x (1 - `MARGIN`). A replica whose machine is
-about to `rest` or `part` must not count as fresh any more before it does: from then on nobody waits for it.
-
-**Lines.** `wait` answers `STALE` where any other machine has taken a place since `seen`, wherever: so the order of
-places here can be that of the log, and a circle is closed by one of them alone, who sees the other. Whoever gets
-`STALE` applies the news, gives up its own places that are not posted yet, and joins again behind what came.
+once all of its answer is applied, `more` is False and `grace` is over. A machine's sessions hold what the server has
+granted them until (boot clock when the last beat that named them was SENT) + their lease x (1 - `MARGIN`). A replica
+whose machine is about to `rest` or `part` must not count as fresh any more before it does: from then on nobody waits
+for it.
 """
 
 from __future__ import annotations
@@ -266,6 +263,8 @@ class BeatAnswer(TypedDict):
               lapsed, and all that it held is void. A session that is another person's is left out
     settled   what is not newer than this version counts: all other mirrors have it
     silent    sessions and mirrors whose last beat is a while ago (`Heard`)
+    grace     seconds until all who were there before the server's start, or its loss, have been heard of, or count for
+              nothing any more; 0 for so it is. Before, they may hold what the server does not know of
     """
 
     ok: bool
@@ -275,6 +274,7 @@ class BeatAnswer(TypedDict):
     joined: dict[str, int]
     settled: int
     silent: list[Heard]
+    grace: float
 
 
 class AcquireAnswer(TypedDict):

@@ -123,8 +123,8 @@ class Replica:
         return {row.id for row in rows}
 
     def forget(self) -> None:
-        """Begin anew: what is asked for next is everything. Inside a transaction."""
-        self._rows.note(self.repository, version=0, mark=0)
+        """Begin anew: what is asked for next is everything, and nothing is fresh before. Inside a transaction."""
+        self._rows.note(self.repository, version=0, mark=0, fresh_until=None)
         self.version = self.mark = 0
         self.own.clear()
         self.places.clear()

@@ -31,6 +31,7 @@ class FakeTeam:
     def __init__(self) -> None:
         self.repositories: dict[str, FakeRepository] = {}
         self.epoch = "first"
+        self.grace = 0.0
         self.clock = 1000.0
         self.down = False
         self.kept = 10_000
@@ -124,6 +125,7 @@ class FakeServer:
                 "joined": joined,
                 "settled": self._settled(one),
                 "silent": [],
+                "grace": self.team.grace,
             }
 
     def acquire(self, repository, session, wants, seen, mark):

@@ -307,11 +307,12 @@ def test_a_restart_loses_nothing_and_new_grants_wait_for_those_who_were_there(ne
     other.beat()
     one.beat()
     new_engine.restart()
-    one.beat("s1")
+    assert one.beat("s1")["grace"] > 0
     answer = one.acquire("s1", "b")
     assert answer["why"] == protocol.GRACE and 0 < answer["seconds"] <= 30
     assert one.acquire("s1", "a")["fences"] == first["fences"]  # what it has, it has
     other.beat()
+    assert one.beat("s1")["grace"] == 0
     assert one.acquire("s1", "b")["ok"]
 
 

@@ -529,7 +529,7 @@ BEGIN
     joined := joined || jsonb_build_object(s.session, s.joined);
   END LOOP;
   RETURN jsonb_build_object('ok', true, 'epoch', p_epoch, 'joined', joined,
-    'news', swarm_team.news(p_repository, coalesce(p_acked, 0)),
+    'news', swarm_team.news(p_repository, coalesce(p_acked, 0)), 'grace', swarm_team.grace(r),
     'settled', (SELECT least(x.version, min(m.acked)) FROM swarm_team.repositories x
       LEFT JOIN swarm_team.machines m ON m.repository = x.key AND m.lease > '0'
         AND (m.machine, m.member) <> (p_machine, session_user)

@@ -91,7 +91,7 @@ class LocalMachine:
                 break
             except SwarmError as error:  # a busy store
                 print(f"{clock.now():.3f} {error}", file=sys.stderr, flush=True)
-        locking.poke()
+        agent_client.poke()
 
     def look(self, file: str) -> tuple[float, set[str]]:
         if not hasattr(self._of_thread, "reader"):

@@ -156,7 +156,7 @@ class ServerMachine:
                     self._joined[session] = joined
                     self._good_until[session] = sent + LEASE * (1 - protocol.MARGIN)
                 self._apply(answer["news"])
-                if not answer["news"]["more"]:
+                if not answer["news"]["more"] and not answer["grace"]:
                     self._fresh_until = sent + MIRROR_LEASE * (1 - protocol.MARGIN)
                 if not answer["news"]["changes"] and "all" not in answer["news"]:
                     return

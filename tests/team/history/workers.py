@@ -6,9 +6,11 @@ It runs in a process of its own, so that it can be stopped as a whole, and write
 from __future__ import annotations
 
 import json
+import os
 import random
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -63,11 +65,18 @@ def work(machine: Machine, is_over: Callable[[], bool], report: Path, seed: int)
         for one in machine.sessions
     ]
     threads.append(threading.Thread(target=_onlooker, args=(machine, is_over, looks, counts)))
+    threading.excepthook = _ends_all
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     report.write_text(json.dumps({"history": history, "settled": settled, "looks": looks, "counts": counts}))
+
+
+def _ends_all(failure: threading.ExceptHookArgs) -> None:
+    """Have a machine fail of which one thread has: a storm in which nobody does anything proves nothing."""
+    traceback.print_exception(failure.exc_type, failure.exc_value, failure.exc_traceback)
+    os._exit(1)
 
 
 def _session(

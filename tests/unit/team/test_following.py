@@ -6,6 +6,7 @@ import pytest
 from support.following_cases import *  # noqa: F403
 from support.team_machines import REPOSITORY
 
+from swarm_hook_core import clock
 from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import protocol
 
@@ -40,6 +41,26 @@ def test_a_server_that_loses_grants_once_more_while_it_is_greeted_is_greeted_aga
         laptop.follow()
     laptop.follow()
     assert laptop.row("a.py")["team_fence"]
+
+
+def test_after_a_loss_nothing_is_fresh_before_all_who_were_there_have_been_heard(machines, team):
+    """Somebody who has not heard of it yet goes on with what was granted before, which is not known here any more."""
+    laptop, _ = machines
+
+    def fresh_until():
+        return laptop.store.team.repositories()[REPOSITORY].fresh_until
+
+    laptop.follow()
+    assert fresh_until() > clock.now()
+    team.restore(REPOSITORY, team.repositories[REPOSITORY].version)
+    team.grace = 5.0
+    laptop.follow()
+    assert fresh_until() is None
+    laptop.follow()
+    assert fresh_until() is None
+    team.grace = 0.0
+    laptop.follow()
+    assert fresh_until() > clock.now()
 
 
 def test_a_session_that_comes_back_late_does_not_believe_its_grants(machines, team):
