@@ -250,7 +250,8 @@ class _Request:
     def __init__(self, locks: list[str], until: float):
         self.locks, self.until = locks, until
         self.answer: dict | None = None
-        self.version: dict[str, int] = {}  # repository -> what is to settle
+        self.version: dict[str, int] = {}  # repository -> what is still to settle
+        self.is_to_settle = False  # whether there was anything of that kind
         self.done = threading.Event()
         self.settled = threading.Event()
 
@@ -321,7 +322,7 @@ class _Talk:
         if not request.done.wait(seconds) or request.answer is None:
             error = self._error or "the team's server does not answer"
             return {"answer": agent_client.UNREACHABLE, "error": error}
-        if request.version and request.settled.wait(settle):
+        if request.is_to_settle and request.settled.wait(settle):
             request.answer["settled"] = True
         return request.answer
 
@@ -425,6 +426,7 @@ class _Talk:
                 break
         request.answer = found
         if request.version:
+            request.is_to_settle = True  # before the thread that settles empties that
             with self._changed:
                 self._unsettled.append(request)
                 self._changed.notify_all()

@@ -78,6 +78,24 @@ def test_a_lock_is_confirmed_over_the_socket(running, peer):
     assert {place for place, _ in peer.held()} == {"a.py", "b.py"}
 
 
+def test_one_that_settles_at_once_is_said_to_be_settled(running, peer):
+    """The thread that settles may be done before whoever asked looks."""
+    session = running.ground.session("one")
+    wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
+    (talk,) = running.agent._talks.values()
+    take = talk._unsettled
+
+    class Settled(list):
+        def append(self, request) -> None:
+            request.version.clear()
+            request.settled.set()
+
+    talk._unsettled = Settled(take)
+    rows = running.lock(session, "a.py")
+    answer = agent_client.confirm([rows[0].id])
+    assert (answer["answer"], answer["settled"]) == ("granted", True)
+
+
 def test_one_that_a_sleeping_machine_has_not_heard_of_is_not_settled(running, peer):
     rows = running.lock(running.ground.session("one"), "a.py")
     answer = agent_client.confirm([rows[0].id], settle_seconds=0.3)
