@@ -17,7 +17,7 @@ from swarm_mcp.views import short
 
 if TYPE_CHECKING:
     from swarm_mcp.harness.adapter import HarnessAdapter
-    from swarm_mcp.harness.query import HarnessQuery
+    from swarm_mcp.harness.query import Query
 
 GO_ON = "You were interrupted while you worked on this task, and are to go on with it. Look first at what is done."
 
@@ -90,16 +90,16 @@ def read(text: str) -> Assignment:
 
 def query_of(
     assignment: Assignment, adapter: HarnessAdapter, task: Task, previous: Mapping | None = None, reached: str = ""
-) -> HarnessQuery:
+) -> Query:
     """Return what a harness is asked on behalf of a task (its row).
 
     `previous`: the session that the run continues, None for a new one. `reached`: how far an earlier run came.
     """
     from swarm_mcp.harness.prompting import run_environment, task_prompt, with_system_prompt
-    from swarm_mcp.harness.query import EDIT, HarnessQuery
+    from swarm_mcp.harness.query import EDIT, Query
 
     run = assignment.run
-    query = HarnessQuery(
+    query = Query(
         prompt="",
         cwd=assignment.cwd,
         mode=run.get("mode") or EDIT,

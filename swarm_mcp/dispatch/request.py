@@ -218,13 +218,13 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
         words = ()
     if not request.spawn:
         return WorkerCommand(spawner, harness, words)
-    from swarm_mcp.harness.query import EDIT, HarnessQuery
+    from swarm_mcp.harness.query import EDIT, Query
     from swarm_mcp.harness.registry import get
     from swarm_mcp.harness.requirements import left_out, require_possible
 
     harness = _harness_name(harness, words)
     _require_run_options(request, requester)
-    query = HarnessQuery(
+    query = Query(
         "", request.cwd, mode=request.mode or EDIT, model=request.model, effort=request.effort,
         timeout_seconds=request.timeout_seconds, max_cost_usd=request.max_cost_usd,
     )  # fmt: skip

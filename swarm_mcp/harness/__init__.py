@@ -14,14 +14,14 @@
 From Python, a run is::
 
     from swarm_mcp.harness import registry
-    from swarm_mcp.harness.query import HarnessQuery
+    from swarm_mcp.harness.query import Query
     from swarm_mcp.harness.run import Run
 
     def price_of(item: str) -> float:
         \"""What an item costs.\"""
         return prices[item]
 
-    query = HarnessQuery("How much are two lamps?", cwd="/src/shop", mode="read-only", client_tools=(price_of,))
+    query = Query("How much are two lamps?", cwd="/src/shop", mode="read-only", client_tools=(price_of,))
     run = Run(registry.get("codex"), query).on_event(lambda event: print(event.kind, event.data))
     result = run.start().wait()  # a RunResult; run.abort() ends it from any thread
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 
 
 class Launch(NamedTuple):
@@ -93,7 +93,7 @@ class HarnessAdapter(ABC):
     session_pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
     @abstractmethod
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         """Return how to start a child for `query`.
 
         `folder` is private to this run (mode 0700, outside the checkout) and removed when the run is over, whatever
@@ -104,7 +104,7 @@ class HarnessAdapter(ABC):
     def parse(self, line: str, state: dict) -> list[Event]:
         """Return the events of one line of standard output; `state` is this run's, to remember things in.
 
-        `state` begins with ``query`` (the HarnessQuery that was launched) and ``folder`` (the run's private folder).
+        `state` begins with ``query`` (the Query that was launched) and ``folder`` (the run's private folder).
 
         Never raises: what is not understood becomes ``custom`` (known format, unknown kind) or nothing. ``raw_log``
         is the runner's own doing. A ``result`` may come more than once; the last one counts.
@@ -158,7 +158,7 @@ class HarnessAdapter(ABC):
         """Return the models to choose from: ``{"name", "short", "context_tokens"}``, without the network."""
         return [{"name": name, "short": short, "context_tokens": None} for short, name in self.models.items()]
 
-    def model(self, query: HarnessQuery) -> str:
+    def model(self, query: Query) -> str:
         """Return the model to ask for: the query's, else ``<NAME>_DEFAULT_MODEL``, expanded; empty: its own default."""
         from swarm_hook_core.environment import first_set
 

@@ -16,7 +16,7 @@ from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.events import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult, cost_of, own_part, priced
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.record import RUNTIME, EventSink
 from swarm_mcp.harness.requirements import limit_passed, schema_mismatch
 from swarm_mcp.harness.resumption import ResumableSession, fits, serialize
@@ -44,7 +44,7 @@ def is_unknown_session(adapter: HarnessAdapter, ending: Ending) -> bool:
 
 def concluded(
     adapter: HarnessAdapter,
-    query: HarnessQuery,
+    query: Query,
     ledger: Ledger,
     ending: Ending,
     failure: tuple[str, str] | None,

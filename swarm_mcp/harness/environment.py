@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from swarm_mcp import runtimes
 from swarm_mcp.harness.leftover_processes import OUTLIVES, RUN_ID
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 
 # Of swarm itself, and of the terminal that a session sits in; `_OWN_ENDS` are of every runtime's own (SWARM_CC_LABEL).
 _OWN = frozenset({
@@ -55,7 +55,7 @@ def independent(drop: Iterable[str] = ()) -> dict[str, str]:
     return {**without_session(drop=drop), OUTLIVES: "1"}
 
 
-def swarm_variables(query: HarnessQuery) -> dict[str, str]:
+def swarm_variables(query: Query) -> dict[str, str]:
     """Return the variables that tell the child's hooks and MCP server who it is; unknown ones are left out."""
     known = {
         "SWARM_MCP_INSTANCE_ID": query.instance_id,
@@ -68,7 +68,7 @@ def swarm_variables(query: HarnessQuery) -> dict[str, str]:
     return {name: value for name, value in known.items() if value}
 
 
-def added(query: HarnessQuery, own: Mapping[str, str]) -> dict[str, str]:
+def added(query: Query, own: Mapping[str, str]) -> dict[str, str]:
     """Return what a child of `query` has beside this process's environment; `own` is the adapter's and wins.
 
     The run's id cannot be set otherwise: it is how stray descendants are found.

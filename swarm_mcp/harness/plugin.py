@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 
 FOLDER = "plugin"
 
@@ -49,7 +49,7 @@ OURS = "swarm-mcp"
 FILE = "SKILL.md"
 
 
-def skill_folders(query: HarnessQuery) -> tuple[str, ...]:
+def skill_folders(query: Query) -> tuple[str, ...]:
     """Return the absolute folders of all skills: ours and the query's, of which one may replace ours.
 
     Raises Refused where a folder of the query is no skill, or two skills have one name.

@@ -7,7 +7,7 @@ from pathlib import Path
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.events import KINDS, LONGEST_OUTPUT, RAW_LOG, Event, message
-from swarm_mcp.harness.query import HarnessQuery, parse_object
+from swarm_mcp.harness.query import Query, parse_object
 
 
 class Process(HarnessAdapter):
@@ -25,7 +25,7 @@ Do not use when the program has an adapter: its sessions, costs and locks are th
 writing, so mode read-only is refused; so are limits on cost and turns, schemas, servers and client tools.
 Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: none), grace_seconds (15)."""
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         if not query.command:
             raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
         return Launch((*query.command, *query.additional_args), stdin=query.prompt)

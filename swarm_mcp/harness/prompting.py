@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted, safe
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 
 if TYPE_CHECKING:
     from swarm_mcp.harness.adapter import HarnessAdapter
@@ -44,7 +44,7 @@ def filled(template: str, values: Mapping[str, object]) -> str:
     return _PLACE.sub(lambda match: _text(_found(values, match.group(1))), template)
 
 
-def template_values(query: HarnessQuery, harness: str = "", **more: object) -> dict:
+def template_values(query: Query, harness: str = "", **more: object) -> dict:
     """Return what templates can name: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
     return {
         "agentId": query.instance_id,
@@ -62,7 +62,7 @@ def task_prompt(
     message: str = "",
     previous_progress: str = "",
     *,
-    query: HarnessQuery | None = None,
+    query: Query | None = None,
     context: Mapping[str, object] = {},
     template: str = "",
 ) -> str:
@@ -75,7 +75,7 @@ def task_prompt(
     """
     told = safe(message.strip() or str(task.get("title") or ""))
     values = template_values(
-        query or HarnessQuery("", ""),
+        query or Query("", ""),
         task=task,
         context=context,
         message=told,
@@ -100,9 +100,7 @@ def chosen_template() -> str:
         raise Refused(f"SWARM_WORKER_TEMPLATE: {path} cannot be read: {error}") from None
 
 
-def system_prompt(
-    query: HarnessQuery, *, skills: Iterable[str] = (), tools: Iterable[str] = (), extra: str = ""
-) -> str:
+def system_prompt(query: Query, *, skills: Iterable[str] = (), tools: Iterable[str] = (), extra: str = "") -> str:
     """Return what is added to a harness's own instructions, in this order, without empty sections.
 
     Role, identity, the skills in these folders (name and description; for harnesses that do not list them
@@ -128,7 +126,7 @@ def system_prompt(
     return _capped("\n\n".join(shown), TOTAL_LIMIT)
 
 
-def with_system_prompt(query: HarnessQuery, adapter: HarnessAdapter) -> HarnessQuery:
+def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
     """Return the query with `system_prompt` added; unchanged where the harness cannot be given one."""
     from swarm_mcp.harness.plugin import skill_folders
 
@@ -140,7 +138,7 @@ def with_system_prompt(query: HarnessQuery, adapter: HarnessAdapter) -> HarnessQ
     return query._replace(append_system_prompt=text)
 
 
-def run_environment(query: HarnessQuery, context: Mapping[str, object] = {}, token: str = "") -> dict[str, str]:
+def run_environment(query: Query, context: Mapping[str, object] = {}, token: str = "") -> dict[str, str]:
     """Return the environment of a worker; of its layers the later win: who it is, why it runs, what the user set.
 
     `context` may have wake_reason, message_id, approval_id, approval_status and linked_task_ids (a list).

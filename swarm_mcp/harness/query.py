@@ -1,6 +1,6 @@
 """What a run is asked to do, in words that every harness understands; and the same read from a configuration.
 
-A configuration is a JSON object with the fields of a ``HarnessQuery`` (without who the child is), and is what
+A configuration is a JSON object with the fields of a ``Query`` (without who the child is), and is what
 ``swarm-mcp run`` makes of its flags, what environment tests look at and what a caller may keep in a file. It is read by
 type, with fallbacks, never an exception.
 """
@@ -43,7 +43,7 @@ class McpServer(NamedTuple):
         return {"command": self.command, "args": list(self.args), "env": dict(self.env), **place}
 
 
-class HarnessQuery(NamedTuple):
+class Query(NamedTuple):
     """One run. Empty values count as not given.
 
     prompt             what the agent is told; it goes to the child's standard input wherever that can take it
@@ -92,7 +92,7 @@ class HarnessQuery(NamedTuple):
     run_id: str = ""
 
 
-def checked(query: HarnessQuery) -> HarnessQuery:
+def checked(query: Query) -> Query:
     """Return the query. Raises Refused for one that makes no sense."""
     import os
 
@@ -168,10 +168,10 @@ def build_config(values: Mapping[str, object]) -> dict:
     return {**DEFAULTS, **given}
 
 
-def query_of(prompt: str, config: Mapping[str, object]) -> HarnessQuery:
+def query_of(prompt: str, config: Mapping[str, object]) -> Query:
     """Return the query that a configuration describes; what cannot be read counts as not given."""
     env = parse_object(config.get("env"))
-    return HarnessQuery(
+    return Query(
         prompt,
         cwd=as_string(config.get("cwd")),
         model=as_string(config.get("model")),

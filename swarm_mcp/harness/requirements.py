@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
+from swarm_mcp.harness.query import READ_ONLY, Query
 
 
 class Unsupported(Refused):
     """The harness cannot do something that the run must not do without."""
 
 
-def require_possible(adapter: HarnessAdapter, query: HarnessQuery) -> None:
+def require_possible(adapter: HarnessAdapter, query: Query) -> None:
     """Raise Unsupported where the harness lacks something that protects."""
     asked = (
         (query.mode == READ_ONLY, "read_only", "mode read-only: nothing would keep it from writing"),
@@ -31,7 +31,7 @@ def require_possible(adapter: HarnessAdapter, query: HarnessQuery) -> None:
         raise Unsupported(f"{adapter.name} cannot be given {', nor '.join(missing)} (swarm-mcp harness list)")
 
 
-def left_out(adapter: HarnessAdapter, query: HarnessQuery) -> list[str]:
+def left_out(adapter: HarnessAdapter, query: Query) -> list[str]:
     """Return a line for each thing that the harness will ignore. `query` is without what a run adds to it."""
     can = adapter.capabilities
     asked = (
@@ -50,7 +50,7 @@ def left_out(adapter: HarnessAdapter, query: HarnessQuery) -> list[str]:
     return [f"{adapter.name} does not heed {words}" for wanted, able, words in asked if wanted and not able]
 
 
-def limit_reached(query: HarnessQuery, cost: object, turns: object) -> str:
+def limit_reached(query: Query, cost: object, turns: object) -> str:
     """Return which limit a run that goes on has reached, empty for none. `cost`: dollars, None: not known."""
     if query.max_cost_usd:
         if not isinstance(cost, (int, float)):
@@ -62,7 +62,7 @@ def limit_reached(query: HarnessQuery, cost: object, turns: object) -> str:
     return ""
 
 
-def schema_mismatch(query: HarnessQuery, answer: object) -> str:
+def schema_mismatch(query: Query, answer: object) -> str:
     """Return how the answer of a run that went well does not follow the query's schema, empty where it does."""
     if query.output_schema is None:
         return ""
@@ -70,7 +70,7 @@ def schema_mismatch(query: HarnessQuery, answer: object) -> str:
     return f"the answer does not follow the schema: {why}" if why else ""
 
 
-def limit_passed(query: HarnessQuery, cost: float | None) -> str:
+def limit_passed(query: Query, cost: float | None) -> str:
     """Return which limit a run that has ended by itself has passed, empty for none."""
     if query.max_cost_usd and cost is not None and cost > query.max_cost_usd:
         return f"it has cost ${cost:g}, and was to cost at most ${query.max_cost_usd:g}"

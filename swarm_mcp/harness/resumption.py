@@ -14,7 +14,7 @@ from typing import NamedTuple
 from swarm_hook_core import faults
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.outcome import Cost, cost_of
-from swarm_mcp.harness.query import HarnessQuery, parse_json
+from swarm_mcp.harness.query import Query, parse_json
 from swarm_mcp.harness.record import RUNTIME
 
 LONGEST_ID = 200
@@ -75,7 +75,7 @@ def fits(adapter: HarnessAdapter, session_id: str) -> bool:
     )
 
 
-def decide(adapter: HarnessAdapter, query: HarnessQuery, previous: object = None) -> Resumption:
+def decide(adapter: HarnessAdapter, query: Query, previous: object = None) -> Resumption:
     """Return whether `query.resume_session_id`, else the session of `previous`, is continued."""
     known = deserialize(previous)
     wanted = query.resume_session_id or (known.session_id if known else "")
@@ -98,7 +98,7 @@ def decide(adapter: HarnessAdapter, query: HarnessQuery, previous: object = None
     return Resumption(wanted, before=known.cost if known else Cost())
 
 
-def _can(adapter: HarnessAdapter, session_id: str, query: HarnessQuery) -> bool | None:
+def _can(adapter: HarnessAdapter, session_id: str, query: Query) -> bool | None:
     if any(name == "HOME" or name.endswith(("_HOME", "_DIR", "_SESSIONS")) for name in query.env):
         return None  # the child may keep its sessions elsewhere than this process would look
     try:

@@ -23,7 +23,7 @@ from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.membership import joined
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.private_folder import private_folder
-from swarm_mcp.harness.query import HarnessQuery, checked
+from swarm_mcp.harness.query import Query, checked
 from swarm_mcp.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
 from swarm_mcp.harness.resumption import Resumption, decide
@@ -42,7 +42,7 @@ class Run:
     def __init__(
         self,
         adapter: HarnessAdapter,
-        query: HarnessQuery,
+        query: Query,
         *,
         record_folder: str = "",
         membership=None,
@@ -144,7 +144,7 @@ class Run:
             code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
             return self._concluded(NOTHING, (code, str(error)), Cost())
 
-    def _attempt_twice_at_most(self, query: HarnessQuery, folder: Path) -> RunResult:
+    def _attempt_twice_at_most(self, query: Query, folder: Path) -> RunResult:
         """One attempt, and a fresh one where the session to be continued does not exist."""
         resumption = decide(self._adapter, query, self._previous)
         self._forget = resumption.forget
@@ -169,7 +169,7 @@ class Run:
         before = Cost() if attempt.strayed else resumption.before
         return self._concluded(ending, failure, before)
 
-    def _attempt(self, query: HarnessQuery, folder: Path) -> tuple[Ending, tuple[str, str] | None, RunAttempt]:
+    def _attempt(self, query: Query, folder: Path) -> tuple[Ending, tuple[str, str] | None, RunAttempt]:
         self._attempts += 1
         own = folder / str(self._attempts)
         own.mkdir(mode=0o700)
@@ -205,7 +205,7 @@ class Run:
 
         return ToolServer(self._query.client_tools)
 
-    def _equipped(self, tools) -> HarnessQuery:
+    def _equipped(self, tools) -> Query:
         """The query with all servers and skills that the child gets."""
         from swarm_mcp.harness.client_tools import with_tools
         from swarm_mcp.harness.plugin import skill_folders
@@ -233,7 +233,7 @@ class Run:
 
 def answer(
     adapter: HarnessAdapter,
-    query: HarnessQuery,
+    query: Query,
     listener: Callable[[Event], object] | None = None,
     *,
     record_folder: str = "",

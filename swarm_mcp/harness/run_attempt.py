@@ -17,7 +17,7 @@ from swarm_mcp.harness.child import Child, LineSplitter, StopRequest, follow, fo
 from swarm_mcp.harness.environment import added, without_session
 from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.record import RUNTIME, EventSink
 from swarm_mcp.harness.requirements import Unsupported, limit_reached
 from swarm_mcp.harness.scrub import Scrubber
@@ -38,9 +38,7 @@ class RunAttempt:
     """A child that has yet to be started. Afterwards `was_stopped` says whether we ended it, and `strayed` whether it
     goes by another session than the one that was to be continued."""
 
-    def __init__(
-        self, adapter: HarnessAdapter, query: HarnessQuery, sink: EventSink, ledger: Ledger, stop: StopRequest
-    ):
+    def __init__(self, adapter: HarnessAdapter, query: Query, sink: EventSink, ledger: Ledger, stop: StopRequest):
         self._adapter, self._query = adapter, query
         self._sink, self._ledger, self._stop = sink, ledger, stop
         self._guards: dict[str, ToolLoopGuard] = {}  # by the call that made a sub-agent

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.query import McpServer, Query
 
 OURS = "swarm"
 PROJECT_FILE = ".mcp.json"
@@ -28,12 +28,12 @@ _PASSED_ON = ("SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_MCP
               "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")  # fmt: skip
 
 
-def servers_for(query: HarnessQuery) -> dict[str, McpServer]:
+def servers_for(query: Query) -> dict[str, McpServer]:
     """Return name -> server: the query's before ours, ours before the project's."""
     return {**project_servers(query.cwd, query.env), OURS: own_server(query), **query.mcp_servers}
 
 
-def own_server(query: HarnessQuery) -> McpServer:
+def own_server(query: Query) -> McpServer:
     """Return the coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
     from swarm_mcp.harness.environment import swarm_variables
     from swarm_mcp.installation import coordinator_command

@@ -13,7 +13,7 @@ from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, Ha
 from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
 from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import HarnessQuery, as_string, parse_object
+from swarm_mcp.harness.query import Query, as_string, parse_object
 from swarm_mcp.loop.providers.choice import built_in
 from swarm_mcp.loop.session import PATTERN
 from swarm_mcp.loop.settings import CONFIG_VARIABLE
@@ -46,7 +46,7 @@ fork_session, output_schema, max_turns (0: none of its own), additional_args, co
 grace_seconds (15). Its own: HARNESS_PROVIDER (the first that is ready), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
 HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_TOOL_TIMEOUT (120)."""
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         from swarm_mcp.installation import coordinator_command
 
         argv = [*(query.command or coordinator_command()), "loop", "agent", "--json"]
@@ -131,7 +131,7 @@ def _names_a_harness(env: Mapping[str, str]) -> bool:
     return env.get("HARNESS_PROVIDER", "").strip() in ADAPTERS
 
 
-def _written(path: Path, query: HarnessQuery) -> Path:
+def _written(path: Path, query: Query) -> Path:
     """The private file with what the environment has no word for; its servers' secrets are nowhere else."""
     config = {
         "mode": query.mode,

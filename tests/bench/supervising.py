@@ -47,12 +47,12 @@ def supervised(case: dict, told: dict) -> None:
     """The same through the runner, with a place among the other sessions and a record."""
     from swarm_mcp.harness import registry
     from swarm_mcp.harness.membership import Membership
-    from swarm_mcp.harness.query import HarnessQuery
+    from swarm_mcp.harness.query import Query
     from swarm_mcp.harness.run import Run
 
     member = Membership({"scope": told["scope"], "harness": case["harness"], "cwd": told["cwd"]}, "role:bench")
     command = tuple(case["argv"]) if case["harness"] == "process" else ()
-    query = HarnessQuery(told["prompt"], told["cwd"], command=command, scope=told["scope"])
+    query = Query(told["prompt"], told["cwd"], command=command, scope=told["scope"])
     result = Run(registry.get(case["harness"]), query, membership=member).start().wait()
     if result is None or result.is_error:
         raise SystemExit(f"{case['name']}: {result and result.error_message}")

@@ -14,7 +14,7 @@ import pytest
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
 
 from .client import Client
@@ -42,7 +42,7 @@ class Supervised:
     """A run in the client's checkout that plays `script`, and the events that it has told so far.
 
     `place`: its membership, if not a worker's; `previous`: what the run before said of its session; `wanted`: fields
-    of its HarnessQuery.
+    of its Query.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Supervised:
         scope = str(client.ground.checkout)
         cwd = str(wanted.pop("cwd", scope))
         self.place = place or Membership({"scope": scope, "harness": client.harness, "cwd": cwd}, label="role:worker")
-        query = HarnessQuery(wanted.pop("prompt", play(script)), cwd, **{"scope": scope, **wanted})
+        query = Query(wanted.pop("prompt", play(script)), cwd, **{"scope": scope, **wanted})
         self.run = Run(registry.get(client.harness), query, membership=self.place, previous=previous)
         self.events: list[Any] = []
         self.run.on_event(self.events.append).start()

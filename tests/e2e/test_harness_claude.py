@@ -16,7 +16,7 @@ import pytest
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.claude.launch import launch
-from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
+from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 
 from .clients import ClaudeCode
 from .ground import own_ground
@@ -218,7 +218,7 @@ class _Refusing(http.server.BaseHTTPRequestHandler):
 
 def test_every_flag_is_one_of_the_client(claude: ClaudeCode, tmp_path: Path) -> None:
     """Those that --help keeps to itself are accepted: only the one that there is not is complained about."""
-    full = HarnessQuery(
+    full = Query(
         "x", str(claude.ground.checkout), system_prompt="s", append_system_prompt="a", model="opus", effort="low",
         additional_directories=(str(tmp_path),), resume_session_id="0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10",
         fork_session=True, output_schema={"type": "object"}, max_cost_usd=1.0, max_turns=1,

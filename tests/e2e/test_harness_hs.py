@@ -20,7 +20,7 @@ import pytest
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.hs import plugin_files
@@ -161,7 +161,7 @@ def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.Mo
     adapter, told = registry.get("hs"), []
     spec = {"scope": str(place.repo), "harness": "hs", "cwd": str(place.repo)}
     place.models.script("work", call("write_file", path="held.md", content="x"), Step(text="Refused."))
-    query = HarnessQuery(play("work"), str(place.repo), scope=str(place.repo), append_system_prompt="Be brief, hs.")
+    query = Query(play("work"), str(place.repo), scope=str(place.repo), append_system_prompt="Be brief, hs.")
     result = Run(adapter, query, membership=Membership(spec, "worker")).on_event(told.append).start().wait(SECONDS)
     assert result and not result.is_error and result.output == "Refused.", result
     assert (place.repo / "held.md").read_text() == "before\n"

@@ -15,7 +15,7 @@ import pytest
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 
@@ -68,7 +68,7 @@ def results(models: ModelServer) -> list[str]:
     return ModelServer.dialects["/messages"].results(models.exchanges("/messages")[-1].body)
 
 
-def run(query: HarnessQuery, previous: dict | None = None) -> tuple[RunResult, list]:
+def run(query: Query, previous: dict | None = None) -> tuple[RunResult, list]:
     seen: list = []
     made = Run(LOOP, query, previous=previous)
     made.on_event(seen.append)
@@ -97,7 +97,7 @@ def test_run_resume_and_fork(models: ModelServer, checkout: Path) -> None:
     writing = call("write_file", path="a.txt", content="x")
     models.script("one", Step((locking,)), Step((writing,), "Writing."), Step(text="One."))
     models.script("two", Step(text="Two."))
-    query = HarnessQuery(play("one"), str(checkout), append_system_prompt="EXTRA WORDS")
+    query = Query(play("one"), str(checkout), append_system_prompt="EXTRA WORDS")
     first, seen = run(query)
     assert (first.is_error, first.output, first.exit_code) == (False, "One.", 0), first
     assert (checkout / "a.txt").read_text() == "x" and files(checkout) == ["a.txt"]
@@ -117,7 +117,7 @@ def test_run_resume_and_fork(models: ModelServer, checkout: Path) -> None:
     third, _ = run(again._replace(fork_session=True), first.session_params)
     assert third.output == "Two." and third.session_id not in (None, first.session_id)
     gone = query._replace(prompt=play("two"), resume_session_id="20990101-000000-1")
-    looking, _ = run(HarnessQuery(play("two"), str(checkout), mode="read-only"))
+    looking, _ = run(Query(play("two"), str(checkout), mode="read-only"))
     offered = {tool["name"] for tool in models.exchanges("/messages")[-1].body["tools"]}
     assert not looking.is_error and not offered & {"bash", "write_file", "mcp__swarm__dispatch"}
     assert {"read_file", "mcp__swarm__send_message"} <= offered

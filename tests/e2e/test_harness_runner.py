@@ -24,13 +24,13 @@ SUPERVISOR = """
 import json, sys
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
 told = json.loads(sys.argv[1])
 adapter = registry.get(told["harness"])
 spec = {name: told["query"]["cwd"] for name in ("scope", "cwd")}
 place = Membership({**spec, "harness": told["harness"]}, label="role:worker")
-run = Run(adapter, HarnessQuery(scope=spec["scope"], **told["query"]), membership=place)
+run = Run(adapter, Query(scope=spec["scope"], **told["query"]), membership=place)
 run.on_event(lambda event: print(json.dumps(event.to_dict()), flush=True)).on_meta(lambda meta: print(json.dumps(meta)))
 print(json.dumps({"instance": place.instance_id, "record": run.record}), flush=True)
 print(json.dumps(run.start().wait().to_dict()))

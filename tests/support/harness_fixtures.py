@@ -11,7 +11,7 @@ from pathlib import Path
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.events import Event, error, message, result, session_init, tool_end, tool_start
 from swarm_mcp.harness.outcome import Price, RunResult
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
 
 SESSION = "0a0a0a0a-1111-4222-8333-444444444444"
@@ -31,11 +31,11 @@ class Scripted(HarnessAdapter):
 
     def __init__(self, *scripts: str, **launch):
         self.scripts = list(scripts)
-        self.launched: list[HarnessQuery] = []
+        self.launched: list[Query] = []
         self.folders: list[Path] = []
         self.extra = launch
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         self.launched.append(query)
         self.folders.append(folder)
         (folder / "settings.json").write_text("{}")
@@ -68,7 +68,7 @@ PRELUDE = "import json, os, sys, time, signal\ndef tell(*words): print(json.dump
 
 def run_of(adapter, cwd, prompt: str = "do it", *, previous=None, membership=None, **query) -> Run:
     """A run that has not been started."""
-    return Run(adapter, HarnessQuery(prompt, str(cwd), **query), previous=previous, membership=membership)
+    return Run(adapter, Query(prompt, str(cwd), **query), previous=previous, membership=membership)
 
 
 def seen_of(run: Run, seconds: float = 20.0) -> tuple[RunResult, list[Event]]:

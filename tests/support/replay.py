@@ -11,7 +11,7 @@ from swarm_mcp.harness.child import StopRequest
 from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
 from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.record import EventSink
 from swarm_mcp.harness.run_attempt import RunAttempt
 
@@ -33,7 +33,7 @@ def replay(
     stdout: bytes,
     stderr: bytes = b"",
     exit_code: int = 0,
-    query: HarnessQuery | None = None,
+    query: Query | None = None,
     *,
     before: Cost = NO_COST,
     pieces: Iterable[bytes] | None = None,
@@ -42,7 +42,7 @@ def replay(
 
     Standard error is taken last. `pieces` instead of `stdout` says in which portions it came.
     """
-    query = query or HarnessQuery("a recorded prompt", tempfile.gettempdir(), run_id="replayed")
+    query = query or Query("a recorded prompt", tempfile.gettempdir(), run_id="replayed")
     told: list[Event] = []
     sink, ledger, stop = EventSink(), Ledger(adapter.name), StopRequest()
     sink.on_event(told.append)

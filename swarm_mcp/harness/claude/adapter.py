@@ -18,7 +18,7 @@ from swarm_mcp.harness.claude.launch import launch
 from swarm_mcp.harness.claude.stream import WINDOWS, parse
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
-from swarm_mcp.harness.query import YOLO, HarnessQuery
+from swarm_mcp.harness.query import YOLO, Query
 from swarm_mcp.runtimes.base import PLUGIN_ID
 from swarm_mcp.runtimes.claude_code import home
 
@@ -75,7 +75,7 @@ append_system_prompt, mcp_servers, skills, command (claude).
 SWARM_HARNESS_CLAUDE_ALLOW: more tools that mode edit may use, as the client writes them: "Bash(make *),WebFetch".
 SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the query."""
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         return launch(query, folder, self.model(query))
 
     def parse(self, line: str, state: dict) -> list[Event]:

@@ -25,7 +25,7 @@ from swarm_hook_core.state import write_private
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.plugin import plugin_folder
-from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
+from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.harness.servers import OURS, SWITCH, project_servers
 
 STREAM = ("-p", "--output-format", "stream-json", "--verbose")
@@ -42,7 +42,7 @@ LONGEST_WORD = 128 * 1024 - 1  # bytes of one word of argv (Linux: MAX_ARG_STRLE
 IN_FOLDER = 'cd "$1" || exit 1; shift; exec "$@"'
 
 
-def launch(query: HarnessQuery, folder: Path, model: str) -> Launch:
+def launch(query: Query, folder: Path, model: str) -> Launch:
     """Implement ``HarnessAdapter.launch``. Raises Refused for a schema that is too long for argv."""
     servers, env = _servers(query)
     argv = [*(query.command or ("claude",)), *STREAM, "--plugin-dir", str(plugin_folder())]
@@ -69,7 +69,7 @@ def launch(query: HarnessQuery, folder: Path, model: str) -> Launch:
     return Launch((*argv, *query.additional_args), env, query.prompt)
 
 
-def _permissions(query: HarnessQuery) -> list[str]:
+def _permissions(query: Query) -> list[str]:
     if query.mode == YOLO:
         return ["--dangerously-skip-permissions"]
     if query.mode == READ_ONLY:
@@ -96,7 +96,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
-def _prompts(query: HarnessQuery, folder: Path) -> list[str]:
+def _prompts(query: Query, folder: Path) -> list[str]:
     """The system prompts, in files: they may be longer than a word of argv, and are nobody else's to read."""
     words = []
     if query.system_prompt:
@@ -108,13 +108,13 @@ def _prompts(query: HarnessQuery, folder: Path) -> list[str]:
     return words
 
 
-def _session(query: HarnessQuery) -> list[str]:
+def _session(query: Query) -> list[str]:
     if not query.resume_session_id:
         return []
     return ["--resume", query.resume_session_id, *(["--fork-session"] if query.fork_session else [])]
 
 
-def _skills(query: HarnessQuery, folder: Path) -> list[str]:
+def _skills(query: Query, folder: Path) -> list[str]:
     """A folder of links that the client finds skills in. Those that the plugin brings need no second mention."""
     brought = os.path.realpath(plugin_folder() / "skills")
     wanted = [path for path in query.skills if not _is_ours(path, brought)]
@@ -136,7 +136,7 @@ def _is_ours(path: str, brought: str) -> bool:
         return False
 
 
-def _servers(query: HarnessQuery) -> tuple[dict[str, dict], dict[str, str]]:
+def _servers(query: Query) -> tuple[dict[str, dict], dict[str, str]]:
     """The servers as the client's file has them, and the variables that hold what is secret in it."""
     names = [OURS, CLIENT_TOOLS] if query.mode == READ_ONLY else list(query.mcp_servers)
     servers: dict[str, dict] = {}

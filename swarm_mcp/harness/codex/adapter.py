@@ -19,7 +19,7 @@ from swarm_mcp.harness.codex import skills as codex_skills
 from swarm_mcp.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
-from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, parse_json
+from swarm_mcp.harness.query import READ_ONLY, YOLO, Query, parse_json
 from swarm_mcp.runtimes.codex import home
 
 SHORT = {
@@ -109,7 +109,7 @@ what it took, and counts no turns: max_cost_usd and max_turns are refused.
 In mode read-only tools of MCP servers run where they call themselves read-only; swarm's always do. In the sandbox the
 agent's own commands cannot write swarm's store: it speaks to the others through MCP tools."""
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         if query.resume_session_id and not self._fits(query.resume_session_id):
             # Codex would begin a new session under such a name, and say nothing.
             raise Refused(f"{query.resume_session_id[:60]!r} is no session id of codex")
@@ -157,7 +157,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
 
     def finish(self, state: dict) -> list[Event]:
         """Return what the stream left out: the model, how full its context is, and the answer by schema."""
-        query: HarnessQuery | None = state.get("query")
+        query: Query | None = state.get("query")
         if query is None:
             return []
         session, codex_home = state.get("session_id"), home(query.env)

@@ -25,7 +25,7 @@ from swarm_mcp.harness.checks import command_of
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
+from swarm_mcp.harness.query import READ_ONLY, Query
 from swarm_mcp.harness.requirements import Unsupported
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 
@@ -61,7 +61,7 @@ none), mode (edit; read-only closes the four tools that write, the shell among t
 names the provider), timeout_seconds (0: none), grace_seconds (15). No additional_args: what stands behind its name
 is its prompt."""
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         if query.additional_args:
             raise Refused("hs has no options: what stands behind its name would be its prompt")
         words = query.command or (self.program,)
@@ -92,7 +92,7 @@ is its prompt."""
 
     def parse_stderr(self, line: str, state: dict) -> list[Event]:
         name, _, value = line.partition(": ")
-        query: HarnessQuery | None = state.get("query")
+        query: Query | None = state.get("query")
         if name == "session" and "session_path" not in state:
             given = value.strip()
             # Some releases print its folder, some its name.
@@ -150,7 +150,7 @@ is its prompt."""
 
     def _news(self, state: dict) -> list[Event]:
         """What the session's messages have that has not been told yet."""
-        query: HarnessQuery | None = state.get("query")
+        query: Query | None = state.get("query")
         told: list[Event] = []
         if "session_path" not in state and query and query.resume_session_id:
             state["session_path"] = hs_session.folder_of(query.resume_session_id, query.cwd, query.env)
@@ -188,7 +188,7 @@ def _number(path: Path) -> int:
 PACK = "swarm"
 
 
-def _plugin_environment(query: HarnessQuery, program: str, folder: Path) -> dict[str, str]:
+def _plugin_environment(query: Query, program: str, folder: Path) -> dict[str, str]:
     """Return the variables that give the child our plugin, which is made below `folder`, and our command."""
     from swarm_mcp.harness.plugin import plugin_folder
 
@@ -207,7 +207,7 @@ def is_installed() -> bool:
     return (home() / "plugins" / PACK / "tools" / GUARDED[0]).is_file()
 
 
-def _linked(root: Path, bundle: Path, target: Path, query: HarnessQuery) -> Path:
+def _linked(root: Path, bundle: Path, target: Path, query: Query) -> Path:
     """Return a root like `root`, with our plugin from `bundle` among the bundled ones."""
     packs = target / "plugins"
     packs.mkdir(parents=True)

@@ -21,7 +21,7 @@ from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, HarnessAd
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi import stream
-from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, parse_object
+from swarm_mcp.harness.query import READ_ONLY, Query, parse_object
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.pi import home
 
@@ -76,7 +76,7 @@ resume_session_id, fork_session, max_cost_usd and max_turns (0: none; the runner
 has no price at its first answer), additional_args, command (default: pi), env, timeout_seconds (0: none),
 grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT_SESSION_DIR."""
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         from swarm_mcp.harness.plugin import plugin_folder
 
         argv = [*(query.command or (self.program,)), "-p", "--mode", "json", "-e", str(plugin_folder() / EXTENSION)]
@@ -214,7 +214,7 @@ def _written(path: Path, text: str) -> str:
     return str(path)
 
 
-def _harmless(query: HarnessQuery) -> list[str]:
+def _harmless(query: Query) -> list[str]:
     """The tools beside pi's own that a read-only run has: the swarm's, and what the caller itself serves."""
     from swarm_mcp.harness.client_tools import tool_of
 

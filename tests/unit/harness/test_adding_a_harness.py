@@ -15,7 +15,7 @@ from support.sessions import ROOT
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import outcome, registry
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
 
 FIRST = "# swarm_mcp/harness/parrot.py"
@@ -76,7 +76,7 @@ def program(tmp_path: Path) -> tuple[str, ...]:
 
 def test_it_runs(parrot: HarnessAdapter, program: tuple[str, ...], tmp_path: Path) -> None:
     told: list = []
-    query = HarnessQuery("hello", str(tmp_path), command=program)
+    query = Query("hello", str(tmp_path), command=program)
     result = Run(parrot, query, record_folder=str(tmp_path / "records")).on_event(told.append).start().wait(60)
     assert result and not result.is_error and result.output == "HELLO" and result.session_id == NEW
     kinds = [event.kind for event in told if event.kind != "raw_log"]
@@ -85,7 +85,7 @@ def test_it_runs(parrot: HarnessAdapter, program: tuple[str, ...], tmp_path: Pat
 
 
 def test_a_session_that_is_gone_is_begun_anew(parrot: HarnessAdapter, program: tuple[str, ...], tmp_path: Path) -> None:
-    query = HarnessQuery("hello", str(tmp_path), command=program, resume_session_id=OLD)
+    query = Query("hello", str(tmp_path), command=program, resume_session_id=OLD)
     result = Run(parrot, query, record_folder=str(tmp_path / "records")).start().wait(60)
     assert result and not result.is_error and result.session_id == NEW
     assert result.clear_session and result.attempts == 2

@@ -28,7 +28,7 @@ SUPERVISOR = (
     + """
 import json, os, time
 from swarm_mcp.harness import registry
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
 child = '''
 import os, signal, subprocess, time
@@ -37,7 +37,7 @@ members = [subprocess.Popen(["sleep", "60"], start_new_session=new).pid for new 
 print(os.getpid(), *members, flush=True)
 time.sleep(60)
 '''
-run = Run(registry.get("process"), HarnessQuery("p", os.getcwd(), command=(sys.executable, "-I", "-S", "-c", child)))
+run = Run(registry.get("process"), Query("p", os.getcwd(), command=(sys.executable, "-I", "-S", "-c", child)))
 run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_log" else None)
 %s
 """
@@ -80,9 +80,9 @@ UNMARKED_SUPERVISOR = (
 import os
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.run import ended_by_signals
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
-run = Run(registry.get("process"), HarnessQuery("p", os.getcwd(), command=(sys.executable, "-c", {UNMARKED!r})))
+run = Run(registry.get("process"), Query("p", os.getcwd(), command=(sys.executable, "-c", {UNMARKED!r})))
 run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_log" else None)
 with ended_by_signals(run):
     run.start().wait()

@@ -14,7 +14,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.checks import status_of
 from swarm_mcp.harness.claude import launch
 from swarm_mcp.harness.outcome import cost_of, priced
-from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
+from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 
 RECORDED = Recordings("claude")
 CLAUDE = RECORDED.adapter
@@ -219,7 +219,7 @@ class Start:
         self.folder.mkdir(mode=0o700)
         self.cwd = tmp_path / "checkout"
         self.cwd.mkdir(exist_ok=True)
-        self.launch = CLAUDE.launch(HarnessQuery("do it", str(self.cwd), **query), self.folder)  # type: ignore[arg-type]
+        self.launch = CLAUDE.launch(Query("do it", str(self.cwd), **query), self.folder)  # type: ignore[arg-type]
         self.argv = list(self.launch.argv)
         self.servers = json.loads((self.folder / "mcp.json").read_text())["mcpServers"]
 
@@ -324,7 +324,7 @@ def test_what_a_checkout_brings_along_is_not_allowed_for_it(
     cwd = tmp_path / "checkout"
     cwd.mkdir()
     (cwd / ".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "deploy"}}}')
-    given = HarnessQuery("x", str(cwd), mcp_servers={"given": McpServer("g")})
+    given = Query("x", str(cwd), mcp_servers={"given": McpServer("g")})
     monkeypatch.setenv("SWARM_HARNESS_CLAUDE_ALLOW", "Bash(make *),WebFetch")
     made = Start(tmp_path, mcp_servers=servers_for(given))
     allowed = made.after("--allowedTools")
@@ -356,7 +356,7 @@ def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
     from swarm_mcp.harness.plugin import skill_folders
     from swarm_mcp.harness.servers import servers_for
 
-    query = HarnessQuery("x", str(tmp_path))
+    query = Query("x", str(tmp_path))
     made = Start(tmp_path, mcp_servers=servers_for(query), skills=skill_folders(query))
     folder = Path(made.after("--plugin-dir"))
     (brought,) = json.loads((folder / "integrations/claude-code/mcp.json").read_text())["mcpServers"].values()

@@ -11,7 +11,7 @@ from support.recordings import Recordings
 
 from swarm_mcp.harness.codex import adapter, rollout, stream
 from swarm_mcp.harness.outcome import Ending, cost_of, priced
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 
 RECORDED = Recordings("codex")
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
@@ -126,7 +126,7 @@ def test_the_record_tells_model_and_context(tmp_path: Path, monkeypatch: pytest.
     home = tmp_path / "home"
     empty = {"type": "event_msg", "payload": {"type": "token_count", "info": None}}
     record(home, "/x", {"type": "turn_context", "payload": {"model": "gpt-6-sol"}}, count(55), empty, count(25840))
-    query = HarnessQuery("x", "/x", env={"CODEX_HOME": str(home)}, output_schema={})
+    query = Query("x", "/x", env={"CODEX_HOME": str(home)}, output_schema={})
     state: dict = {"query": query, "folder": str(tmp_path)}
     usage = {"input_tokens": 1_000_000, "cached_input_tokens": 400_000, "cache_write_input_tokens": 100_000,
              "output_tokens": 10_000}  # fmt: skip

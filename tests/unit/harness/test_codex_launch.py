@@ -17,7 +17,7 @@ from swarm_mcp.harness import plugin, registry
 from swarm_mcp.harness.codex import overrides
 from swarm_mcp.harness.codex import skills as skills_of_codex
 from swarm_mcp.harness.codex.overrides import configured_servers, server_overrides
-from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.query import McpServer, Query
 from swarm_mcp.installation import plugin_source
 
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
@@ -38,7 +38,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
-    return codex.launch(HarnessQuery(prompt, str(tmp_path), **wanted), folder)
+    return codex.launch(Query(prompt, str(tmp_path), **wanted), folder)
 
 
 def said_in(argv: tuple[str, ...]) -> dict:

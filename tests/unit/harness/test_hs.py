@@ -20,7 +20,7 @@ from swarm_mcp.errors import ClientFailed, Refused
 from swarm_mcp.harness import outcome, plugin, registry
 from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
+from swarm_mcp.harness.query import READ_ONLY, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, owned_folder, runtime
 from swarm_mcp.runtimes.steps import Steps
@@ -70,7 +70,7 @@ def session(folder: Path, cwd: Path, **messages: str) -> Path:
 
 def replayed(case: str, **query: str) -> Replayed:
     meta = json.loads((GOLDEN / f"{case}.meta.json").read_text())
-    asked = HarnessQuery("go", str(GOLDEN), run_id="r", **query)
+    asked = Query("go", str(GOLDEN), run_id="r", **query)
     return replay(hs, (GOLDEN / f"{case}.jsonl").read_bytes(), meta["stderr"].encode(), meta["rc"], asked)
 
 
@@ -116,7 +116,7 @@ def test_an_answer_that_begins_like_a_failure_is_an_answer(tmp_path: Path, own: 
                                   provider="openai"),
     })  # fmt: skip
     told = f"session: {SESSION}\nprovider: openai\nmodel: gpt-4o\n".encode()
-    query = HarnessQuery("say it", str(tmp_path), run_id="r")
+    query = Query("say it", str(tmp_path), run_id="r")
     found = replay(hs, f"{words}\n".encode(), told, 0, query)
     assert (found.result.is_error, found.result.output) == (False, words)
     assert found.result.cost._replace(model=None) == outcome.Cost(None, 7, 3, num_turns=1)
@@ -229,7 +229,7 @@ def test_a_worker_gets_the_plugin_beside_the_bundled_ones(tmp_path: Path, own: P
     skill = tmp_path / "review"
     skill.mkdir()
     own.mkdir()
-    query = HarnessQuery("do it", str(tmp_path), append_system_prompt="Be brief.", skills=(str(skill),), model="m-1",
+    query = Query("do it", str(tmp_path), append_system_prompt="Be brief.", skills=(str(skill),), model="m-1",
                          effort="high", max_turns=7, mode=READ_ONLY, env={"HARNESS_PROVIDER": "openai"})  # fmt: skip
     folder = tmp_path / "private"
     folder.mkdir()
@@ -253,7 +253,7 @@ def test_a_harness_whose_root_cannot_be_told_runs_all_the_same(tmp_path: Path) -
     (tmp_path / "bin" / "hs").unlink()
     (tmp_path / "bin" / "hs").write_text("#!/bin/sh\nexec somewhere/else\n")
     (tmp_path / "bin" / "hs").chmod(0o755)
-    launch = hs.launch(HarnessQuery("x", str(tmp_path)), tmp_path)
+    launch = hs.launch(Query("x", str(tmp_path)), tmp_path)
     assert launch.argv == ("hs", "agent") and "HARNESS_ROOT" not in launch.env
     (check,) = [check for check in hs.checks({"cwd": str(tmp_path)}) if check.code == "unguarded"]
     assert check.level == "warn" and "HARNESS_ROOT" in check.hint
@@ -262,7 +262,7 @@ def test_a_harness_whose_root_cannot_be_told_runs_all_the_same(tmp_path: Path) -
 def test_a_session_is_named_and_what_it_had_is_not_told_again(tmp_path: Path, own: Path) -> None:
     session(own / "sessions" / SESSION, tmp_path, **{"0001-user": message("0001-user", "old"),
             "0002-assistant": message("0002-assistant", "Old words.", stop="end", tokens_in="5")})  # fmt: skip
-    query = HarnessQuery("go on", str(tmp_path), resume_session_id=SESSION)
+    query = Query("go on", str(tmp_path), resume_session_id=SESSION)
     assert hs.launch(query, tmp_path).argv == ("hs", "agent", SESSION)
     (own / "sessions" / SESSION / "messages" / "0003-user.md").write_text(message("0003-user", "go on"))
     new = message("0004-assistant", "New words.", stop="end", tokens_in="9", tokens_out="1")
@@ -275,7 +275,7 @@ def test_a_session_is_named_and_what_it_had_is_not_told_again(tmp_path: Path, ow
 
 def test_there_are_no_options(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="no options"):
-        hs.launch(HarnessQuery("x", str(tmp_path), additional_args=("--fast",)), tmp_path)
+        hs.launch(Query("x", str(tmp_path), additional_args=("--fast",)), tmp_path)
 
 
 def test_a_child_that_was_killed_has_crashed() -> None:

@@ -14,7 +14,7 @@ from support.replay import replay
 from swarm_mcp.harness import events, outcome, registry, resumption
 from swarm_mcp.harness.events import LONGEST_OUTPUT, Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, Price, error_of
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.tool_loop import ToolLoopGuard
 
 pytestmark = pytest.mark.slow
@@ -229,7 +229,7 @@ def test_mangled_lines_never_make_a_parser_raise(name, data):
     st.lists(st.text() | st.recursive(ODD, st.lists).map(json.dumps)),
 )
 def test_no_line_at_all_makes_a_parser_raise(name, lines):
-    query = HarnessQuery("p", "/", run_id="r", resume_session_id=SESSION)
+    query = Query("p", "/", run_id="r", resume_session_id=SESSION)
     lasting(replay(registry.get(name), "\n".join(lines).encode("utf-8", "replace"), query=query))
 
 
@@ -351,7 +351,7 @@ def test_what_is_no_session_is_none(found):
 def test_what_does_not_fit_never_reaches_argv(session_id, pattern):
     adapter = Scripted()
     adapter.session_pattern = pattern
-    found = resumption.decide(adapter, HarnessQuery("p", "/", resume_session_id=session_id))
+    found = resumption.decide(adapter, Query("p", "/", resume_session_id=session_id))
     assert found.session_id == "" and bool(found.refused) is bool(session_id)
 
 
@@ -360,12 +360,12 @@ def test_which_session_is_continued(tmp_path):
     link.symlink_to(tmp_path)
     kept = resumption.serialize(resumption.ResumableSession("scripted", SESSION, str(link), Cost(1.0)))
     decide = resumption.decide
-    plain = HarnessQuery("p", str(tmp_path))
+    plain = Query("p", str(tmp_path))
     assert decide(Scripted(), plain, kept) == resumption.Resumption(SESSION, before=Cost(1.0))
-    named = HarnessQuery("p", str(tmp_path), resume_session_id=OTHER)
+    named = Query("p", str(tmp_path), resume_session_id=OTHER)
     assert decide(Scripted(), named, kept) == resumption.Resumption(OTHER), "what the other one cost is of no use"
-    assert decide(Scripted(), HarnessQuery("p", "/"), None) == resumption.Resumption()
-    assert decide(registry.get("process"), HarnessQuery("p", "/", resume_session_id=SESSION)).refused
+    assert decide(Scripted(), Query("p", "/"), None) == resumption.Resumption()
+    assert decide(registry.get("process"), Query("p", "/", resume_session_id=SESSION)).refused
 
     class Elsewhere(Scripted):
         def can_resume(self, session_id, cwd):

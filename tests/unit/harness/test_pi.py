@@ -21,7 +21,7 @@ from swarm_mcp.doctor import enforcement
 from swarm_mcp.harness import plugin
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi.adapter import SWARM_TOOLS
-from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
+from swarm_mcp.harness.query import READ_ONLY, McpServer, Query
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.base import Runtime
@@ -96,7 +96,7 @@ def test_a_model_without_a_price_costs_an_unknown_sum() -> None:
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
-    return pi.launch(HarnessQuery(prompt, str(tmp_path), **wanted), folder)
+    return pi.launch(Query(prompt, str(tmp_path), **wanted), folder)
 
 
 def after(argv: tuple[str, ...], flag: str) -> list[str]:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import prompting, query
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import Query
 
-QUERY = HarnessQuery(
+QUERY = Query(
     "x", "/r", instance_id="i1", scope="/srv/repo", role="reviewer", label="role:reviewer a", task_id="t1", run_id="r1"
 )
 TASK = {"id": "t1", "type": "fix", "title": "Mend it", "description": "The hinge squeaks.", "files": ["/r/a", "/r/b"]}
@@ -87,8 +87,8 @@ def test_sections_stand_in_order_and_what_is_empty_is_left_out(tmp_path: Path, m
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
     assert "SECRET BODY" not in text
     monkeypatch.delenv("SYSTEM_PROMPT")
-    assert prompting.system_prompt(HarnessQuery("x", "/")) == ""
-    assert prompting.system_prompt(HarnessQuery("x", "/"), extra="only") == "only"
+    assert prompting.system_prompt(Query("x", "/")) == ""
+    assert prompting.system_prompt(Query("x", "/"), extra="only") == "only"
 
 
 def test_sections_and_the_whole_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_sections_and_the_whole_are_capped(monkeypatch: pytest.MonkeyPatch) -> N
 class Quiet(HarnessAdapter):
     name = "quiet"
 
-    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+    def launch(self, query: Query, folder: Path) -> Launch:
         return Launch(("true",))
 
     def parse(self, line: str, state: dict) -> list:
@@ -150,7 +150,7 @@ def test_typed_reading_never_raises_and_keeps_its_type(value) -> None:
     assert all(isinstance(one, str) for one in query.as_string_array(value))
     assert isinstance(query.parse_object(value), dict)
     query.parse_json(value)
-    asked = query.query_of("x", dict.fromkeys(HarnessQuery._fields, value))
+    asked = query.query_of("x", dict.fromkeys(Query._fields, value))
     assert isinstance(asked.cwd, str) and isinstance(asked.env, dict) and isinstance(asked.timeout_seconds, float)
 
 

@@ -17,7 +17,7 @@ from swarm_mcp.harness import registry
 from swarm_mcp.harness.adapter import Capabilities
 from swarm_mcp.harness.events import CONTEXT_USAGE, Event
 from swarm_mcp.harness.events import result as ended
-from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.query import McpServer, Query
 from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
 
 pytestmark = pytest.mark.slow
@@ -38,15 +38,15 @@ def test_what_is_refused_and_what_is_said_is_what_the_flags_say(name: str, tmp_p
     adapter = registry.get(name)
     can = adapter.capabilities._asdict()
     for flag, asked in PROTECTING.items():
-        query = HarnessQuery("p", str(tmp_path), **asked)
+        query = Query("p", str(tmp_path), **asked)
         if can[flag] or (flag == "fork" and not can["resume"]):
             require_possible(adapter, query)
             continue
         with pytest.raises(Unsupported, match=f"^{name} cannot be given "):
             require_possible(adapter, query)
     for flag, asked in SHAPING.items():
-        assert bool(left_out(adapter, HarnessQuery("p", str(tmp_path), **asked))) is not can[flag], flag
-    assert left_out(adapter, HarnessQuery("p", str(tmp_path))) == []
+        assert bool(left_out(adapter, Query("p", str(tmp_path), **asked))) is not can[flag], flag
+    assert left_out(adapter, Query("p", str(tmp_path))) == []
 
 
 def test_what_each_harness_cannot_do() -> None:

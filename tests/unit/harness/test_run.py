@@ -22,7 +22,7 @@ from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.conclusion import AuthError, HarnessError, NotInstalled
 from swarm_mcp.harness.events import Event, retry
 from swarm_mcp.harness.outcome import Cost
-from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.query import McpServer, Query
 from swarm_mcp.harness.run import answer, ended_by_signals
 
 pytestmark = pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_program_that_is_not_there(tmp_path):
 
 
 def test_failures_as_exceptions(tmp_path):
-    query = HarnessQuery("do it", str(tmp_path))
+    query = Query("do it", str(tmp_path))
     assert answer(Scripted(GOOD), query).output == "all done"
     for script, kind, code in (
         ("sys.exit(1)", HarnessError, "process_crashed"),

@@ -14,7 +14,7 @@ from support.serving import INITIALIZE, INITIALIZED, call, lines
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.client_tools import NAME, ToolServer, with_tools
 from swarm_mcp.harness.plugin import described, plugin_folder, skill_folders
-from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.query import McpServer, Query
 from swarm_mcp.harness.servers import own_server, project_file, project_servers, servers_for
 
 pytestmark = pytest.mark.slow
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.slow
 ME = "11111111-1111-4111-8111-111111111111"
 
 
-def query(cwd: Path, **more) -> HarnessQuery:
+def query(cwd: Path, **more) -> Query:
     given = {"instance_id": ME, "scope": str(cwd), "task_id": "t1", "run_id": "r1", "role": "tester", "label": "a b"}
-    return HarnessQuery("do it", str(cwd), **{**given, **more})
+    return Query("do it", str(cwd), **{**given, **more})
 
 
 def wrote(folder: Path, servers: object) -> Path:

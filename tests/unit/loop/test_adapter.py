@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.query import McpServer, Query
 
 adapter = registry.get("loop")
 SECRET = "hunter2-hunter2-hunter2"
@@ -30,7 +30,7 @@ def test_launch(folder: Path, tmp_path: Path) -> None:
         "swarm": McpServer("python3", ("-m", "x"), {"API_TOKEN": SECRET}, "/tmp"),
         "far": McpServer(url="http://127.0.0.1:1/mcp", headers={"Authorization": f"Bearer {SECRET}"}),
     }
-    query = HarnessQuery(
+    query = Query(
         "do it", str(tmp_path), mode="read-only", model="openai/gpt-x", effort="max", system_prompt="Be.",
         append_system_prompt="More.", resume_session_id="20261122-102913-1234", fork_session=True, max_turns=3,
         output_schema={"type": "object"}, mcp_servers=servers, skills=("/s/one",), additional_args=("--scope", "x"),
@@ -52,7 +52,7 @@ def test_the_variable_that_means_two_things(folder: Path, tmp_path: Path, monkey
     """``HARNESS_PROVIDER`` names a harness to swarm, and a model's provider to the loop."""
     for value, dropped in (("loop", True), ("openai", False)):
         monkeypatch.setenv("HARNESS_PROVIDER", value)
-        drop = adapter.launch(HarnessQuery("x", str(tmp_path)), folder).drop
+        drop = adapter.launch(Query("x", str(tmp_path)), folder).drop
         assert ("HARNESS_PROVIDER" in drop) is dropped
 
 
