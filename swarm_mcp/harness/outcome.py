@@ -125,6 +125,7 @@ class RunResult(NamedTuple):
         return shown
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LONGEST_LINE = 500  # characters of one line that says why
 NOTHING_RAN = (126, 127)  # a shell, or env, that found no program, or one that cannot be run
 # A program may print these about anything that it works with: they count only as its own error.
@@ -136,7 +137,7 @@ PATTERNS = tuple(
         (SESSION_IN_USE, r"session (?:id )?\S* ?is already in use|session.{0,60}locked by another"),
         (SESSION_NOT_FOUND,
          r"no (?:conversation|session|rollout|thread)s? found|(?:session|conversation|thread)\b.{0,80}\bnot found"
-         r"|no such (?:session|thread|conversation)|unknown (?:session|thread)"),
+         r"|no such (?:session|thread|conversation)|unknown (?:session|thread)|invalid session id\w*"),
         (CONTEXT_OVERFLOW,
          r"context[ _](?:length|window)[ _]?(?:exceeded|overflow)|prompt is too long|maximum context length"
          r"|input.{0,20}exceeds the context"),
@@ -189,7 +190,7 @@ def code_of(text: str) -> str:
 
 def line_of(text: str, code: str = "") -> str:
     """Return the line of `text` that says why: the one that speaks of `code`, else the last that is not blank."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in _COLOUR.sub("", text).splitlines() if line.strip()]
     pattern = dict(PATTERNS).get(code)
     found = next((line for line in lines if pattern.search(line)), "") if pattern else ""
     return (found or (lines[-1] if lines else ""))[:LONGEST_LINE]

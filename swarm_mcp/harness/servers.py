@@ -22,6 +22,7 @@ LARGEST_FILE = 1 << 20
 SWITCH = "SWARM_HARNESS_PROJECT_SERVERS"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET = re.compile(r"key|token|secret|password|authorization|cookie|credential", re.IGNORECASE)
+_HOLDS_A_SECRET = re.compile(r"key|token|secret|passw|pwd|auth|cookie|credential|dsn|_url$", re.IGNORECASE)
 # Where a server of ours finds the same store, state and settings as this process. Codex gives servers nearly nothing.
 _PASSED_ON = ("SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_MCP_PROFILE_DIR", "AGENT_IDENTITY",
               "SWARM_IDENTITY", "SWARM_HERMES_IDENTITY", "SWARM_MCP_FILE_ROOT",
@@ -106,3 +107,30 @@ def _plain(text: str, values: Mapping[str, str]) -> str:
 def _value(match: re.Match, values: Mapping[str, str]) -> str:
     default = match.group(2)
     return values.get(match.group(1)) or (match.group() if default is None else default)
+
+
+class HiddenValues:
+    """What the variables and headers of servers hold, in the child's environment: argv and files have names alone.
+
+    `env` is made-up name -> value, for ``Launch.env``. A name ends in ``_SECRET`` where that of the variable or header
+    tells of one, else in ``_VALUE``: scrubbing goes by that, and would take a folder's name out of every line.
+    """
+
+    def __init__(self) -> None:
+        self.env: dict[str, str] = {}
+
+    def name_for(self, server: str, purpose: str, value: str) -> str:
+        """Return the name of a new variable with `value`, which `server` is to have as `purpose`."""
+        end = "SECRET" if _HOLDS_A_SECRET.search(purpose) else "VALUE"
+        stem = re.sub(r"[^A-Za-z0-9]", "_", f"{server}_{purpose}").upper()
+        name = f"SWARM_RUN_{stem}_{len(self.env) + 1}_{end}"
+        self.env[name] = value
+        return name
+
+    def names_for(self, server: str, values: Mapping[str, str]) -> dict[str, str]:
+        """Return purpose -> name of the variable that holds its value."""
+        return {purpose: self.name_for(server, purpose, value) for purpose, value in values.items()}
+
+    def secrets(self) -> list[str]:
+        """Return the names of those that hold secrets."""
+        return [name for name in self.env if name.endswith("_SECRET")]

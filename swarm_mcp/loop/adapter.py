@@ -126,9 +126,10 @@ def _provider_and_model(model: str) -> tuple[str, str]:
 
 def _names_a_harness(env: Mapping[str, str]) -> bool:
     """Whether ``HARNESS_PROVIDER``, which here chooses a harness and there a model's provider, means a harness."""
-    from swarm_mcp.harness.registry import ADAPTERS
+    from swarm_mcp.harness import registry
 
-    return env.get("HARNESS_PROVIDER", "").strip() in ADAPTERS
+    named = env.get("HARNESS_PROVIDER", "").strip()
+    return bool(named) and named not in BUILT_IN_PROVIDERS and registry.has(named)
 
 
 def _written(path: Path, query: Query) -> Path:

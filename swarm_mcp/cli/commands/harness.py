@@ -47,15 +47,13 @@ def _adapters(chosen: str = "") -> list:
 
     if chosen:
         return [registry.get(chosen)]
-    found = []
-    for name in registry.names():
-        try:
-            found.append(registry.get(name))
-        except Exception as error:
-            from swarm_hook_core.faults import describe
 
-            complain(f"swarm-mcp harness: {name} cannot be loaded: {describe(error)}")
-    return found
+    def broken(name: str, error: Exception) -> None:
+        from swarm_hook_core.faults import describe
+
+        complain(f"swarm-mcp harness: {name} cannot be loaded: {describe(error)}")
+
+    return registry.get_all(broken)
 
 
 def _list(args) -> int:

@@ -26,7 +26,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.plugin import plugin_folder
 from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
-from swarm_mcp.harness.servers import OURS, SWITCH, project_servers
+from swarm_mcp.harness.servers import OURS, SWITCH, HiddenValues, project_servers
 
 STREAM = ("-p", "--output-format", "stream-json", "--verbose")
 # What a run that may write nothing has: reading, searching, and errands of the same kind.
@@ -139,36 +139,20 @@ def _is_ours(path: str, brought: str) -> bool:
 def _servers(query: Query) -> tuple[dict[str, dict], dict[str, str]]:
     """The servers as the client's file has them, and the variables that hold what is secret in it."""
     names = [OURS, CLIENT_TOOLS] if query.mode == READ_ONLY else list(query.mcp_servers)
-    servers: dict[str, dict] = {}
-    env: dict[str, str] = {}
-    for name in names:
-        if name in query.mcp_servers:
-            servers[name] = _entry(name, query.mcp_servers[name], env)
-    return servers, env
+    hidden = HiddenValues()
+    servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names if name in query.mcp_servers}
+    return servers, hidden.env
 
 
-def _entry(name: str, server: McpServer, env: dict[str, str]) -> dict:
+def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict:
+    values = hidden.names_for(name, server.headers if server.url else server.env)
+    references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
-        headers = {key: _hidden(name, key, value, env) for key, value in server.headers.items()}
-        return {"type": "http", "url": server.url, "headers": headers}
+        return {"type": "http", "url": server.url, "headers": references}
     words = [server.command, *server.args]
     if server.cwd:
         words = ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words]
-    variables = {key: _hidden(name, key, value, env) for key, value in server.env.items()}
-    return {"type": "stdio", "command": words[0], "args": words[1:], "env": variables}
-
-
-def _hidden(server: str, key: str, value: str, env: dict[str, str]) -> str:
-    """A reference to a new variable with `value`; its name ends as `key` does, so that scrubbers know what it is."""
-    stem = re.sub(r"\W", "_", f"SWARM_CHILD_{server}_{key}").upper()
-    if re.search(r"authorization|cookie", key, re.IGNORECASE):
-        stem += "_TOKEN"
-    name, count = stem, 1
-    while name in env:
-        count += 1
-        name = stem.replace("SWARM_CHILD_", f"SWARM_CHILD{count}_", 1)
-    env[name] = value
-    return f"${{{name}}}"
+    return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
 
 
 def _write(path: Path, text: str) -> str:

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness.query import McpServer
+from swarm_mcp.harness.servers import HiddenValues
 
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -84,7 +85,6 @@ def _escaped(character: str) -> str:
 # The environment that Codex gives a server by itself is next to nothing; the shell only puts names right.
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BEARER = re.compile(r"Bearer +(\S.*)", re.IGNORECASE)
-_SECRET_NAME = re.compile(r"key|token|secret|passw|pwd|auth|cookie|credential|dsn|_url$", re.IGNORECASE)
 ALWAYS_APPROVED = ("swarm", "client_tools")
 START_SECONDS = 30  # swarm's server is up within one; a user's own may be fetched first
 
@@ -103,14 +103,14 @@ def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Ma
     taken       name -> ``"command"`` or ``"url"`` of the servers in the user's settings: Codex joins two tables of
                 one name, and a server that is both kinds keeps it from starting, so ours gets another name then
     """
-    env: dict[str, str] = {}
+    hidden = HiddenValues()
     tables: dict[str, dict] = {}
     for given, server in servers.items():
         kind = "url" if server.url else "command"
         name = re.sub(r"[^A-Za-z0-9_-]", "_", given) or "server"
         while name in tables or taken.get(name, kind) != kind:
             name += "_run"
-        table = _remote(server, name, env) if server.url else _local(server, given, name, env)
+        table = _remote(server, name, hidden) if server.url else _local(server, given, name, hidden)
         table.update(enabled=True, required=False, startup_timeout_sec=START_SECONDS)
         if approved or given in ALWAYS_APPROVED:
             table["default_tools_approval_mode"] = "approve"
@@ -119,27 +119,27 @@ def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Ma
         return Servers((), {})
     settings = [f"mcp_servers={toml_value(tables)}"]
     # The agent's own commands have no business with secrets. This table is joined with the user's, `exclude` is not.
-    secrets = {variable: "" for variable in env if variable.endswith("_SECRET")}
+    secrets = dict.fromkeys(hidden.secrets(), "")
     if secrets:
         settings.append(f"shell_environment_policy={toml_value({'set': secrets})}")
-    return Servers(tuple(settings), env)
+    return Servers(tuple(settings), hidden.env)
 
 
-def _remote(server: McpServer, name: str, env: dict[str, str]) -> dict:
+def _remote(server: McpServer, name: str, hidden: HiddenValues) -> dict:
     table: dict = {"url": server.url}
     headers = {}
     for header, value in server.headers.items():
         bearer = _BEARER.fullmatch(value.strip()) if header.lower() == "authorization" else None
         if bearer:
-            table["bearer_token_env_var"] = _hidden(bearer.group(1), header, name, env)
+            table["bearer_token_env_var"] = hidden.name_for(name, header, bearer.group(1))
         else:
-            headers[header] = _hidden(value, header, name, env)
+            headers[header] = hidden.name_for(name, header, value)
     if headers:
         table["env_http_headers"] = headers
     return table
 
 
-def _local(server: McpServer, given: str, name: str, env: dict[str, str]) -> dict:
+def _local(server: McpServer, given: str, name: str, hidden: HiddenValues) -> dict:
     table: dict = {"command": server.command, "args": list(server.args)}
     if server.cwd:
         table["cwd"] = server.cwd
@@ -147,23 +147,14 @@ def _local(server: McpServer, given: str, name: str, env: dict[str, str]) -> dic
         odd = next((variable for variable in server.env if not _VARIABLE.fullmatch(variable)), None)
         if odd is not None:
             raise Refused(f"the MCP server {given[:40]!r} cannot have a variable called {odd[:40]!r}")
-        names = {variable: _hidden(value, variable, name, env) for variable, value in server.env.items()}
-        renaming = "".join(f'export {variable}="${hidden}"; unset {hidden}; ' for variable, hidden in names.items())
+        names = hidden.names_for(name, server.env)
+        renaming = "".join(f'export {variable}="${made_up}"; unset {made_up}; ' for variable, made_up in names.items())
         table.update(
             command="/bin/sh",
             args=["-c", renaming + 'exec "$0" "$@"', server.command, *server.args],
             env_vars=list(names.values()),
         )
     return table
-
-
-def _hidden(value: str, purpose: str, name: str, env: dict[str, str]) -> str:
-    """A variable of a new name that holds `value`. Only a secret's ends like one: scrubbing goes by that, and would
-    take the name of a folder out of every line that has it."""
-    end = "SECRET" if _SECRET_NAME.search(purpose) else "VALUE"
-    variable = f"SWARM_RUN_{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}_{len(env) + 1}_{end}"
-    env[variable] = value
-    return variable
 
 
 def configured_servers(*files: str) -> dict[str, str]:

@@ -285,7 +285,7 @@ def test_secrets_are_in_the_environment_alone(plugin: Path, tmp_path: Path) -> N
     env = made.launch.env
 
     def value(reference: str) -> str:
-        assert reference.startswith("${SWARM_CHILD") and reference.endswith("}")
+        assert reference.startswith("${SWARM_RUN_") and reference.endswith("}")
         return env[reference[2:-1]]
 
     first, second, web = made.servers["a.b"], made.servers["a_b"], made.servers["web"]
@@ -294,7 +294,7 @@ def test_secrets_are_in_the_environment_alone(plugin: Path, tmp_path: Path) -> N
     assert value(web["headers"]["Authorization"]) == f"Bearer {SECRET}"
     assert (web["type"], web["url"]) == ("http", "http://127.0.0.1:1/mcp")
     # A scrubber goes by how a variable's name ends.
-    assert all(name.endswith("_TOKEN") for name, text in env.items() if SECRET in text)
+    assert all(name.endswith("_SECRET") for name, text in env.items() if SECRET in text)
     assert first["command"] == "/bin/sh" and first["args"][-3:] == ["/some where", "tool", "--flag"]
     assert (second["command"], second["args"]) == ("tool", [])
     assert "mcp__a_b__*" in made.after("--allowedTools").split(",")

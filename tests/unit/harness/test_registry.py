@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,17 @@ def test_a_broken_module_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ImportError):
         registry.get("codex")
     assert registry.get("process").name == "process"
+
+
+def test_all_of_them_are_had_and_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert registry.has("codex") and not registry.has("x")
+    assert [adapter.name for adapter in registry.get_all()] == registry.names()
+    monkeypatch.setattr(registry, "ADAPTERS", {"process": registry.ADAPTERS["process"], "broken": ("no_module", "X")})
+    told: list[tuple[str, str]] = []
+    assert [a.name for a in registry.get_all(lambda name, why: told.append((name, type(why).__name__)))] == ["process"]
+    assert told == [("broken", "ModuleNotFoundError")]
+    report = registry.check_all({"cwd": str(tmp_path)})
+    assert list(report) == ["process"] and report["process"]["status"] == "pass"
 
 
 def test_other_commands_load_nothing_of_it() -> None:
