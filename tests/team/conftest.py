@@ -6,10 +6,12 @@ import importlib.util
 import itertools
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from team.history import engine as engines
+from team.homes import Home
 
 _numbers = itertools.count()
 
@@ -40,6 +42,19 @@ def team(engine: engines.Engine) -> str:
 def repository() -> str:
     """The name of a repository that nobody else uses."""
     return f"repository-{os.getpid()}-{next(_numbers)}"
+
+
+@pytest.fixture
+def homes(tmp_path: Path, team: str, repository: str) -> Iterator[tuple[Home, Home]]:
+    """Two machines that have joined as one repository."""
+    made = Home(tmp_path, "north"), Home(tmp_path, "south")
+    try:
+        for one in made:
+            one.run("team", "join", team, "--repository", repository)
+        yield made
+    finally:
+        for one in made:
+            one.end()
 
 
 def _init(server: str) -> None:
