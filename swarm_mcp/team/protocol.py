@@ -21,6 +21,7 @@ of the same object before it.
     leave(repository, numbers) -> version     gives up places in line
     end(repository, sessions, reason="ended") -> version     of sessions, with all that they hold and wait for
     reap(repository) -> [session ids]         takes away what silent sessions left
+    put(repository, items, seen, mark) -> [PutAnswer]     changes documents, each for itself
     settle(repository, version, seconds) -> bool     waits until that version counts
     mine(repository) -> Snapshot              what this machine has, as the server knows it
     look(repository, circle="") -> News | None     everything, for one who is no mirror; None: no such repository
@@ -32,6 +33,16 @@ of the same object before it.
 
 A beat with ``acked=None`` renews sessions only: for who cannot apply what is new. `seen`, and `acked` with `mark`, are
 those of the last `News` applied; 0 and 0 before the first.
+
+**Documents.** Messages, tasks, values and traces are documents: a `DocumentRow` for each (kind, key), the version of
+which is that of its last change. They are everybody's in the circle. A message is put once and stays as it is. Of a
+body the server reads three members, where they are there, and no more: `sender` of a message (a session id; refused
+where that session is another machine's; ``""`` for none), `status` and `assignee` of a task (which goes to no session
+that the server does not know: `UNKNOWN_SESSION`). Bodies are kept as values, not as texts: the order of members and
+the spelling of numbers are lost. `KEPT` says how long a document stays after its last change; it is removed when
+somebody next puts one. Documents outlive what makes all grants void: the server has them as it has them, and what it
+has lost (known here with a higher version, or with another body at the same one) is put again, with ``again=True``.
+A server whose `HelloAnswer.schema` is below `DOCUMENTS_SCHEMA` has none.
 
 **What is void when.** `epoch` is a text to compare with, and no more. It is another one after a failover, after a
 restore, and where the server has lost changes that a machine has seen. Then all that the server has granted is void:
@@ -47,6 +58,8 @@ for it.
 """
 
 from __future__ import annotations
+
+from json import dumps
 
 from swarm_hook_core import wildmatch
 
@@ -65,12 +78,20 @@ MARGIN = 0.02  # of a lease: how much slower than the server's our clock may run
 MIRROR_LEASE = 5.0  # seconds; beats come each third of it
 SESSION_LEASE = 60.0
 MOST_WANTS = 200  # in one call
-MOST_CHANGES = 500  # in one answer; `more` says that there are more
+MOST_CHANGES = 500  # in one answer, and fewer where they are large; `more` says that there are more
+DOCUMENTS_SCHEMA = 2  # the first that has them
+MOST_BODY = 128 * 1024  # bytes of a document's body, as JSON
+MOST_KEY = 512  # bytes
 
 # Kinds of changes. A replica passes over kinds that it does not know, and counts their versions.
 LOCK, UNLOCK = "lock", "unlock"
 WAIT, LEAVE = "wait", "leave"
 SESSION, GONE = "session", "gone"
+DOCUMENT, DOCUMENT_GONE = "document", "document_gone"
+
+# Kinds of documents.
+MESSAGE, TASK, VALUE, TRACE = "message", "task", "value", "trace"
+KEPT = {MESSAGE: 86_400.0, TASK: 172_800.0, TRACE: 7_200.0}  # seconds; a task: once it has ended; a value: for good
 
 # Why a call did nothing (`why` of an answer whose `ok` is False).
 STALE = "stale"  # changes that this replica has not seen touch the same region: apply `news`, look again, ask again
@@ -79,6 +100,7 @@ GRACE = "grace"  # the server has just started: for `seconds` only what was held
 UNKNOWN_SESSION = "session"  # not registered, or its lease is over: beat first, and see its `joined`
 EPOCH = "epoch"  # all is void: see above
 NOT_HELD = "not_held"  # no such lock, another fence, or another holder
+REFUSED = "refused"  # of one document: it cannot be, as `error` says; asking again is no use
 
 
 class Want(TypedDict):
@@ -177,6 +199,18 @@ class WaitRow(TypedDict):
     until: float | None
 
 
+class DocumentRow(TypedDict):
+    """A document. `machine` and `member`: who changed it last, which the server knows by itself; `at`: Unix seconds."""
+
+    kind: str
+    key: str
+    version: int
+    body: Any
+    machine: str
+    member: str
+    at: float
+
+
 class Change(TypedDict):
     """One change of a repository.
 
@@ -189,8 +223,11 @@ class Change(TypedDict):
     leave    WaitRow as it was, with ``reason`` (left, lapsed, ended)
     session  SessionRow: joined, or has another label or lease
     gone     SessionRow as it was, with ``reason`` (ended, lapsed, left)
+    document       DocumentRow: new, or changed
+    document_gone  DocumentRow without its body, with ``reason`` (removed, expired); `version` is that of the removal
 
-    `session` is the one that it is about, with its `machine` and `member`.
+    `session` is the one that it is about, with its `machine` and `member`; of documents it is ``""``, with the machine
+    that has changed it.
     """
 
     version: int
@@ -202,11 +239,16 @@ class Change(TypedDict):
 
 
 class Snapshot(TypedDict):
-    """All there is, at a version: of every machine, the asker's own too."""
+    """All there is, at a version: of every machine, the asker's own too.
+
+    `documents` are in the order of their versions; they are not in what `mine` returns, nor in what a server has that
+    knows none.
+    """
 
     sessions: list[SessionRow]
     locks: list[LockRow]
     waits: list[WaitRow]
+    documents: NotRequired[list[DocumentRow]]
 
 
 class News(TypedDict):
@@ -320,6 +362,42 @@ class ChangeAnswer(TypedDict):
     seconds: NotRequired[float]
 
 
+class Item(TypedDict):
+    """A change to a document, for `put`.
+
+    seen   the version that it is based on, 0: there was none. Of a message it counts for nothing
+    body   whatever JSON has; None removes the document
+    again  the server had it before the epoch changed, or so
+    """
+
+    kind: str
+    key: str
+    seen: int
+    body: Any
+    again: NotRequired[bool]
+
+
+class PutAnswer(TypedDict):
+    """Of one item. `ok`: it is so; `version`: of the document, and of the removal (0: nothing was there to remove).
+
+    Asked again after it was done, by the same machine, it is the same answer while nobody has changed it since. A
+    message that is there with the same body, by the same machine, is the same, whenever it is put.
+
+    Else `why`: `STALE`: it is at another `version` (0: there is none), with this `body`, by this `machine` and
+    `member`; `UNKNOWN_SESSION`: the task's assignee is no session that the server knows: beat first; `GRACE`: for
+    `seconds` nobody can change a task that is there, but ``again``; `REFUSED` with `error`; of all items: `EPOCH`.
+    """
+
+    ok: bool
+    version: NotRequired[int]
+    why: NotRequired[str]
+    body: NotRequired[Any]
+    machine: NotRequired[str]
+    member: NotRequired[str]
+    seconds: NotRequired[float]
+    error: NotRequired[str]
+
+
 class MachineRow(TypedDict):
     """A machine, for `team status`: `acked`: the version that its mirror has; `lease`: of that, 0 where it has none.
 
@@ -332,6 +410,32 @@ class MachineRow(TypedDict):
     lease: float
     left: float
     sessions: int
+
+
+def item(kind: str, key: str, seen: int, body: Any, again: bool = False) -> Item:
+    """Return an `Item`."""
+    return {"kind": kind, "key": key, "seen": seen, "body": body, "again": again}
+
+
+def item_error(item: Item) -> str:
+    """Return what is wrong with an item, whatever the server has; ``""`` where nothing is."""
+    kind, key, body = item["kind"], item["key"], item["body"]
+    if kind not in (MESSAGE, TASK, VALUE, TRACE):
+        return f"there is no kind of documents {kind[:40]!r}"
+    if kind == MESSAGE and body is None:
+        return "a message is not taken back"
+    try:
+        text = dumps(body, ensure_ascii=False, allow_nan=False)
+        size, key_size = len(text.encode()), len(key.encode())
+    except (TypeError, ValueError, RecursionError):
+        return "this is nothing that JSON and UTF-8 can say"
+    if size > MOST_BODY:
+        return f"it has {size} bytes, and a document of the team's {MOST_BODY} at most"
+    if not 0 < key_size <= MOST_KEY:
+        return f"a document's key has 1 to {MOST_KEY} bytes"
+    if "\\u0000" in text.replace("\\\\", "") or "\0" in key:
+        return "the team's server takes no text with the character NUL"
+    return ""
 
 
 # ------------------------------------------------------------------------ regions

@@ -6,7 +6,8 @@ import copy
 import itertools
 import threading
 
-from swarm_mcp.errors import TeamUnreachable
+from swarm_mcp.domain.task import CLAIMED, IN_PROGRESS
+from swarm_mcp.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team import protocol
 from swarm_mcp.team.protocol import regions_meet
 
@@ -23,10 +24,14 @@ class FakeRepository:
         self.waits: dict[int, dict] = {}
         self.sessions: dict[str, dict] = {}
         self.mirrors: dict[str, dict] = {}
+        self.documents: dict[tuple[str, str], dict] = {}
 
 
 class FakeTeam:
-    """The server. `clock`: its time, which a test sets; `down`: nobody reaches it; `kept`: changes that it keeps."""
+    """The server. `clock`: its time, which a test sets; `down`: nobody reaches it; `kept`: changes that it keeps.
+
+    `schema`: a test makes it 1, for a server that has no documents yet.
+    """
 
     def __init__(self) -> None:
         self.repositories: dict[str, FakeRepository] = {}
@@ -35,6 +40,7 @@ class FakeTeam:
         self.clock = 1000.0
         self.down = False
         self.kept = 10_000
+        self.schema = protocol.DOCUMENTS_SCHEMA
         self.calls: list[str] = []
         self.changed = threading.Condition(threading.RLock())
         self._numbers = itertools.count(1)
@@ -49,6 +55,13 @@ class FakeTeam:
             for change in gone:
                 if change["kind"] == protocol.LOCK:
                     one.locks.pop(change["body"]["lock"], None)
+            one.documents.clear()
+            for change in one.changes:
+                name = (change["body"].get("kind"), change["body"].get("key"))
+                if change["kind"] == protocol.DOCUMENT:
+                    one.documents[name] = {"based": -1, **copy.deepcopy(change["body"])}
+                elif change["kind"] == protocol.DOCUMENT_GONE:
+                    one.documents.pop(name, None)
             self.epoch += "'"
 
     def server(self, machine: str, member: str = "me") -> FakeServer:
@@ -77,7 +90,8 @@ class FakeServer:
             news = self._news(one, acked, mark)
             self._mirror(one, acked, mirror_lease)
             return {
-                "repository": 1, "circle": circle, "channel": "team", "epoch": self.team.epoch, "schema": 1, "ok": True,
+                "repository": 1, "circle": circle, "channel": "team", "epoch": self.team.epoch, "schema": self.team.schema,
+                "ok": True,
                 "protocol": protocol.PROTOCOL, "news": news,
             }  # fmt: skip
 
@@ -229,6 +243,57 @@ class FakeServer:
                 self._end_session(one, row, "lapsed")
             return [row["session"] for row in gone]
 
+    def put(self, repository, items, seen, mark):
+        with self._call("put"):
+            one = self._one(repository)
+            if self.team.schema < protocol.DOCUMENTS_SCHEMA:
+                raise TeamRefused("there is no team here, or of another version", code="no_team")
+            if self.epochs[repository] != self.team.epoch:
+                return [{"ok": False, "why": protocol.EPOCH} for _ in items]
+            return [self._put(one, copy.deepcopy(item)) for item in items]
+
+    def _put(self, one, item):
+        kind, key, body = item["kind"], item["key"], item["body"]
+        if error := protocol.item_error(item):
+            return {"ok": False, "why": protocol.REFUSED, "error": error}
+        row = one.documents.get((kind, key), {"version": 0, "body": None, "machine": "", "member": "", "based": 0})
+        is_mine = (row["machine"], row["member"]) == (self.machine, self.member)
+        if row["body"] == body and (
+            body is None or (is_mine and (kind == protocol.MESSAGE or row["based"] == item["seen"]))
+        ):
+            return {"ok": True, "version": row["version"]}
+        if row["version"] != (0 if kind == protocol.MESSAGE else item["seen"]):
+            told = {name: copy.deepcopy(row[name]) for name in ("version", "body", "machine", "member")}
+            return {"ok": False, "why": protocol.STALE, **told}
+        fields = body if isinstance(body, dict) else {}
+        sender = one.sessions.get(fields.get("sender"))
+        if kind == protocol.MESSAGE and sender and (sender["machine"], sender["member"]) != (self.machine, self.member):
+            return {"ok": False, "why": protocol.REFUSED, "error": "a message's sender is a session of another machine"}
+        if kind == protocol.TASK and row["version"] and body is not None:
+            if self.team.grace and not item.get("again"):
+                return {"ok": False, "why": protocol.GRACE, "seconds": self.team.grace}
+            is_new = fields.get("assignee") != (row["body"] or {}).get("assignee")
+            is_held = fields.get("status") in (CLAIMED, IN_PROGRESS)
+            if is_held and is_new and fields.get("assignee") and fields["assignee"] not in one.sessions:
+                return {"ok": False, "why": protocol.UNKNOWN_SESSION}
+        told = {"kind": kind, "key": key, "version": one.version + 1, "machine": self.machine, "member": self.member}
+        told["at"] = self.team.clock
+        if body is None:
+            del one.documents[kind, key]
+            self._log(one, protocol.DOCUMENT_GONE, "", {**told, "reason": "removed"})
+        else:
+            one.documents[kind, key] = {**told, "body": body, "based": item["seen"]}
+            self._log(one, protocol.DOCUMENT, "", {**told, "body": body})
+        return {"ok": True, "version": one.version}
+
+    def expire(self, repository, kind, key):
+        """A test says that a document's time is over."""
+        with self.team.changed:
+            one = self.team.repositories[repository]
+            row = one.documents.pop((kind, key))
+            told = {name: row[name] for name in ("kind", "key", "machine", "member", "at")}
+            self._log(one, protocol.DOCUMENT_GONE, "", {**told, "version": one.version + 1, "reason": "expired"})
+
     def settle(self, repository, version, seconds):
         with self._call("settle"):
             one = self._one(repository)
@@ -325,7 +390,15 @@ class FakeServer:
         def of(rows):
             return [copy.deepcopy(row) for row in rows if machine in ("", row["machine"])]
 
-        return {"sessions": of(one.sessions.values()), "locks": of(one.locks.values()), "waits": of(one.waits.values())}
+        found = {
+            "sessions": of(one.sessions.values()),
+            "locks": of(one.locks.values()),
+            "waits": of(one.waits.values()),
+        }
+        if not machine and self.team.schema >= protocol.DOCUMENTS_SCHEMA:
+            rows = sorted(of(one.documents.values()), key=lambda row: row["version"])
+            found["documents"] = [{name: row[name] for name in row if name != "based"} for row in rows]
+        return found
 
     def _mirror(self, one, acked, lease):
         one.mirrors[self.machine] = {"acked": acked, "lease": lease, "until": self.team.clock + lease}
