@@ -1,8 +1,7 @@
-"""A PostgreSQL server of the tests' own, with a team on it. Where there is none, its tests are skipped by name."""
+"""A PostgreSQL server of the tests' own, with a team on it."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 from collections.abc import Iterator
@@ -10,10 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from team import needs
 from team.history import engine as engines
 from team.homes import Home
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def needed() -> None:
+    """Without a server none of these tests says anything."""
+    if needs.lacking():
+        needs.give_up()
 
 
 @pytest.fixture(scope="session")
@@ -70,11 +77,6 @@ class _running:
         self._folder = folder
 
     def __enter__(self) -> engines.Engine:
-        lacking = "psycopg" if importlib.util.find_spec("psycopg") is None else ""
-        lacking = lacking or ("" if engines.programs() else "PostgreSQL")
-        if lacking:
-            assert not os.environ.get("SWARM_TEAM_TESTS"), f"`make team` has not found {lacking}"
-            pytest.skip(f"{lacking} is not here: `make team` installs it")
         self._engine = engines.Engine(self._folder / "data").create().start()
         return self._engine
 

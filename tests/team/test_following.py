@@ -8,17 +8,7 @@ import pytest
 from support.following_cases import *  # noqa: F403
 from support.team_machines import Machine
 
-
-class PostgreSQL:
-    """The server, as machines are given it."""
-
-    def __init__(self, conninfo: str):
-        self.conninfo = conninfo
-
-    def server(self, machine: str):
-        from swarm_mcp.team.server import TeamServer
-
-        return TeamServer(self.conninfo, machine)
+from team.servers import PostgreSQL
 
 
 @pytest.fixture

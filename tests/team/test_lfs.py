@@ -24,8 +24,10 @@ from urllib.parse import quote
 
 import pytest
 
-pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]'")
+from team import needs
 
+if needs.lacking():
+    needs.give_up()
 if shutil.which("git-lfs") is None:
     pytest.skip("git-lfs is not installed here", allow_module_level=True)
 
@@ -39,12 +41,9 @@ from swarm_mcp.team.migrations import init
 from swarm_mcp.team.protocol import want
 from swarm_mcp.team.server import TeamServer
 
-from .history.engine import Engine, programs
+from .history.engine import Engine
 from .history.faults import SwallowingProxy
 from .test_two_homes import Home, wait_for
-
-if programs() is None:
-    pytest.skip("there is no PostgreSQL here", allow_module_level=True)
 
 
 class Person:

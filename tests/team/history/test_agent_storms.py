@@ -16,13 +16,11 @@ import pytest
 
 from swarm_mcp.team.migrations import init
 
-from .engine import programs
 from .faults import ServerClock, SmallDisk
 from .storm import Fault, Ground, Outcome, Players, storm
 from .test_server_storms import MISSING, SEED, at_end
 
 __all__ = ["at_end"]
-pytestmark = pytest.mark.skipif(programs() is None, reason="no PostgreSQL here")
 
 MACHINES = 3
 KINDS = ("restart", "cut", "kill", "stop", "sleep", "clock", "failover", "disk", "all")

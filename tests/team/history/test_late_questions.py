@@ -17,10 +17,8 @@ from swarm_mcp.team import protocol
 from swarm_mcp.team.migrations import init
 from swarm_mcp.team.server import TeamServer
 
-from .engine import Engine, programs
+from .engine import Engine
 from .faults import SwallowingProxy
-
-pytestmark = pytest.mark.skipif(programs() is None, reason="no PostgreSQL here")
 
 WANTS = [protocol.want("src/a.py")]
 

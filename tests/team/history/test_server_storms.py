@@ -14,12 +14,9 @@ import pytest
 
 from swarm_mcp.team.migrations import init
 
-from .engine import programs
 from .faults import Network, ServerClock, SmallDisk
 from .mutants import COUNTS_AT_ONCE, GRANTS_UNSEEN, Mutant
 from .storm import Fault, Ground, Outcome, Players, storm
-
-pytestmark = pytest.mark.skipif(programs() is None, reason="no PostgreSQL here")
 
 MACHINES = 3
 KINDS = ("restart", "cut", "stop", "clock", "failover", "disk", "plug", "all")
