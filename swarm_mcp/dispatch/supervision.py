@@ -18,10 +18,10 @@ from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
 from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL, Task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import registry
+from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import UNKNOWN, UNSUPPORTED, RunResult
-from swarm_mcp.harness.requirements import Unsupported
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 

@@ -1,29 +1,93 @@
 """Driving agent command lines: one adapter says how each differs, one runner does the rest.
 
+From Python, a run is::
+
+    from swarm_mcp.harness import Query, Run
+
+    run = Run("codex", Query("Which tests are slow, and why?", cwd="/src/shop", mode="read-only"))
+    print(run.result().output)
+
+`docs/python.md` has more: events as they come, tools in Python, MCP servers, answers by schema, prices. Every name in
+``__all__`` is part of this front door, and is loaded when it is asked for. What lies behind it:
+
 ``query``                        what a run is asked to do; the same from somebody's JSON or command line
 ``adapter``, ``registry``        what an adapter provides; adapters by name: one folder each, but for any command
                                  (``process_adapter``) and the embedded loop (``swarm_mcp.loop.adapter``)
 ``requirements``, ``checks``     what a run asks for beyond what its harness can do; whether it can run on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
 ``child``, ``keeper``, ``reaper``, ``leftover_processes``                     the child's process, and its end
-``events``, ``record``, ``transcript``                                        what happens, in order, and where it goes
-``outcome``, ``conclusion``, ``resumption``                                   how a run ended, its costs, its session
+``events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``       what happens, in order, and where it goes
+``outcome``, ``conclusion``, ``errors``, ``resumption``                       how a run ended, its costs, its session
 ``servers``, ``plugin``, ``client_tools``, ``prompting``, ``environment``     what a child is given, and told
 ``membership``                   its place in the swarm: its session and its row
-
-From Python, a run is::
-
-    from swarm_mcp.harness import registry
-    from swarm_mcp.harness.query import Query
-    from swarm_mcp.harness.run import Run
-
-    def price_of(item: str) -> float:
-        \"""What an item costs.\"""
-        return prices[item]
-
-    query = Query("How much are two lamps?", cwd="/src/shop", mode="read-only", client_tools=(price_of,))
-    run = Run(registry.get("codex"), query).on_event(lambda event: print(event.kind, event.data))
-    result = run.start().wait()  # a RunResult; run.abort() ends it from any thread
-
-Without a ``membership`` the child is no session in the swarm until its own hooks register one.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from swarm_mcp.errors import Refused as Refused
+    from swarm_mcp.harness import events as events
+    from swarm_mcp.harness import registry as registry
+    from swarm_mcp.harness.adapter import Capabilities as Capabilities
+    from swarm_mcp.harness.adapter import Check as Check
+    from swarm_mcp.harness.adapter import HarnessAdapter as HarnessAdapter
+    from swarm_mcp.harness.adapter import Launch as Launch
+    from swarm_mcp.harness.envelopes import to_envelope as to_envelope
+    from swarm_mcp.harness.errors import AuthError as AuthError
+    from swarm_mcp.harness.errors import HarnessError as HarnessError
+    from swarm_mcp.harness.errors import NotInstalled as NotInstalled
+    from swarm_mcp.harness.errors import Unsupported as Unsupported
+    from swarm_mcp.harness.event_stream import EventStream as EventStream
+    from swarm_mcp.harness.events import Event as Event
+    from swarm_mcp.harness.membership import Membership as Membership
+    from swarm_mcp.harness.outcome import Cost as Cost
+    from swarm_mcp.harness.outcome import Price as Price
+    from swarm_mcp.harness.outcome import RunResult as RunResult
+    from swarm_mcp.harness.outcome import priced as priced
+    from swarm_mcp.harness.query import McpServer as McpServer
+    from swarm_mcp.harness.query import Query as Query
+    from swarm_mcp.harness.query import query_of as query_of
+    from swarm_mcp.harness.record import events_in as events_in
+    from swarm_mcp.harness.run import Run as Run
+    from swarm_mcp.harness.transcript import to_transcript as to_transcript
+
+__all__ = [
+    "AuthError", "Capabilities", "Check", "Cost", "Event", "EventStream", "HarnessAdapter", "HarnessError", "Launch",
+    "McpServer", "Membership", "NotInstalled", "Price", "Query", "Refused", "Run", "RunResult", "Unsupported",
+    "events", "events_in", "priced", "query_of", "registry", "to_envelope", "to_transcript",
+]  # fmt: skip
+
+_HOMES = {
+    "swarm_mcp.errors": ("Refused",),
+    "swarm_mcp.harness.adapter": ("Capabilities", "Check", "HarnessAdapter", "Launch"),
+    "swarm_mcp.harness.envelopes": ("to_envelope",),
+    "swarm_mcp.harness.errors": ("AuthError", "HarnessError", "NotInstalled", "Unsupported"),
+    "swarm_mcp.harness.event_stream": ("EventStream",),
+    "swarm_mcp.harness.events": ("Event",),
+    "swarm_mcp.harness.membership": ("Membership",),
+    "swarm_mcp.harness.outcome": ("Cost", "Price", "RunResult", "priced"),
+    "swarm_mcp.harness.query": ("McpServer", "Query", "query_of"),
+    "swarm_mcp.harness.record": ("events_in",),
+    "swarm_mcp.harness.run": ("Run",),
+    "swarm_mcp.harness.transcript": ("to_transcript",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name of the front door from its module, the first time."""
+    import importlib
+
+    if name in ("events", "registry"):
+        return importlib.import_module(f"{__name__}.{name}")
+    for module, names in _HOMES.items():
+        if name in names:
+            found = globals()[name] = getattr(importlib.import_module(module), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the names of the front door."""
+    return sorted(__all__)

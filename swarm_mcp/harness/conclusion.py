@@ -1,17 +1,10 @@
-"""From how a child ended to the result of the run; and a failed run as an exception, for callers that want one.
-
-ClientFailed
-└── HarnessError         with its error code and the harness's name
-    ├── NotInstalled     with instructions how to install it
-    └── AuthError        with instructions how to sign in
-"""
+"""From how a child ended to the result of the run."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from swarm_hook_core import faults
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.events import Ledger
@@ -140,28 +133,3 @@ def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
 def _one_line(words: str) -> str:
     line = " ".join(words.split())
     return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."
-
-
-class HarnessError(ClientFailed):
-    """A run failed. `code` is one of ``outcome.ERRORS``, `harness` its harness's name, `result` all that is known."""
-
-    def __init__(self, result: RunResult, instructions: str = ""):
-        super().__init__(f"{result.harness}: {result.error_message}")
-        self.code, self.harness, self.result = result.error_category, result.harness, result
-        self.instructions = instructions
-
-
-class NotInstalled(HarnessError):
-    """The harness is not on this machine."""
-
-
-class AuthError(HarnessError):
-    """The harness is not signed in, or its sign-in was refused."""
-
-
-def checked_result(result: RunResult, adapter: HarnessAdapter) -> RunResult:
-    """Return the result of a run that went well. Raises HarnessError for any other."""
-    if not result.is_error:
-        return result
-    kind = {outcome.NOT_INSTALLED: NotInstalled, outcome.AUTH_FAILED: AuthError}.get(result.error_category or "")
-    raise (kind or HarnessError)(result, adapter.instructions)

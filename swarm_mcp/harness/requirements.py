@@ -6,13 +6,9 @@ cannot do it. What only shapes the work is left out, with a warning.
 
 from __future__ import annotations
 
-from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.query import READ_ONLY, Query
-
-
-class Unsupported(Refused):
-    """The harness cannot do something that the run must not do without."""
 
 
 def require_possible(adapter: HarnessAdapter, query: Query) -> None:

@@ -10,22 +10,25 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core import faults
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.harness import events, outcome
+from swarm_mcp.harness import events, outcome, registry
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.child import Child, StopRequest
-from swarm_mcp.harness.conclusion import announced, checked_result, concluded, error_in, is_unknown_session
+from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
+from swarm_mcp.harness.errors import Unsupported, checked_result
+from swarm_mcp.harness.event_stream import EventStream, waker
 from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.membership import joined
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.private_folder import private_folder
 from swarm_mcp.harness.query import Query, checked
 from swarm_mcp.harness.record import RUNTIME, EventSink, Record
-from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
+from swarm_mcp.harness.requirements import left_out, require_possible
 from swarm_mcp.harness.resumption import Resumption, decide
 from swarm_mcp.harness.run_attempt import NotStarted, RunAttempt
 
@@ -33,21 +36,26 @@ NOTHING = Ending(None)
 
 
 class Run:
-    """One run. `run_id` names it, `record` is the path of its record (of the last attempt's).
+    """One run of a harness, given as its adapter or by name. `run_id` names the run, `record` is the path of its record
+    (of the last attempt's).
 
     `membership` is the run's place in the swarm (``membership.Membership``), None for none; `previous` the
     ``session_params`` of an earlier result, whose session is to be continued where that can be.
+
+    ``with run:`` (and ``async with run:``) starts it, and ends it at the end of the block, should it still go on.
+    ``await run`` is what `result` is, and keeps nothing else of the event loop waiting.
     """
 
     def __init__(
         self,
-        adapter: HarnessAdapter,
+        adapter: HarnessAdapter | str,
         query: Query,
         *,
         record_folder: str = "",
         membership=None,
         previous: dict | None = None,
     ):
+        adapter = registry.get(adapter) if isinstance(adapter, str) else adapter
         self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
         self._adapter = adapter
@@ -60,6 +68,8 @@ class Run:
         self._stop = StopRequest()
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
+        self._endings: list[Callable[[], object]] = []  # what is to be called once it is over
+        self._ending = threading.Lock()
         self._child: tuple[int, str] | None = None
         self._result: RunResult | None = None
         self._attempts = 0
@@ -115,9 +125,80 @@ class Run:
         self._over.wait(timeout)
         return self._result
 
+    def result(self) -> RunResult:
+        """Return the result of a run that went well; starts it where that has not been done, and waits for its end.
+
+        Raises HarnessError for a run that failed, and what `start` raises. A caller who is interrupted (Ctrl-C) ends
+        the run.
+        """
+        return self._checked(self._seen_through())
+
+    def events(self) -> EventStream:
+        """Return the run's events from now on, for a ``for`` or an ``async for`` loop; starts the run where that has
+        not been done. Leaving the loop early leaves the run going (``with run:`` does not). Raises what `start` does.
+        """
+        stream = EventStream()
+        self.on_event(stream.put)
+        self.start()
+        self._when_over(stream.end)
+        return stream
+
+    def __enter__(self) -> Run:
+        return self.start()
+
+    def __exit__(self, *_exception: object) -> None:
+        self.abort("its caller has left")
+        self.wait()
+
+    async def __aenter__(self) -> Run:
+        return self.start()
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.abort("its caller has left")
+        await self._ended()
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._awaited().__await__()
+
     def abort(self, reason: str = "") -> None:
         """End the run. May be called from any thread or signal handler, and again; has no effect once it is over."""
         self._stop.give(outcome.ABORTED, reason or "it was cancelled")
+
+    # -------------------------------------------------------------- those who wait
+
+    def _seen_through(self) -> RunResult | None:
+        try:
+            return self.start().wait()
+        except BaseException:  # interrupted: nothing may go on behind the caller
+            self.abort("interrupted")
+            raise
+
+    async def _awaited(self) -> RunResult:
+        try:
+            self.start()
+            await self._ended()
+        except BaseException:  # cancelled: nothing may go on behind the caller
+            self.abort("interrupted")
+            raise
+        return self._checked(self._result)
+
+    async def _ended(self) -> None:
+        import asyncio
+
+        over = asyncio.Event()
+        self._when_over(waker(over))
+        await over.wait()
+
+    def _checked(self, result: RunResult | None) -> RunResult:
+        assert result is not None  # its end has been waited for
+        return checked_result(result, self._adapter.instructions)
+
+    def _when_over(self, call: Callable[[], object]) -> None:
+        with self._ending:
+            if not self._over.is_set():
+                self._endings.append(call)
+                return
+        call()
 
     # --------------------------------------------------------------- the thread
 
@@ -133,7 +214,10 @@ class Run:
         finally:
             self._result = self._result or result
             self._sink.close()
-            self._over.set()
+            with self._ending:
+                self._over.set()
+            for call in self._endings:
+                call()
 
     def _carry_out(self) -> RunResult:
         self._record.open()
@@ -229,31 +313,6 @@ class Run:
             clear_session=self._forget, attempts=self._attempts, record=self.record,
             duration_ms=int((time.monotonic() - self._began) * 1000),
         ))  # fmt: skip
-
-
-def answer(
-    adapter: HarnessAdapter,
-    query: Query,
-    listener: Callable[[Event], object] | None = None,
-    *,
-    record_folder: str = "",
-    membership=None,
-    previous: dict | None = None,
-) -> RunResult:
-    """Run `query` to its end and return the result of a run that went well; arguments as `Run` has them.
-
-    Raises HarnessError for a run that failed, and what `Run.start` raises.
-    """
-    run = Run(adapter, query, record_folder=record_folder, membership=membership, previous=previous)
-    if listener:
-        run.on_event(listener)
-    try:
-        result = run.start().wait()
-    except BaseException:  # interrupted: nothing may go on behind the caller
-        run.abort("interrupted")
-        raise
-    assert result is not None
-    return checked_result(result, adapter)
 
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))

@@ -15,11 +15,12 @@ from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.harness.child import Child, LineSplitter, StopRequest, follow, found
 from swarm_mcp.harness.environment import added, without_session
+from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.record import RUNTIME, EventSink
-from swarm_mcp.harness.requirements import Unsupported, limit_reached
+from swarm_mcp.harness.requirements import limit_reached
 from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.harness.tool_loop import STOP, ToolLoopGuard
 

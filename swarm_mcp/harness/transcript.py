@@ -1,4 +1,4 @@
-"""Events as others have them: entries of a transcript for people, envelopes for programs.
+"""Events as entries of a transcript, for people.
 
 An entry has ``kind`` and ``ts`` (Unix seconds), and:
 
@@ -12,11 +12,6 @@ An entry has ``kind`` and ``ts`` (Unix seconds), and:
   ``subtype``, ``is_error``, ``errors`` |
 | ``stderr``, ``stdout`` | ``text``: a line that was not understood |
 | ``system`` | ``text``, ``name``: anything else |
-
-Libraries that drive several harnesses hand out envelopes, with the native line and what ends the run:
-``{"type": "message", "message": <native line>}``, ``{"type": "session_started", "session_id"}``,
-``{"type": "complete", "output", "is_error", "code", "usage"}``, ``{"type": "error", "error", "code"}`` and
-``{"type": "stderr", "data"}``, each with ``timestamp`` (Unix seconds).
 """
 
 from __future__ import annotations
@@ -152,24 +147,3 @@ def _text(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, TypeError, RecursionError):
         return str(value)[:1000]
-
-
-def to_envelope(event: Event) -> dict | None:
-    """Return the envelope of an event; None for one that the native lines have already said. Never raises."""
-    data = event.data
-    if event.kind == events.RAW_LOG:
-        made = {"type": "message", "message": parse_json(data.get("content"), data.get("content"))}
-    elif event.kind == events.SESSION_INIT:
-        made = {"type": "session_started", "session_id": data.get("session_id")}
-    elif event.kind == events.RESULT:
-        cost: Any = data.get("cost")
-        usage = cost._asdict() if hasattr(cost, "_asdict") else cost
-        made = {"type": "complete", "output": data.get("output"), "is_error": bool(data.get("is_error")),
-                "code": data.get("error_category"), "usage": usage}  # fmt: skip
-    elif event.kind == events.ERROR:
-        made = {"type": "error", "error": data.get("message"), "code": data.get("category")}
-    elif event.kind == events.RAW_STDERR:
-        made = {"type": "stderr", "data": data.get("content")}
-    else:
-        return None
-    return {**made, "timestamp": event.at}

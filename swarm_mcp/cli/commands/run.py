@@ -86,9 +86,10 @@ def run(args: Arguments) -> int:
     example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
     """
     from swarm_mcp.harness import registry
+    from swarm_mcp.harness.errors import Unsupported
     from swarm_mcp.harness.outcome import UNSUPPORTED
     from swarm_mcp.harness.query import checked
-    from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
+    from swarm_mcp.harness.requirements import left_out, require_possible
 
     adapter = registry.get(args.value("--harness"))
     query = checked(_query(args, adapter))

@@ -22,11 +22,11 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
 from swarm_mcp.harness.checks import command_of
+from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, Query
-from swarm_mcp.harness.requirements import Unsupported
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 
 FAILED = "error: "  # how the harness begins its answer where it has none

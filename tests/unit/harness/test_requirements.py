@@ -15,10 +15,11 @@ from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.adapter import Capabilities
+from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import CONTEXT_USAGE, Event
 from swarm_mcp.harness.events import result as ended
 from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
+from swarm_mcp.harness.requirements import left_out, require_possible
 
 pytestmark = pytest.mark.slow
 

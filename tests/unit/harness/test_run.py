@@ -19,11 +19,11 @@ from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import events, private_folder, registry
 from swarm_mcp.harness.adapter import Launch
-from swarm_mcp.harness.conclusion import AuthError, HarnessError, NotInstalled
+from swarm_mcp.harness.errors import AuthError, HarnessError, NotInstalled
 from swarm_mcp.harness.events import Event, retry
 from swarm_mcp.harness.outcome import Cost
 from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.run import answer, ended_by_signals
+from swarm_mcp.harness.run import Run, ended_by_signals
 
 pytestmark = pytest.mark.slow
 
@@ -206,14 +206,14 @@ def test_a_program_that_is_not_there(tmp_path):
 
 def test_failures_as_exceptions(tmp_path):
     query = Query("do it", str(tmp_path))
-    assert answer(Scripted(GOOD), query).output == "all done"
+    assert Run(Scripted(GOOD), query).result().output == "all done"
     for script, kind, code in (
         ("sys.exit(1)", HarnessError, "process_crashed"),
         ("sys.exit(127)", NotInstalled, "not_installed"),
         ("print('not logged in', file=sys.stderr); sys.exit(1)", AuthError, "auth_failed"),
     ):
         with pytest.raises(kind) as caught:
-            answer(Scripted(script), query)
+            Run(Scripted(script), query).result()
         assert (caught.value.code, caught.value.harness) == (code, "scripted")
         assert caught.value.instructions == "Install scripted."
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from support.sessions import ROOT
 
 from swarm_mcp.harness import events, registry
+from swarm_mcp.harness.envelopes import to_envelope
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost
 from swarm_mcp.harness.record import Record, event_of, events_in, files_of
-from swarm_mcp.harness.transcript import KINDS, to_envelope, to_transcript, transcript
+from swarm_mcp.harness.transcript import KINDS, to_transcript, transcript
 
 GOLDEN = ROOT / "tests/data/golden"
 STREAMS = sorted(path for name in ("claude", "codex", "pi") for path in (GOLDEN / name).glob("*.jsonl"))

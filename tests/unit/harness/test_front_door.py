@@ -1,0 +1,154 @@
+"""What Python imports from ``swarm_mcp.harness``: the names, events in loops, results and failures, sync and async."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.harness_fixtures import Scripted, kinds, run_of
+
+import swarm_mcp.harness as front_door
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness import Event, HarnessError, Query, Run, RunResult, Unsupported
+
+pytestmark = pytest.mark.slow
+GOOD = "tell('init', 's-1'); tell('say', 'hello'); tell('result', 'all done')"
+LONG = "tell('say', 'hello'); time.sleep(60)"
+IN_ORDER = ["session_init", "message", "result"]
+
+
+def test_every_name_is_there_and_typed() -> None:
+    """What type checkers are told is what is imported when the program runs."""
+    tree = ast.parse(Path(front_door.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {(alias.name, node.module) for node in block.body if isinstance(node, ast.ImportFrom)
+             for alias in node.names}  # fmt: skip
+    homes = {(name, home) for home, names in front_door._HOMES.items() for name in names}
+    homes |= {(name, "swarm_mcp.harness") for name in ("events", "registry")}
+    assert typed == homes
+    assert sorted(name for name, _ in typed) == sorted(front_door.__all__) == dir(front_door)
+    for name, home in homes:
+        __import__(home)
+        assert getattr(front_door, name) is getattr(sys.modules[home], name), name
+    with pytest.raises(ImportError, match="no_such_name"):
+        exec("from swarm_mcp.harness import no_such_name")
+
+
+def test_it_loads_only_what_is_asked_for() -> None:
+    script = (
+        "import sys; from swarm_mcp.harness import Query\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('swarm_mcp.harness')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["swarm_mcp.harness", "swarm_mcp.harness.query"]
+
+
+def test_events_in_a_loop(tmp_path: Path) -> None:
+    run = run_of(Scripted(GOOD), tmp_path)
+    seen = list(run.events())
+    assert kinds(seen) == IN_ORDER
+    assert run.result().output == "all done"
+    assert list(run.events()) == []  # it is over
+
+
+def test_two_loops_get_every_event_each(tmp_path: Path) -> None:
+    run = run_of(Scripted(GOOD), tmp_path)
+    first, second = run.events(), run.events()
+    assert kinds(list(first)) == IN_ORDER == kinds(list(second))
+
+
+def test_events_beside_other_work_of_an_event_loop(tmp_path: Path) -> None:
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0.01)
+            beats += 1
+
+    async def main() -> tuple[list[Event], RunResult]:
+        other = asyncio.create_task(beat())
+        run = run_of(Scripted("tell('init', 's-1'); time.sleep(0.5); " + GOOD.partition(";")[2]), tmp_path)
+        seen = [event async for event in run.events()]
+        result = await run
+        other.cancel()
+        return seen, result
+
+    seen, result = asyncio.run(main())
+    assert kinds(seen) == IN_ORDER and result.output == "all done"
+    assert beats > 10
+
+
+def test_many_runs_side_by_side(tmp_path: Path) -> None:
+    async def main() -> list[RunResult]:
+        runs = [run_of(Scripted(f"tell('result', 'number {number}')"), tmp_path) for number in range(4)]
+        return await asyncio.gather(*runs)
+
+    assert [result.output for result in asyncio.run(main())] == [f"number {number}" for number in range(4)]
+
+
+@pytest.mark.parametrize("leave", ["break", "raise"])
+def test_leaving_the_block_ends_the_run(tmp_path: Path, leave: str) -> None:
+    began = time.monotonic()
+    run = run_of(Scripted(LONG), tmp_path, grace_seconds=2.0)
+    try:
+        with run:
+            for event in run.events():
+                if event.kind == "message":
+                    if leave == "raise":
+                        raise ZeroDivisionError
+                    break
+    except ZeroDivisionError:
+        pass
+    found = run.wait(0)
+    assert found is not None and found.error_category == "aborted" and time.monotonic() - began < 30
+
+
+def test_leaving_the_block_of_an_event_loop_ends_the_run(tmp_path: Path) -> None:
+    async def main() -> RunResult | None:
+        async with run_of(Scripted(LONG), tmp_path, grace_seconds=2.0) as run:
+            async for event in run.events():
+                if event.kind == "message":
+                    break
+        return run.wait(0)
+
+    found = asyncio.run(main())
+    assert found is not None and found.error_category == "aborted"
+
+
+def test_who_is_cancelled_while_waiting_ends_the_run(tmp_path: Path) -> None:
+    async def main() -> Run:
+        run = run_of(Scripted(LONG), tmp_path, grace_seconds=2.0)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.ensure_future(run), 0.5)
+        return run
+
+    found = asyncio.run(main()).wait(20)
+    assert found is not None and found.error_category == "aborted"
+
+
+def test_failures_are_exceptions(tmp_path: Path) -> None:
+    async def awaited(run: Run) -> RunResult:
+        return await run
+
+    query = Query("do it", str(tmp_path))
+    for ask in (lambda run: run.result(), lambda run: asyncio.run(awaited(run))):
+        with pytest.raises(HarnessError) as caught:
+            ask(Run(Scripted("sys.exit(3)"), query))
+        assert caught.value.code == "process_crashed" and caught.value.result.exit_code == 3
+        with pytest.raises(Unsupported):
+            ask(Run(Scripted(GOOD), query._replace(mode="read-only")))
+    with pytest.raises(Refused):
+        Run(Scripted(GOOD), query._replace(prompt="")).events()
+
+
+def test_a_harness_by_its_name(tmp_path: Path) -> None:
+    query = Query("", str(tmp_path), command=("echo", "hello"))
+    assert Run("process", query).result().output == "hello"
+    with pytest.raises(Refused, match="Unknown HARNESS_PROVIDER"):
+        Run("no-such", query)
