@@ -8,6 +8,7 @@ empty for all of them. Texts of sessions are as they were written: whoever shows
     people       what sessions are called
     checkouts    which folders there is something going on in
     now          sessions, and files that are held, waited for and edited
+    machines     those that a clone's team has, and how fresh what is known of them is
     edits        files that are changed and not committed, and by whom
     lines        who waits for what, and circles of them
     timeline     what has happened

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_mcp.domain.lock import SHARED
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.overview.edits import Edit
 from swarm_mcp.overview.lines import Line, Lines, lines
 from swarm_mcp.overview.people import People
@@ -22,6 +22,7 @@ COUNTED = 1000  # locks of one session; of more it is only said that there are
 class SessionNow(NamedTuple):
     """A session: its `name` for people, seconds since its last sign of life, how many files it has locked.
 
+    Of one on another machine of a team there is no such time, and `silent_for` is None.
     `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed. A
     session has `COUNTED` locks `held`, or more.
     """
@@ -32,7 +33,7 @@ class SessionNow(NamedTuple):
     runtime: str
     state: str
     directory: str
-    silent_for: int
+    silent_for: int | None
     is_guarded: bool
     held: int
     waiting: int
@@ -103,9 +104,9 @@ def _session(store: Store, row: Session, people: People, held: int, waiting: Lin
         row.scope,
         people.name(row),
         row.runtime or "",
-        row.state or "live",
+        "live" if row.runtime == TEAM else row.state or "live",
         row.directory,
-        seconds_since(row.last_seen or row.heartbeat, store.now()),
+        None if row.runtime == TEAM else seconds_since(row.last_seen or row.heartbeat, store.now()),
         row.last_seen is not None and row.runtime != SERVER_RUNTIME,
         held,
         len([line for line in waiting.waiting if line.instance_id == row.id]),

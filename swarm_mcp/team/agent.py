@@ -39,6 +39,9 @@ REFUSED_SECONDS = 30.0  # until a server that lets us not in is asked again
 LISTEN_SECONDS = 20.0
 LEAVE_SECONDS = 5.0  # for what is just being asked of a server, once a clone has left
 SETTLE_SECONDS = 1.0  # of one question whether grants have settled
+MACHINES_SECONDS = 5.0  # between two looks at which machines there are, while somebody looks on
+LOOKED_SECONDS = 30.0  # so long after a question somebody still looks on
+FIRST_LOOK_SECONDS = 0.5  # that the first question waits for it
 ELECTION_SECONDS = 3.0  # while another agent may be just ending
 LONGEST_LINE = 1024 * 1024
 MOST_SECONDS = 60.0
@@ -126,8 +129,15 @@ class Agent:
             for talk in [*self._talks.values(), *self._ending]:
                 talk.join(5.0)
 
-    def status(self) -> dict:
-        """Return ``{pid, version, machine, up, servers}``; of each server ``{server, state, error, repositories}``."""
+    def status(self, with_machines: bool = False) -> dict:
+        """Return ``{pid, version, machine, up, servers}``; of each server ``{server, state, error, repositories}``.
+
+        Of each repository ``{repository, work_trees, version, sessions, settled, beaten, machines, looked,
+        round_trip}``: `machines` as the server knew them (``protocol.MachineRow``) `looked` seconds ago, None where
+        nobody has looked, which took it `round_trip` seconds. They are looked at while somebody asks `with_machines`.
+        """
+        for talk in list(self._talks.values()) if with_machines else ():
+            talk.look_at_machines(FIRST_LOOK_SECONDS)
         return {
             "pid": os.getpid(),
             "version": __version__,
@@ -205,7 +215,7 @@ class Agent:
     def _answered(self, asked: dict) -> dict:
         what = asked.get("ask")
         if what == "status":
-            return self.status()
+            return self.status(bool(asked.get("machines")))
         if what == "stop":
             self.stop()
             return {"ok": True}
@@ -272,6 +282,7 @@ class _Talk:
         self._unsettled: list[_Request] = []
         self._poked = self._stopped = self._is_left = False
         self._hinted: set[str] = set()
+        self._looked_on = -LOOKED_SECONDS  # when somebody last asked which machines there are
         self._state, self._error, self._failures, self._again_at = "joining", "", 0, 0.0
         self._threads = [
             threading.Thread(target=target, daemon=True, name=f"team {target.__name__.strip('_')}")
@@ -326,11 +337,21 @@ class _Talk:
             request.answer["settled"] = True
         return request.answer
 
+    def look_at_machines(self, seconds: float) -> None:
+        """Somebody looks on: keep up which machines there are. Where that is not known, wait `seconds` for it."""
+        with self._changed:
+            self._looked_on = clock.now()
+            if self._is_to_look() and not self._failures:
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._stopped or self._failures or not self._is_to_look(), seconds)
+
     def status(self) -> dict:
         repositories = []
         for name, one in list(self._followed.items()):
             facts = {"repository": name, "work_trees": one.replica.tops, "version": one.replica.version}
-            repositories.append({**facts, "sessions": one.sessions, "settled": one.settled, "beaten": one.beaten})
+            facts.update(sessions=one.sessions, settled=one.settled, beaten=one.beaten, machines=one.machines)
+            looked = None if one.looked is None else clock.now() - one.looked
+            repositories.append({**facts, "looked": looked, "round_trip": one.round_trip})
         return {"server": self.server, "state": self._state, "error": self._error, "repositories": repositories}
 
     # ---------------------------------------------------------------- following
@@ -354,7 +375,8 @@ class _Talk:
             now = clock.now()
             beats = [one.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
             due = self._again_at if self._failures else min(beats)
-            if not (self._requests or self._stopped or (not self._failures and (self._poked or self._hinted))):
+            called = self._poked or self._hinted or self._is_to_look()
+            if not (self._requests or self._stopped or (called and not self._failures)):
                 self._changed.wait(max(0.0, min(due - now, LOOK_SECONDS)))
 
     def _step(self, store: Store) -> None:
@@ -374,6 +396,11 @@ class _Talk:
             for name, one in self._followed.items():
                 is_due = now - one.beaten >= BEAT_SECONDS * DUE
                 one.follow(poked, beat=is_due or name in hinted or not one.is_greeted)
+            if self._is_to_look():
+                for one in self._followed.values():
+                    one.look_at_machines()
+                with self._changed:
+                    self._changed.notify_all()
             self._state, self._error, self._failures = "following", "", 0
         except (TeamUnreachable, TeamRefused) as error:
             self._lose(error)
@@ -382,6 +409,14 @@ class _Talk:
             self._fail("the store cannot be used", error)
             self._give_up(requests)
             faults.record_hourly("team", "agent", str(error))
+
+    def _is_to_look(self) -> bool:
+        """Whether somebody looks on, and which machines there are was not looked at for a while."""
+        now = clock.now()
+        if now - self._looked_on >= LOOKED_SECONDS:
+            return False
+        looked = [one.looked for one in list(self._followed.values()) if one.is_greeted]
+        return any(at is None or now - at >= MACHINES_SECONDS for at in looked)
 
     def _take_part(self, store: Store) -> None:
         """Follow what is to be followed, in the work trees that there are now."""

@@ -77,10 +77,13 @@ def poke() -> None:
             return  # whoever asks it something will say that it cannot be started
 
 
-def status(seconds: float = REACH_SECONDS, starts: bool = False) -> dict | None:
-    """Return what the agent says of itself: see ``agent.Agent.status``. None where there is none."""
+def status(seconds: float = REACH_SECONDS, starts: bool = False, machines: bool = False) -> dict | None:
+    """Return what the agent says of itself: see ``agent.Agent.status``. None where there is none.
+
+    With `machines` the agent looks for a while at which of them there are.
+    """
     try:
-        return _ask({"ask": "status"}, seconds if starts else 0.0, seconds)
+        return _ask({"ask": "status", "machines": machines}, seconds if starts else 0.0, seconds)
     except OSError:
         return None
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ChangeAnswer,
         HelloAnswer,
         LockRow,
+        MachineRow,
         Mode,
         News,
         Snapshot,
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
 
         def mine(self, repository: str) -> Snapshot: ...
 
+        def machines(self, repository: str) -> list[MachineRow]: ...
+
 
 BEAT_SECONDS = protocol.MIRROR_LEASE / 3
 DUE = 0.95  # of that time is enough
@@ -89,6 +92,8 @@ class Following:
 
     again    ids of locks here that the team had confirmed before all was void
     settled  the greatest version that every other live mirror has, as far as was heard
+    machines  those that the server knew when they were last `looked` at (``clock.now``; None: never), which took
+              `round_trip` seconds
     """
 
     def __init__(self, store: Store, server: Server, replica: Replica):
@@ -97,6 +102,9 @@ class Following:
         self.replica = replica
         self.again: set[str] = set()
         self.settled = 0
+        self.machines: list[MachineRow] = []
+        self.looked: float | None = None
+        self.round_trip = 0.0
         self.sessions = 0  # of this machine, in this repository
         self.beaten = 0.0  # when the last beat that named sessions was sent (``clock.now``)
         self._greeted = False
@@ -117,6 +125,13 @@ class Following:
     def lose(self) -> None:
         """The server was not reached: it is greeted anew."""
         self._greeted = False
+
+    def look_at_machines(self) -> None:
+        """Learn which machines take part, for whoever looks on. Raises TeamUnreachable and TeamRefused."""
+        begun = clock.now()
+        self.machines = self._server.machines(self.repository)
+        self.looked = clock.now()
+        self.round_trip = self.looked - begun
 
     # --------------------------------------------------------------- follow
 

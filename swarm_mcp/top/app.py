@@ -67,6 +67,7 @@ class Top(App[None]):
     def compose(self) -> ComposeResult:
         """Lay out the screen."""
         yield Static("reading the store", id="where", markup=False)
+        yield Static("", id="team", markup=False)
         yield Static("", id="trouble", markup=False)
         for table in self._tables:
             yield Pane(table, table.name.lower())
@@ -131,9 +132,10 @@ class Top(App[None]):
             self.exit()
             return
         if isinstance(told, Trouble):
-            self._trouble(f"the store cannot be read, trying again: {told.reason}")
+            self._bar("#trouble", f"the store cannot be read, trying again: {told.reason}")
             return
-        self._trouble("")
+        self._bar("#team", told.team)
+        self._bar("#trouble", "")
         self._where, self._scope = told.where, told.scope
         self._say_where()
         for pane, table in zip(self.panes, told.tables):
@@ -143,8 +145,8 @@ class Top(App[None]):
     @property
     def _is_laid_out(self) -> bool:
         """Whether all parts of the screen are there: at the end they are taken away, with news still to come."""
-        found = self.screen_stack[0].query("#where, #trouble, Pane, #words, #line") if self.screen_stack else ()
-        return len(found) == len(self._tables) + 4
+        found = self.screen_stack[0].query("#where, #team, #trouble, Pane, #words, #line") if self.screen_stack else ()
+        return len(found) == len(self._tables) + 5
 
     def on_resize(self, _event: events.Resize) -> None:
         """Share the lines anew."""
@@ -154,8 +156,9 @@ class Top(App[None]):
         words = f'rows with "{one_line(self.wish.words)}" of ' if self.wish.words else ""
         self.screen_stack[0].query_one("#where", Static).update(f"{words}{one_line(self._where)}")
 
-    def _trouble(self, words: str) -> None:
-        bar = self.screen_stack[0].query_one("#trouble", Static)
+    def _bar(self, name: str, words: str) -> None:
+        """Show a line that is there only where there is something to say in it."""
+        bar = self.screen_stack[0].query_one(name, Static)
         bar.update(one_line(words))
         bar.display = bool(words)
         self._share()
@@ -165,7 +168,7 @@ class Top(App[None]):
         if not self._is_laid_out:
             return
         screen = self.screen_stack[0]
-        taken = 2 + sum(1 for name in ("#trouble", "#words") if screen.query_one(name).display)
+        taken = 2 + sum(1 for name in ("#team", "#trouble", "#words") if screen.query_one(name).display)
         panes, lines = self.panes, max(4, self.size.height - taken)
         alone = self.pane if self._zoomed else None
         needs = [pane.lines_wanted for pane in panes]

@@ -69,11 +69,15 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """All tables of a moment, under a line that says what is looked at; `scope` is where `top` was started."""
+    """All tables of a moment, under a line that says what is looked at; `scope` is where `top` was started.
+
+    `team`: how that stands in its team, a line; empty where it is in none.
+    """
 
     where: str
     tables: tuple[Table, ...]
     scope: str = ""
+    team: str = ""
 
 
 class Wish(NamedTuple):

@@ -16,6 +16,7 @@ from swarm_mcp.folders import here
 from swarm_mcp.overview.checkouts import checkouts
 from swarm_mcp.overview.edits import Edit, edits, journal_marks
 from swarm_mcp.overview.file_marks import Marks
+from swarm_mcp.overview.machines import team_now
 from swarm_mcp.overview.now import Now, now
 from swarm_mcp.overview.people import People
 from swarm_mcp.overview.timeline import Happening, refusals
@@ -67,7 +68,7 @@ class Reader:
         )
         shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
         where = f"all checkouts of this machine ({len(found)})" if wish.everywhere else self._places.whole(self._scope)
-        return Picture(where, shown, self._scope)
+        return Picture(where, shown, self._scope, tables.team(team_now(store, self._scope)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
         """What has been changed and not committed in a scope: asked anew once a journal has grown, or now and then."""

@@ -10,6 +10,7 @@ from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.task import Task
 from swarm_mcp.overview.edits import Edit
 from swarm_mcp.overview.lines import Line
+from swarm_mcp.overview.machines import TeamNow
 from swarm_mcp.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
 from swarm_mcp.overview.timeline import Happening
 from swarm_mcp.top.picture import Column, Held, Row, Table
@@ -68,6 +69,15 @@ class Places:
         return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
 
 
+def team(found: TeamNow | None) -> str:
+    """How the checkout stands in its team, in one line, empty where it is in none. Silent machines come first."""
+    if found is None:
+        return ""
+    others = sorted((one for one in found.machines if not one.is_own), key=lambda one: not one.is_offline)
+    told = [f"{one.name} {one.state}" for one in others]
+    return cut(f"team {found.repository} {found.freshness}; {', '.join(told) or 'no other machine'}", LONGEST)
+
+
 def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, own_id: str) -> list[Row]:
     """One row for each session: this one first, then those that wait, those at work and those that hold something.
 
@@ -92,7 +102,7 @@ def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, ow
         if not doing and not one.is_guarded and one.id != own_id:
             doing = "no hooks of ours guard it"
         cells = (
-            one.name, "waits" if one.waiting else one.state, duration(one.silent_for),
+            one.name, "waits" if one.waiting else one.state, "" if one.silent_for is None else duration(one.silent_for),
             _some(first_held.get(one.id, ""), one.held, places), _wanted(line, places), doing,
         )  # fmt: skip
         style = "own" if one.id == own_id else ""

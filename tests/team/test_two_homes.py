@@ -79,6 +79,23 @@ def test_status_shows_both_machines_and_leaving_undoes_everything(homes: tuple[H
     assert south.write("s3", "src/b.py") == ""
 
 
+def test_status_at_a_glance_shows_which_machines_are_there_and_which_is_silent(homes: tuple[Home, Home]) -> None:
+    north, south = homes
+    south.begin("s1")
+
+    def machines() -> dict:
+        found = north.json("status")["team"]["machines"]
+        return {machine_shortly(one["name"]): (one["sessions"], one["state"].partition(" ")[0]) for one in found}
+
+    wait_for(lambda: machines() == {"north": (0, "this"), "south": (1, "there")})
+    os.kill(south.agent()["pid"], signal.SIGKILL)
+    wait_for(lambda: machines()["south"] == (1, "silent"))
+    south.begin("s2")
+    wait_for(lambda: machines()["south"] == (2, "there"))
+    south.run("team", "agent", "--stop")
+    wait_for(lambda: machines()["south"] == (2, "ended"))
+
+
 def test_without_the_server_locks_hold_here_and_say_so_within_two_seconds(
     tmp_path: Path, new_engine, repository: str
 ) -> None:

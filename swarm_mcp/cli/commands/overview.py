@@ -20,8 +20,8 @@ from swarm_mcp.domain.session import TEAM, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope
+from swarm_mcp.overview.machines import team_now
 from swarm_mcp.store import Store
-from swarm_mcp.team.freshness import known_here, unheard_for
 from swarm_mcp.views import name_of, public_instance, registration, short
 from swarm_mcp.visibility import veiled
 
@@ -42,7 +42,8 @@ def status(args: Arguments) -> int:
 
     A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
-    In a clone that has joined a team it says whether what is known of other machines is fresh.
+    In a clone that has joined a team it says whether what is known of other machines is fresh, and which there are:
+    their sessions, whether they are heard of, and how many changes they do not know yet.
 
     With --json, `instance_count` and `lock_count` say how many there are in all, and the repeated denials are `storms`:
     [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}].
@@ -64,7 +65,7 @@ def status(args: Arguments) -> int:
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
         storms = [_seen(one, viewer) for one in store.storms.known(scope, STORMS)]
-        team = known_here(store, scope)
+        team = team_now(store, scope)
         names = {storm[name]: reader.called(storm[name]) for storm in storms for name in ("instance_id", "holder_id")}
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
     open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
@@ -76,19 +77,14 @@ def status(args: Arguments) -> int:
         ]
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
         numbers = {"lock_count": held, "instance_count": here, **numbers}
-        numbers.update({"team": team} if team else {})
+        numbers.update({"team": team.shown} if team else {})
         lists = {"instances": shown, "locks": locks, "storms": storms}
         show(fitted({"scope": scope, "me": me_shown, **lists, **numbers}, measure=printed))
         return 0
     say(f"scope {scope}")
     say(f"{_count(here, 'session')}, {_count(held, 'lock')}, {_count(values, 'value')}")
     if team:
-        how = (
-            "fresh"
-            if team["fresh"]
-            else f"its server was not heard of {unheard_for(team['said_at'])}: swarm-mcp team status"
-        )
-        say(f"team: {team['repository']}, {how}")
+        say(f"team: {team.repository}, {team.freshness}" + ("" if team.is_fresh else ": swarm-mcp team status"))
     by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
     say(f"tasks: {by_status or 'none'}")
     say(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
@@ -105,6 +101,10 @@ def status(args: Arguments) -> int:
     listing(("session", "state", "seen", "role", ""), cells, plain)
     if here > len(sessions):
         say(f"  and {_count(here - len(sessions), 'more session')}: swarm-mcp instances")
+    if team and team.machines:
+        shown_machines = [(one.name, one.person, _count(one.sessions, "session"), one.state) for one in team.machines]
+        plain = [f"  machine  {'  '.join(filter(None, row))}" for row in shown_machines]
+        listing(("machine", "person", "sessions", "state"), shown_machines, plain)
     cells, plain = [], []
     for lock in locks:
         note = f" ({quoted(lock['content'])})" if lock["content"] else ""

@@ -19,7 +19,8 @@ def top(args: Arguments) -> int:
 
     Four tables, brought up to date when something happens: sessions with what they hold, wait for and are doing; locks,
     and below each the line of those who wait for it; the last writes that were denied, and why; tasks and workers with
-    what they cost. Of each at most 100 rows, and how many there are. It only looks, and never keeps anybody waiting.
+    what they cost. Of each at most 100 rows, and how many there are. It only looks, and never keeps anybody waiting. In
+    a clone that has joined a team a line says how fresh what is known of other machines is, and which are silent.
 
     Keys: Tab or 1 to 4 chooses a table, arrows a row; Enter shows more of it (why a file can or cannot be written, a
     worker's transcript as it grows, a task, all rows with a session's name); w why and l log of its file, f why of a

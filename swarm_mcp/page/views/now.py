@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_mcp.overview.machines import team_now
 from swarm_mcp.overview.now import COUNTED, Now, now
 from swarm_mcp.overview.timeline import refusals
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
@@ -24,6 +25,7 @@ def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict:
     shown: Now = now(look.store, scope, look.people, edited or (), **limits)
     return {
         "now": shown,
+        "team": team_now(look.store, scope),
         "is_asked": edited is None and scope in look.edited,
         "held": sum(len(one.holds) for one in shown.files),
         "conflicts": len([one for one in shown.files if one.conflict]),

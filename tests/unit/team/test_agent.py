@@ -16,7 +16,7 @@ from swarm_hook_core.repository import tree_at
 from swarm_mcp.errors import TeamRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.team import agent_client, memberships
+from swarm_mcp.team import agent, agent_client, memberships
 from swarm_mcp.team.agent import Agent
 
 pytestmark = pytest.mark.slow
@@ -123,6 +123,26 @@ def test_a_release_is_posted_once_it_is_poked(running, peer):
         store.locks.release(session, "a.py")
     agent_client.poke()
     wait_for(lambda: not running.team.repositories[REPOSITORY].locks)
+
+
+def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer, team, monkeypatch):
+    monkeypatch.setattr(agent, "MACHINES_SECONDS", 0.1)
+    wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
+
+    def known(machines: bool) -> dict:
+        return agent_client.status(machines=machines)["servers"][0]["repositories"][0]
+
+    assert known(False)["looked"] is None and "machines" not in team.calls
+    found = known(True)
+    assert {row["machine"] for row in found["machines"]} == {"peer", running.agent.status()["machine"]}
+    assert 0 <= found["looked"] < 5 and 0 < found["round_trip"] < 5
+    asked = team.calls.count("machines")
+    wait_for(lambda: team.calls.count("machines") > asked + 1)
+    monkeypatch.setattr(agent, "LOOKED_SECONDS", 0.0)
+    time.sleep(0.3)
+    asked = team.calls.count("machines")
+    time.sleep(0.5)
+    assert team.calls.count("machines") == asked, "nobody looks any more"
 
 
 def test_not_reached_it_says_so_within_two_seconds_and_confirms_later(running, team):

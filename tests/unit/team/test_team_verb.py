@@ -53,7 +53,7 @@ def played(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Played:
     found = Played(ground)
     monkeypatch.setattr(joining, "_ask", found.ask)
     monkeypatch.setattr(agent_client, "poke", found.poke)
-    monkeypatch.setattr(agent_client, "status", lambda *_: None)
+    monkeypatch.setattr(agent_client, "status", lambda *_, **__: None)
     monkeypatch.setattr(joining, "FIRST_SECONDS", 0.3)
     monkeypatch.setattr(joining, "LEAVE_SECONDS", 0.3)
     return found
