@@ -66,7 +66,10 @@ class Sessions(Protocol):
         """Return a session, gone or not, with all that is known of its client."""
 
     def in_scope(self, scope: str) -> list[Session]:
-        """Return live rows of a scope, in order of registration, but those of other machines: nothing reaches them."""
+        """Return the live rows of a scope, in order of registration, but those of other machines."""
+
+    def on_all_machines(self, scope: str) -> list[Session]:
+        """Return the live rows of a scope, in order of registration, those of other machines too."""
 
     def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
         """Yield the live rows of a scope, those of other machines too, as pages of a listing take them."""

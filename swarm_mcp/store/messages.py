@@ -14,7 +14,6 @@ from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.message import Message, task_mark
-from swarm_mcp.domain.session import TEAM
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as
@@ -46,9 +45,12 @@ class Messages:
 
     # ----------------------------------------------------------------- write
 
-    def post(self, scope: str, sender: str, recipient: str, content: str) -> int:
-        """Inside a transaction: add one message and its event; the message's id. `sender` may be ``system``."""
-        message_id = self._insert(scope, sender, recipient, content)
+    def post(self, scope: str, sender: str, recipient: str, content: str, told: bool = False, file: str = "") -> int:
+        """Inside a transaction: add one message and its event; the message's id. `sender` may be ``system``.
+
+        `told`, `file`: as for ``Notices.post``, which matters where the recipient is on another machine.
+        """
+        message_id = self._insert(scope, sender, recipient, content, told, file)
         payload = {"content": content, "length": events.length(content)}
         events.add(self._db, scope, "message.sent", sender, recipient, payload)
         return message_id
@@ -60,8 +62,6 @@ class Messages:
             recipient = self._sessions.live(recipient_id)
             if recipient is None or recipient.scope != sender.scope:
                 raise UnknownInstance(f"Instance {recipient_id} is not active in this scope")
-            if recipient.runtime == TEAM:
-                raise Refused(f"session {recipient_id} works on another machine: messages do not reach it")
             if not may_meet(sender.label, recipient.label):
                 raise Refused(
                     f"Cross-identity coordination blocked: session {recipient_id} works under another identity;"
@@ -79,7 +79,7 @@ class Messages:
         """Inside a transaction: the same, of what `sender` has just done."""
         peers = [
             row.id
-            for row in self._sessions.in_scope(sender.scope)
+            for row in self._sessions.on_all_machines(sender.scope)
             if row.id != sender.id and may_meet(sender.label, row.label)
         ]
         for peer in peers:
@@ -234,13 +234,25 @@ class Messages:
             values += [dumps(strangers)] * 2
         return condition, values
 
-    def _insert(self, scope: str, sender: str, recipient: str, content: str) -> int:
+    def _insert(self, scope: str, sender: str, recipient: str, content: str, told: bool = False, file: str = "") -> int:
+        there = self._db.row("SELECT 1 FROM swarm_team_trees LIMIT 1")
+        is_away = there is not None and self._send_away(sender, recipient, content, told, file)
         self._db.change(
-            "INSERT INTO messages (scope, sender, recipient, content, created_at) VALUES (?, ?, ?, ?, ?)",
-            (scope, sender, recipient, content, self._db.now()),
+            "INSERT INTO messages (scope, sender, recipient, content, created_at, read) VALUES (?, ?, ?, ?, ?, ?)",
+            (scope, sender, recipient, content, self._db.now(), int(is_away)),
         )
         row = self._db.row("SELECT last_insert_rowid() AS id")
         return row.id if row else 0
+
+    def _send_away(self, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
+        """Have a message posted whose recipient works on another machine; whether it does."""
+        from swarm_mcp.store.team_outbox import repository_of, send_away
+
+        repository = repository_of(self._db, recipient)
+        if repository is None:
+            return False
+        send_away(self._db, repository, sender, recipient, content, told, file)
+        return True
 
     def _claimed(self, rows: list[Message]) -> list[Message]:
         """Return those `rows`, which are now this process's to hand out."""

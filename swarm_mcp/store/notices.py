@@ -35,7 +35,7 @@ class Notices:
 
         With absolute `file`, whoever holds that when the hook tells it is named besides.
         """
-        message_id = self._messages().post(instance.scope, sender, instance.id, content)
+        message_id = self._messages().post(instance.scope, sender, instance.id, content, told=True, file=file)
         self._db.change(
             "INSERT INTO swarm_notices (message_id, instance_id, file) VALUES (?, ?, ?)",
             (message_id, instance.id, file or None),

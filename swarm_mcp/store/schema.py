@@ -11,8 +11,9 @@ from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
 # with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders.
-# 8: storms of denials. 9: locks and places of other machines (``swarm_mcp.team``).
-OUR_VERSION = 9
+# 8: storms of denials. 9: locks and places of other machines (``swarm_mcp.team``). 10: messages, tasks and values of
+# theirs.
+OUR_VERSION = 10
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
 # index for the longest of paths.
 PAGE_BYTES = 2048
@@ -102,12 +103,18 @@ TABLES = {
         child_pid INTEGER, child_start TEXT, client_pid INTEGER, client_start TEXT, cost_usd REAL, usage TEXT,
         result TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, ended_at INTEGER""",
     # Repositories shared with other machines: how far this machine's replica has come (`version` and `mark` of the
-    # server's log, in `epoch`), and until when by the boot clock, in the start `booted`, nothing newer counts.
+    # server's log, in `epoch`), and until when by the boot clock, in the start `booted`, nothing newer counts. In
+    # `scope` are sessions, tasks and values of other machines.
     "swarm_team_repositories": """
         id TEXT PRIMARY KEY, epoch TEXT, version INTEGER NOT NULL DEFAULT 0, mark INTEGER NOT NULL DEFAULT 0,
-        fresh_until REAL, booted TEXT, state TEXT NOT NULL, said_at INTEGER""",
+        fresh_until REAL, booted TEXT, state TEXT NOT NULL, said_at INTEGER, scope TEXT""",
     # Work trees of this machine that take part, and in which of them.
     "swarm_team_trees": "top TEXT PRIMARY KEY, repository TEXT NOT NULL",
+    # Messages, tasks and values that a team's server has, and what was here when both were the same. Version 0: a
+    # message that is to be posted.
+    "swarm_team_documents": """
+        repository TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, body TEXT,
+        noted_at INTEGER NOT NULL, PRIMARY KEY (repository, kind, key)""",
     # When each kind of housekeeping was last done, and how far it came.
     "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL, place TEXT",
     "swarm_schema": "version INTEGER NOT NULL",
@@ -163,6 +170,7 @@ INDEXES = {
     # Locks that the team has confirmed, of this machine and of others.
     "swarm_lock_team_idx": "context(team_fence) WHERE type = 'lock' AND team_fence IS NOT NULL",
     "swarm_lock_repository_idx": "context(repository) WHERE type = 'lock' AND repository IS NOT NULL",
+    "swarm_team_unposted_idx": "swarm_team_documents(repository, kind) WHERE version = 0",
     # Ours: what falls due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",
     "swarm_kv_key_idx": "kv(key, scope)",

@@ -48,6 +48,9 @@ class SessionTable:
     def in_scope(self, scope: str) -> list[Session]:
         return self._live(f"WHERE i.scope = ? AND s.runtime IS NOT '{TEAM}'", (scope,))
 
+    def on_all_machines(self, scope: str) -> list[Session]:
+        return self._live("WHERE i.scope = ?", (scope,))
+
     def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
         from swarm_mcp.paging import walk
 

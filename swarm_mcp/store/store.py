@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.spawn_locks import SpawnLocks
     from swarm_mcp.store.storms import Storms
     from swarm_mcp.store.tasks import Tasks
+    from swarm_mcp.store.team_documents import TeamDocuments
     from swarm_mcp.store.team_rows import TeamRows
     from swarm_mcp.store.transfers import Transfers
     from swarm_mcp.store.user_interface import Panes, UiCommands
@@ -220,6 +221,19 @@ class Store:
             lambda: self.locks,
             lambda: self.denials,
             self._signals,
+        )
+
+    @made_once
+    def team_documents(self) -> TeamDocuments:
+        from swarm_mcp.store.team_documents import TeamDocuments
+
+        return TeamDocuments(
+            self.database,
+            self.instances,
+            lambda: self.messages,
+            lambda: self.notices,
+            lambda: self.kv,
+            lambda: self.tasks,
         )
 
     @made_once

@@ -156,6 +156,27 @@ def move(parts: TaskParts, task: Task, target: str, how: str, actor: str | None,
     return task.replace(**changed)
 
 
+def take_in(parts: TaskParts, columns: dict, before: Task | None, scope: str, machine: str) -> Task:
+    """Inside a transaction: a task as another machine has it, which followed the same table; `before`: as it was here.
+
+    `columns`: all but `scope` and `changed_at`. One that ends takes the locks of its assignee along.
+    """
+    scope = before.scope if before else scope
+    task = Task({**columns, "scope": scope, "changed_at": stamp(parts, scope)})
+    values = [as_json(value) if isinstance(value, list) else value for value in task.values()]
+    if before is None:
+        parts.db.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
+    else:
+        columns_set = ", ".join(f"{name} = ?" for name in task)
+        parts.db.change(f"UPDATE tasks SET {columns_set} WHERE id = ?", (*values, task.id))
+    kind = "task.updated" if before else "task.created"
+    payload = {"status": task.status, "prior_status": before.status if before else None, "machine": machine}
+    events.add(parts.db, scope, kind, SYSTEM, task.id, payload)
+    if before is not None and task.status in TERMINAL and before.status not in TERMINAL:
+        release_locks(parts, before)
+    return task
+
+
 def stamp(parts: TaskParts, scope: str) -> int:
     """Inside a transaction: a ``changed_at`` in ms later than any in `scope`, so that nobody who waits misses it.
 

@@ -181,6 +181,17 @@ class Tasks(TaskReader):
         """Inside a transaction: a session works in another scope now, and leaves its tasks of this one behind."""
         task_holders.vacate(self._parts, session)
 
+    def take_in(self, columns: dict, before: Task | None, scope: str, machine: str) -> Task:
+        """Inside a transaction: a task as another machine has it; see ``task_life.take_in``."""
+        return states.take_in(self._parts, columns, before, scope, machine)
+
+    def lose_key(self, task_id: str, scope: str) -> None:
+        """Inside a transaction: an idempotency key is another task's."""
+        self._db.change(
+            "UPDATE tasks SET idempotency_key = NULL, changed_at = ? WHERE id = ?",
+            (states.stamp(self._parts, scope), task_id),
+        )
+
     def settle_vanished(self, scope: str | None = None) -> list[tuple[str, str]]:
         """Inside a transaction: let go of tasks that nothing keeps blocked any more; the notices to assignees.
 

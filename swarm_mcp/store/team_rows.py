@@ -54,6 +54,7 @@ class TeamRepository(Record):
     booted: str | None
     state: str
     said_at: int | None
+    scope: str | None
 
 
 class TeamRows:
@@ -110,6 +111,11 @@ class TeamRows:
         for one in self.repositories():
             if one not in left:
                 self._db.change("DELETE FROM swarm_team_repositories WHERE id = ?", (one,))
+                # Which messages were delivered stays known: whoever joins again is told of them again.
+                self._db.change(
+                    "DELETE FROM swarm_team_documents WHERE repository = ? AND (kind <> 'message' OR version = 0)",
+                    (one,),
+                )
 
     def leave(self, tops: Iterable[str]) -> None:
         """Remove all that other machines have in these work trees, which take part no longer."""

@@ -10,7 +10,7 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.report import quoted as as_word
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
@@ -234,7 +234,7 @@ class Transfers:
         payload = {"holder": lock.instance_id, "why": reason, "forced": forced, **facts(lock)}
         events.add(self._db, lock.scope, "context.lock_stolen", thief.id, file, payload)
         holder = self._sessions.live(lock.instance_id)
-        if holder is None:
+        if holder is None or holder.runtime == TEAM:  # on its own machine the replica says it, with the path there
             return
         why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
         self._notices.post(
@@ -265,7 +265,7 @@ class Transfers:
         told = set(spared)
         for waiter in self._queue.waiting_for(reach):
             session = self._sessions.live(waiter.instance_id)
-            if session is None or session.id in told:
+            if session is None or session.id in told or session.runtime == TEAM:
                 continue
             told.add(session.id)
             how = f"{_name(giver, session)} has handed" if giver else f"{_name(taker, session)} has taken"

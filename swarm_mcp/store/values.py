@@ -224,6 +224,36 @@ def appended_to(kept: object, item: str) -> tuple[str, int]:
     return (f"[{inner},{item}]" if inner else f"[{item}]"), len(value) + 1
 
 
+def appended_since(before: str | None, now: str) -> str:
+    """Return the items (compact JSON, commas between them) that `appended_to` has added to `before`; empty for none."""
+    try:
+        first, kept = _items_of(before), compact_json(now)
+    except ValueError:
+        return ""
+    if not isinstance(_read(now), list):
+        return ""
+    items = kept[1:-1]
+    if not first:
+        return items
+    return items[len(first) + 1 :] if items.startswith(first + ",") else ""
+
+
+def joined(kept: str, items: str) -> str:
+    """Return the list under a key with these `items` added: as `appended_to`, for several."""
+    first = _items_of(kept)
+    return f"[{first},{items}]" if first else f"[{items}]"
+
+
+def _items_of(kept: str | None) -> str:
+    """Return the items of the list that a value is, or becomes when it is appended to."""
+    if kept is None:
+        return ""
+    try:
+        return compact_json(kept)[1:-1] if isinstance(_read(kept), list) else compact_json(kept)
+    except ValueError:
+        return _quoted(kept)
+
+
 def _read(text: str) -> object:
     import json
 

@@ -45,6 +45,7 @@ FIRST_LOOK_SECONDS = 0.5  # that the first question waits for it
 ELECTION_SECONDS = 3.0  # while another agent may be just ending
 LONGEST_LINE = 1024 * 1024
 MOST_SECONDS = 60.0
+MOST_SHOWN = 20  # documents that the server does not take
 
 
 def run() -> int:
@@ -236,7 +237,9 @@ class Agent:
                 time.sleep(0.01)
         found: dict = {"answer": agent_client.LOCAL}
         for talk in list(self._talks.values()):
-            answer = talk.confirm([str(one) for one in asked.get("locks", [])], seconds, settle)
+            locks = [str(one) for one in asked.get("locks", [])]
+            documents = [(str(kind), str(key)) for kind, key in asked.get("documents", [])]
+            answer = talk.confirm(locks, documents, seconds, settle)
             if answer["answer"] != agent_client.LOCAL:
                 found = answer
         return found
@@ -255,10 +258,10 @@ def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
 
 
 class _Request:
-    """One question whether locks are granted, and its answer, once `done`."""
+    """One question whether locks are granted, or documents taken, and its answer, once `done`."""
 
-    def __init__(self, locks: list[str], until: float):
-        self.locks, self.until = locks, until
+    def __init__(self, locks: list[str], documents: list[tuple[str, str]], until: float):
+        self.locks, self.documents, self.until = locks, documents, until
         self.answer: dict | None = None
         self.version: dict[str, int] = {}  # repository -> what is still to settle
         self.is_to_settle = False  # whether there was anything of that kind
@@ -324,9 +327,9 @@ class _Talk:
     def join(self, seconds: float) -> None:
         self._threads[0].join(seconds)
 
-    def confirm(self, locks: list[str], seconds: float, settle: float) -> dict:
-        """Have these locks granted, within `seconds`; then wait for `settle` more until that counts."""
-        request = _Request(locks, clock.now() + seconds)
+    def confirm(self, locks: list[str], documents: list[tuple[str, str]], seconds: float, settle: float) -> dict:
+        """Have these locks granted, or documents taken, within `seconds`; then wait for `settle` until that counts."""
+        request = _Request(locks, documents, clock.now() + seconds)
         with self._changed:
             self._requests.append(request)
             self._changed.notify_all()
@@ -351,7 +354,9 @@ class _Talk:
             facts = {"repository": name, "work_trees": one.replica.tops, "version": one.replica.version}
             facts.update(sessions=one.sessions, settled=one.settled, beaten=one.beaten, machines=one.machines)
             looked = None if one.looked is None else clock.now() - one.looked
-            repositories.append({**facts, "looked": looked, "round_trip": one.round_trip})
+            facts.update(looked=looked, round_trip=one.round_trip)
+            refused = [[*ref, why] for ref, (_, why) in list(one.replica.documents.refused.items())]
+            repositories.append({**facts, "shares": one.shares, "not_shared": refused[:MOST_SHOWN]})
         return {"server": self.server, "state": self._state, "error": self._error, "repositories": repositories}
 
     # ---------------------------------------------------------------- following
@@ -389,7 +394,7 @@ class _Talk:
                 self._line = self._connect(self.server, self._machine)
             self._take_part(store)
             for request in requests:
-                self._grant(request)
+                (self._grant if request.locks else self._take)(request)
             if self._failures and not requests and clock.now() < self._again_at:
                 return
             now = clock.now()
@@ -465,6 +470,18 @@ class _Talk:
             with self._changed:
                 self._unsettled.append(request)
                 self._changed.notify_all()
+        request.done.set()
+
+    def _take(self, request: _Request) -> None:
+        """Answer a request about documents: each is of one repository at most."""
+        request.answer = {"answer": agent_client.LOCAL}
+        for one in self._followed.values():
+            if clock.now() >= request.until:
+                request.answer = {"answer": agent_client.UNREACHABLE, "error": "the team's server does not answer"}
+                break
+            answer = one.confirm_documents(request.documents, request.until)
+            if answer["answer"] != agent_client.LOCAL:
+                request.answer = {**answer}
         request.done.set()
 
     def _give_up(self, requests: list[_Request]) -> None:

@@ -61,8 +61,22 @@ def confirm(
     return {"answer": answer.get("answer", UNREACHABLE), **answer}
 
 
+def confirm_documents(documents: list[tuple[str, str]], seconds: float = REACH_SECONDS) -> Confirmation:
+    """Have the team know, within `seconds`, what was just done here to tasks: ``[("task", id)]``.
+
+    The ``answer`` is `GRANTED`; `HELD`: somebody else was first with one of them, which is here by now as the team has
+    it; `UNREACHABLE` with ``error``: nobody can know, and what was done is posted when the server is back, unless it
+    is undone before; `LOCAL`: none of them is a matter of the team.
+    """
+    try:
+        answer = _ask({"ask": "confirm", "documents": documents, "seconds": seconds}, seconds, seconds)
+    except OSError as error:
+        return {"answer": UNREACHABLE, "error": _why(error)}
+    return {"answer": answer.get("answer", UNREACHABLE), **answer}
+
+
 def poke() -> None:
-    """Tell the agent that locks, places in the line or memberships have changed. Never waits for it; never fails.
+    """Tell the agent that what the team shares, or who takes part in it, has changed. Never waits for it; never fails.
 
     Where there is no agent one is started, which looks for itself.
     """

@@ -16,6 +16,7 @@ from swarm_mcp.domain.lock import Lock
 from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import agent_client, protocol
 from swarm_mcp.team.comparison import Claim, claims, difference, places_in
+from swarm_mcp.team.documents import AT_ONCE
 from swarm_mcp.team.replica import Replica
 
 TYPE_CHECKING = False
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
         BeatAnswer,
         ChangeAnswer,
         HelloAnswer,
+        Item,
         LockRow,
         MachineRow,
         Mode,
         News,
+        PutAnswer,
         Snapshot,
         WaitAnswer,
     )
@@ -68,6 +71,8 @@ if TYPE_CHECKING:
 
         def reap(self, repository: str) -> list[str]: ...
 
+        def put(self, repository: str, items: list[Item], seen: int, mark: int) -> list[PutAnswer]: ...
+
         def mine(self, repository: str) -> Snapshot: ...
 
         def machines(self, repository: str) -> list[MachineRow]: ...
@@ -94,6 +99,7 @@ class Following:
     settled  the greatest version that every other live mirror has, as far as was heard
     machines  those that the server knew when they were last `looked` at (``clock.now``; None: never), which took
               `round_trip` seconds
+    shares   whether the server takes messages, tasks and values; None before it was greeted
     """
 
     def __init__(self, store: Store, server: Server, replica: Replica):
@@ -105,6 +111,7 @@ class Following:
         self.machines: list[MachineRow] = []
         self.looked: float | None = None
         self.round_trip = 0.0
+        self.shares: bool | None = None
         self.sessions = 0  # of this machine, in this repository
         self.beaten = 0.0  # when the last beat that named sessions was sent (``clock.now``)
         self._greeted = False
@@ -164,7 +171,11 @@ class Following:
             self.again |= replica.void_grants(why=_RESTORED)
             self._joined.clear()
             answer = self._server.hello(self.repository)
+        self.shares = answer["schema"] >= protocol.DOCUMENTS_SCHEMA
         replica.apply(answer["news"], answer["epoch"])
+        with self._store.team.writing():
+            self._store.team_documents.forget_old(self.repository)
+        replica.documents.look_anew()
         self._beat_until_even(True)
         mine = self._server.mine(self.repository)
         replica.own = {row["lock"]: row for row in mine["locks"]}
@@ -221,6 +232,7 @@ class Following:
         team = self._store.team
         ids = {row.instance_id for row in team.own_locks(self.replica.tops)}
         ids |= {place.row.instance_id for place in places_in(team.own_places(), self.replica.tops)}
+        ids |= self._store.team_documents.assignees(self.replica.tops)
         found = team.living_in(self.replica.tops, ids)
         lease = protocol.SESSION_LEASE
         return [{"session": row.id, "label": row.label or "", "lease": lease} for row in found]
@@ -241,6 +253,10 @@ class Following:
 
     def _posted_all(self) -> bool:
         """Post the difference; whether nothing came between, so that all of it was posted."""
+        are_locks = self._posted_locks()  # before what is said about them
+        return self._posted_documents() and are_locks
+
+    def _posted_locks(self) -> bool:
         store, replica, server = self._store, self.replica, self._server
         team = store.team
         rows = team.own_locks(replica.tops)
@@ -273,6 +289,48 @@ class Following:
             for number in found.leaves:
                 replica.places.pop(number, None)
         return is_whole
+
+    def _posted_documents(self) -> bool:
+        if not self.shares:
+            return True
+        wanted = self.replica.documents.differences()
+        done = [self._put(wanted[begin : begin + AT_ONCE]) for begin in range(0, len(wanted), AT_ONCE)]
+        return all(done)
+
+    def _put(self, items: list[Item]) -> bool:
+        """Post changes to documents, and take in what was there instead; whether asking again is no use by now."""
+        replica, documents = self.replica, self.replica.documents
+        answers = self._server.put(self.repository, items, replica.version, replica.mark)
+        with self._store.team.writing():
+            for one, answer in zip(items, answers):
+                if answer["ok"]:
+                    documents.done(one, answer)
+                elif answer.get("why") == protocol.REFUSED:
+                    documents.refuse(one, answer.get("error", ""))
+        left = [(one, answer) for one, answer in zip(items, answers) if not answer["ok"]]
+        reasons = {answer.get("why") for _, answer in left}
+        if protocol.EPOCH in reasons:
+            raise _EpochOver
+        if protocol.GRACE in reasons:
+            self._grace_until = clock.now() + max(answer.get("seconds", 1.0) for _, answer in left)
+        if reasons & {protocol.STALE, protocol.UNKNOWN_SESSION}:
+            self._beat_until_even(protocol.UNKNOWN_SESSION in reasons)
+        stale = [(one, answer) for one, answer in left if answer.get("why") == protocol.STALE]
+        with self._store.team.writing():
+            for one, answer in stale:
+                self._take_instead(one, answer)
+        assignees = {one["body"]["assignee"] for one, answer in left if answer.get("why") == protocol.UNKNOWN_SESSION}
+        return not stale and assignees.isdisjoint(self._joined)
+
+    def _take_instead(self, one: Item, answer: PutAnswer) -> None:
+        """Inside a transaction: what the server has in place of an item, where the log has not said so."""
+        documents, ref = self.replica.documents, (one["kind"], one["key"])
+        version = answer["version"]
+        row: Any = {**one, "version": version, "body": answer.get("body"), "machine": answer.get("machine", "")}
+        if version > documents.version(ref):
+            documents.take(row)
+        elif not version and documents.version(ref) == one["seen"]:
+            documents.take_gone({**row, "version": one["seen"]})
 
     def _unknown(self, found) -> bool:
         """Whether one of the sessions that something is to be posted for is not known to the server yet."""
@@ -366,6 +424,50 @@ class Following:
             self.replica.spared -= set(lock_ids)
             if len(self.replica.dropped) > MOST_DROPPED:
                 self.replica.dropped.clear()
+
+    def confirm_documents(self, refs: Collection[tuple[str, str]], until: float) -> Confirmation:
+        """Have the server take what was done here to these tasks (kind and key), before `until` (``clock.now``).
+
+        Return the answer for ``agent_client.confirm_documents``. Raises TeamUnreachable and TeamRefused.
+        """
+        documents = self.replica.documents
+        documents.spared |= set(refs)
+        try:
+            if not self._greeted:
+                self.follow()
+            try:
+                return self._documents_confirmed(list(refs), until)
+            except _EpochOver:
+                self._greeted = False
+                self._greet()
+                return self._documents_confirmed(list(refs), until)
+        except _EpochOver:
+            raise TeamUnreachable("the team's server is being replaced") from None
+        finally:
+            documents.spared -= set(refs)
+
+    def _documents_confirmed(self, refs: list[tuple[str, str]], until: float) -> Confirmation:
+        documents = self.replica.documents
+        refs = [ref for ref in refs if self.shares and documents.is_here(ref)]
+        if not refs:
+            return {"answer": agent_client.LOCAL}
+        documents.gave_way -= {ref for ref in refs if documents.difference(ref) is not None}
+        for _ in range(MOST_TRIES):
+            wanted = [one for ref in refs if (one := documents.difference(ref)) is not None]
+            if any(ref in documents.gave_way for ref in refs):
+                return {"answer": agent_client.HELD}
+            if not wanted:
+                return {"answer": agent_client.GRANTED}
+            if clock.now() >= until:
+                break
+            self._put(wanted)
+            if all((one["kind"], one["key"]) in documents.refused for one in wanted):
+                return {"answer": agent_client.LOCAL}  # too large to be told: nobody else knows of it
+            if clock.now() < self._grace_until:
+                if self._grace_until >= until:
+                    return {"answer": agent_client.UNREACHABLE, "error": "the team's server has just started"}
+                time.sleep(0.1)
+        raise TeamUnreachable("others change the same task all the time")
 
     def withdraw(self, lock_ids: Collection[str]) -> None:
         """Remove those of these locks that are in this repository: others of the same request were refused."""

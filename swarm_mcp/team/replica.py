@@ -19,6 +19,7 @@ from swarm_mcp.store.lock_request import meet, reach_in
 from swarm_mcp.store.team_numbers import row_id
 from swarm_mcp.team import protocol
 from swarm_mcp.team.comparison import own_spot
+from swarm_mcp.team.documents import Documents
 from swarm_mcp.team.places import Spot, reach_at, spot_in
 
 TYPE_CHECKING = False
@@ -43,6 +44,7 @@ class Replica:
              posts something corrects it at once
     places   the same of its places in line
     spared   ids of local locks about whose refusal somebody waits to say it: their holders get no message
+    scope    the work tree in which sessions of other machines are here, and what they share besides locks
     """
 
     def __init__(self, store: Store, name: str, machine: str, tops: Iterable[str]):
@@ -57,13 +59,23 @@ class Replica:
         self.dropped: dict[str, LockRow] = {}  # ids of local locks that gave way -> to what
         self.version = self.mark = 0
         self.epoch = ""
+        self.scope = self.tops[0] if self.tops else ""
         self.read()
+        self.documents = Documents(store, name, machine, self.tops, self.scope)
 
     def read(self) -> None:
         """Take up where this machine's store says that the replica is."""
         known = self._rows.repositories().get(self.repository)
-        if known is not None:
-            self.version, self.mark, self.epoch = known.version, known.mark, known.epoch or ""
+        if known is None:
+            return
+        self.version, self.mark, self.epoch = known.version, known.mark, known.epoch or ""
+        if known.scope in self.tops:
+            self.scope = known.scope or ""
+            return
+        with self._store.team.writing():  # another work tree has what others share from now on
+            self._store.team_documents.begin_anew(self.repository)
+            self.forget()
+            self._rows.note(self.repository, scope=self.scope)
 
     # ------------------------------------------------------------------ the log
 
@@ -84,14 +96,14 @@ class Replica:
             return False
         with self._store.team.writing():
             if "all" in news:
-                self._take_all(news["all"])
+                self._take_all(news["all"], epoch)
             else:
                 for change in news["changes"]:
                     if change["version"] > self.version or epoch != self.epoch:
                         self._take_in(change["kind"], change["body"])
             if sent is not None:
                 known["said_at"] = self._store.now()
-            self._rows.note(self.repository, state=FOLLOWING, **known)
+            self._rows.note(self.repository, state=FOLLOWING, scope=self.scope, **known)
         if moved:
             self.version, self.mark, self.epoch = news["version"], news["mark"], epoch
         return moved
@@ -155,8 +167,13 @@ class Replica:
             self._joined(body)
         elif kind == protocol.GONE:
             self._gone(body)
+        elif kind == protocol.DOCUMENT:
+            row: Any = body
+            self.documents.take(row)
+        elif kind == protocol.DOCUMENT_GONE:
+            self.documents.take_gone(body)
 
-    def _take_all(self, found: Snapshot) -> None:
+    def _take_all(self, found: Snapshot, epoch: str) -> None:
         """Make this machine's rows what the server has: what is right already is left alone."""
         self.own = {row["lock"]: row for row in found["locks"] if row["machine"] == self.machine}
         self.places = {row["number"]: row for row in found["waits"] if row["machine"] == self.machine}
@@ -175,6 +192,8 @@ class Replica:
         self._rows.drop_places([one for one in here if one.team_ticket not in numbers])
         for wait in sorted(found["waits"], key=lambda row: row["number"]):
             self._joined_line(wait)
+        if "documents" in found:
+            self.documents.take_all(found["documents"], has_lost=self.epoch not in ("", epoch))
         alive = {session["session"] for session in found["sessions"]}
         for known in self._rows.mirrored_sessions():
             if known.id not in alive and known.scope in self.tops:
@@ -363,7 +382,7 @@ class Replica:
     def _joined(self, body: Any) -> None:
         row: SessionRow = body
         if row["machine"] != self.machine and self.tops:
-            self._rows.add_session(row["session"], row["machine"], row["label"], self.tops[0])
+            self._rows.add_session(row["session"], row["machine"], row["label"], self.scope)
 
     def _gone(self, body: Any) -> None:
         row: SessionRow = body

@@ -1,0 +1,68 @@
+"""Messages to sessions of other machines, which wait here until they are posted; and how documents are written.
+
+What a document says names files by their *places*, from the top of a work tree: each machine has its own folders.
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.domain.message import SYSTEM
+from swarm_mcp.domain.record import new_id
+from swarm_mcp.domain.session import TEAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_mcp.store.database import Database
+
+MESSAGE = "message"  # the kind of document
+
+
+def canonical(body: object) -> str:
+    """Return JSON text that is the same for the same value."""
+    import json
+
+    return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def place_in(path: str, tops: Iterable[str]) -> str | None:
+    """Return `path` from the top of that of these work trees which it lies in; None where it is in none."""
+    for top in sorted(tops, key=len, reverse=True):
+        if path == top:
+            return ""
+        if path.startswith(top + "/"):
+            return path[len(top) + 1 :]
+    return None
+
+
+def path_at(place: object, top: str) -> str | None:
+    """Return the path of a `place` in the work tree with this `top`; None where it says no such thing."""
+    if not isinstance(place, str) or "\0" in place:
+        return None
+    if place == "":
+        return top
+    if any(part in ("", ".", "..") for part in place.split("/")):
+        return None
+    return f"{top}/{place}"
+
+
+def repository_of(db: Database, recipient_id: str) -> str | None:
+    """Return in which repository a session works on another machine; None for sessions of this one."""
+    row = db.row(
+        "SELECT t.repository FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
+        " JOIN swarm_team_trees t ON t.top = i.scope WHERE s.instance_id = ? AND s.runtime = ?",
+        (recipient_id, TEAM),
+    )
+    return row.repository if row else None
+
+
+def send_away(db: Database, repository: str, sender: str, recipient: str, content: str, told: bool, file: str) -> None:
+    """Have a message posted to a session of another machine. `told`, `file`: as for ``Notices.post``."""
+    body: dict[str, object] = {"sender": "" if sender == SYSTEM else sender, "recipient": recipient, "content": content}
+    if told:
+        tops = [row.top for row in db.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))]
+        body.update(told=True, file=place_in(file, tops))
+    db.change(
+        "INSERT INTO swarm_team_documents (repository, kind, key, version, body, noted_at) VALUES (?, ?, ?, 0, ?, ?)",
+        (repository, MESSAGE, new_id(), canonical(body), db.now()),
+    )

@@ -1,0 +1,460 @@
+"""Messages, tasks and values of a repository: what of this machine's rows the server lacks, and what it has anew.
+
+A row here becomes a *body*, which is told without any machine's folders. What is to be posted is how the bodies of rows
+differ from those that were here when the server last had the same (``store.team_documents``). Verbs change rows only;
+wherever anything breaks off, the difference says what is left to do.
+
+Where a row was changed here and on the server at once, a task is what the server has, and whoever changed it here is
+told; a value that was set is set once more, and what was appended to one is appended to what is there now. What this
+machine itself has changed on the server, without having heard so, is no such thing: then what is here is newer.
+"""
+
+from __future__ import annotations
+
+import json
+
+from swarm_hook_core.untrusted_text import named, quoted
+from swarm_mcp.domain.message import SYSTEM, of_task
+from swarm_mcp.domain.task import BLOCKED, COLUMNS, OPEN, STATUSES, TERMINAL
+from swarm_mcp.store.team_outbox import canonical, path_at, place_in
+from swarm_mcp.team.protocol import MESSAGE, TASK, VALUE, item, item_error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from swarm_mcp.domain.task import Task
+    from swarm_mcp.store import Store
+    from swarm_mcp.store.team_documents import Known
+    from swarm_mcp.team.protocol import DocumentRow, Item, PutAnswer
+
+    Ref = tuple[str, str]  # kind and key
+
+AT_ONCE = 50  # items in one call
+TASK_SECONDS = 86400  # an ended task of that age is about to be deleted here, and is not posted any more
+
+_TEXTS = ("id", "type", "title", "requester", "status")
+_MAYBE_TEXTS = (
+    "description", "assignee", "result", "idempotency_key", "parent_task_id", "review_of_task_id", "fixes_task_id",
+    "progress_summary", "blocked_reason", "tracker_provider",
+)  # fmt: skip
+_NUMBERS = ("created_at", "updated_at", "priority", "tracker_required")
+_MAYBE_NUMBERS = ("progress_updated_at", "expected_next_update_at")
+_TIMES = ("updated_at", "progress_updated_at", "expected_next_update_at")
+
+
+class Documents:
+    """The documents of one `repository`, in the work trees `tops` of this `machine`; those of others are in `scope`.
+
+    again     those that the server had, and has lost
+    gave_way  those of which what was done here was given up for what the server had
+    spared    those about which somebody waits to say so: nobody gets a message
+    refused   those that the server does not take as they are, with why
+    arrived   ``(session, text)`` of messages that came from other machines, until somebody takes them
+    """
+
+    def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str], scope: str):
+        self._store = store
+        self._rows = store.team_documents
+        self.repository = repository
+        self.machine = machine
+        self.tops = sorted(tops)
+        self.scope = scope
+        self.again: set[Ref] = set()
+        self.gave_way: set[Ref] = set()
+        self.spared: set[Ref] = set()
+        self.refused: dict[Ref, tuple[str | None, str]] = {}
+        self.arrived: list[tuple[str, str]] = []
+        self._pending: set[Ref] = set()
+        self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` up to which tasks were looked at
+        self._values_seen: int | None = None
+
+    def look_anew(self) -> None:
+        """Compare everything the next time."""
+        self._tasks_seen.clear()
+        self._values_seen = None
+
+    # ------------------------------------------------------------ what is to be posted
+
+    def differences(self) -> list[Item]:
+        """Return what the server lacks. What it refuses is left out, as long as it stays as it is."""
+        rows, repository = self._rows, self.repository
+        wanted = [
+            item(MESSAGE, row.key, 0, json.loads(row.body or "null"), (MESSAGE, row.key) in self.again)
+            for row in rows.unposted(repository)
+        ]
+        for top in self.tops:
+            for task in rows.tasks_since(top, self._tasks_seen.get(top, 0)):
+                self._pending.add((TASK, task.id))
+                self._tasks_seen[top] = max(self._tasks_seen.get(top, 0), task.changed_at)
+        changed_at = rows.values_changed_at(self.scope)
+        if changed_at != self._values_seen:
+            there = {row.key for row in rows.values(self.scope)}
+            self._pending |= {(VALUE, key) for key in there | rows.all_known(repository, VALUE).keys()}
+            self._values_seen = changed_at
+        values = sorted(ref for ref in self._pending if ref[0] == VALUE)
+        tasks = rows.in_order(key for kind, key in self._pending if kind == TASK)
+        for ref in [*((TASK, key) for key in tasks), *values]:
+            found = self.difference(ref)
+            if found is None:
+                self._pending.discard(ref)
+            else:
+                wanted.append(found)
+        return [one for one in wanted if self._is_taken(one)]
+
+    def difference(self, ref: Ref) -> Item | None:
+        """Return what of one task or value is to be posted; None for nothing."""
+        kind, key = ref
+        known = self._rows.known(self.repository, kind, key)
+        body = self._body(ref, known)
+        if body is None and (known is None or kind == TASK):
+            return None  # a task is deleted for its age, by each machine and the server
+        if body is not None and known is not None and canonical(body) == known.body:
+            return None
+        if body is None and known is not None and known.body is None:
+            return None
+        if kind == TASK and known is None and body is not None and self._is_old(body):
+            return None
+        seen = known.version if known is not None and known.body is not None else 0
+        return item(kind, key, seen, body, ref in self.again)
+
+    def done(self, one: Item, answer: PutAnswer) -> None:
+        """Inside a transaction: the server has taken an item."""
+        ref = (one["kind"], one["key"])
+        self.again.discard(ref)
+        self.gave_way.discard(ref)
+        self.refused.pop(ref, None)
+        if one["body"] is None and not answer["version"]:
+            self._rows.forget(self.repository, *ref)
+        else:  # of what is removed as well, until the log says so: what it says of the time before is passed over
+            self._rows.note(self.repository, *ref, answer["version"], _text(one["body"]))
+
+    def refuse(self, one: Item, why: str) -> None:
+        """The server does not take an item as it is."""
+        self.refused[one["kind"], one["key"]] = (_text(one["body"]), why)
+
+    def _is_taken(self, one: Item) -> bool:
+        ref = (one["kind"], one["key"])
+        known = self.refused.get(ref)
+        if known is not None and known[0] == _text(one["body"]):
+            return False
+        why = item_error(one)
+        if why:
+            self.refuse(one, why)
+        return not why
+
+    def is_here(self, ref: Ref) -> bool:
+        """Whether this machine has a task or value of the team's."""
+        return self._body(ref, None) is not None
+
+    def version(self, ref: Ref) -> int:
+        """Return the version at which the server has a document, as far as is known here; 0: it has none."""
+        known = self._rows.known(self.repository, *ref)
+        return known.version if known is not None and known.body is not None else 0
+
+    def _body(self, ref: Ref, known: Known | None) -> dict | None:
+        kind, key = ref
+        if kind == TASK:
+            task = self._rows.task(key)
+            return self._task_body(task, known) if task is not None and task.scope in self.tops else None
+        value = self._rows.value(self.scope, key)
+        return _value_body(value) if value is not None else None
+
+    def _task_body(self, task: Task, known: Known | None) -> dict:
+        told = json.loads(known.body) if known is not None and known.body else {}
+        return task_body(task, task.scope, told.get("files_left_out"))
+
+    def _is_old(self, body: dict) -> bool:
+        return body["status"] in TERMINAL and body["updated_at"] < self._store.now() - TASK_SECONDS
+
+    # -------------------------------------------------------------- what the server has
+
+    def take(self, row: DocumentRow) -> None:
+        """Inside a transaction: a document is new on the server, or was changed. To take it twice changes nothing."""
+        kind, key = row["kind"], row["key"]
+        known = self._rows.known(self.repository, kind, key)
+        if (known is not None and known.version >= row["version"]) or not isinstance(row["body"], dict):
+            return
+        if kind == MESSAGE:
+            self._take_message(row, known)
+        elif kind == TASK:
+            self._take_task(row, known)
+        elif kind == VALUE:
+            self._take_value(row, known)
+
+    def take_gone(self, row: Any) -> None:
+        """Inside a transaction: the server has a document no more."""
+        kind, key = row["kind"], row["key"]
+        known = self._rows.known(self.repository, kind, key)
+        if known is None or known.version > row["version"] or (kind == MESSAGE and known.version == 0):
+            return
+        if kind == MESSAGE:
+            self._rows.note(self.repository, kind, key, known.version, None)  # that it was delivered stays known
+            return
+        self._rows.forget(self.repository, kind, key)
+        if kind == VALUE:
+            value = self._rows.value(self.scope, key)
+            if value is not None and canonical(_value_body(value)) == known.body:
+                self._rows.remove_value(self.scope, key)
+
+    def take_all(self, rows: list[DocumentRow], has_lost: bool) -> None:
+        """Inside a transaction: these are all that the server has. `has_lost`: it is another one than before."""
+        there = {(row["kind"], row["key"]): row for row in rows}
+        for kind in (MESSAGE, TASK, VALUE):
+            for key, known in self._rows.all_known(self.repository, kind).items():
+                row = there.get((kind, key))
+                if has_lost:
+                    self._recover(kind, key, known, row)
+                elif row is None and known.version:
+                    self.take_gone({"kind": kind, "key": key, "version": known.version})
+        for row in rows:
+            self.take(row)
+        self.look_anew()
+
+    def _recover(self, kind: str, key: str, known: Known, row: DocumentRow | None) -> None:
+        """The server may have lost what it had of a document: then what is here is posted once more."""
+        if row is not None and row["version"] > known.version:
+            return
+        if kind == MESSAGE:
+            if row is None and known.version and known.body is not None:
+                self._rows.note(self.repository, kind, key, 0, known.body)
+                self.again.add((kind, key))
+            return
+        if row is None:
+            self._rows.forget(self.repository, kind, key)
+        elif row["version"] == known.version and canonical(row["body"]) == known.body:
+            return
+        else:
+            self._rows.note(self.repository, kind, key, row["version"], canonical(row["body"]))
+        self.again.add((kind, key))
+
+    # messages
+
+    def _take_message(self, row: DocumentRow, known: Known | None) -> None:
+        body = row["body"]
+        if known is not None:  # delivered, or one's own
+            self._rows.note(self.repository, MESSAGE, row["key"], row["version"], known.body)
+            return
+        sender, recipient_id, content = (body.get(name) for name in ("sender", "recipient", "content"))
+        if not (isinstance(sender, str) and isinstance(recipient_id, str) and isinstance(content, str)):
+            return
+        recipient = self._rows.recipient(recipient_id)
+        if recipient is None:
+            return
+        self._rows.note(self.repository, MESSAGE, row["key"], row["version"], None)
+        file = path_at(body.get("file"), self._top_of(recipient.scope)) or ""
+        self._rows.deliver(recipient, sender or SYSTEM, content, bool(body.get("told")), file)
+        self.arrived.append((recipient.id, content))
+
+    def _top_of(self, scope: str) -> str:
+        return scope if scope in self.tops else self.scope
+
+    # tasks
+
+    def _take_task(self, row: DocumentRow, known: Known | None) -> None:
+        ref = (TASK, row["key"])
+        task = self._rows.task(row["key"])
+        if task is not None and task.scope not in self.tops:
+            return  # of a tree that takes no part any more
+        columns = task_columns(row["body"], row["key"], task, self._top_of(task.scope if task else self.scope))
+        if columns is None:
+            return  # no task as this version knows them
+        before = self._task_body(task, known) if task is not None else None
+        base = known.body if known is not None else None
+        if before is not None and row["machine"] == self.machine and canonical(before) != canonical(row["body"]):
+            self._rows.note(self.repository, *ref, row["version"], canonical(row["body"]))
+            self._pending.add(ref)
+            return
+        taken = self._rows.take_task(self.repository, columns, self.scope, row["machine"])
+        left_out = row["body"].get("files_left_out")
+        told = task_body(taken, taken.scope, left_out if isinstance(left_out, int) else None)
+        self._rows.note(self.repository, *ref, row["version"], canonical(told))
+        if before is None or _without_times(before) == _without_times(told):
+            return
+        if canonical(before) != base:
+            self.gave_way.add(ref)
+            if ref not in self.spared:
+                self._tell_given_way(before, taken)
+        elif before["assignee"] not in (None, taken.assignee) and taken.status not in TERMINAL:
+            text = f"You have it no longer: it is {self._standing(taken)}, which the team knows of."
+            self._rows.tell(before["assignee"], of_task(taken.id, f"[auto] {_titled(taken)}: {text}"))
+
+    def _tell_given_way(self, before: dict, task: Task) -> None:
+        """Whoever changed a task here hears that something else became of it meanwhile."""
+        if before["status"] in (OPEN, BLOCKED) and before["assignee"] is None:
+            return  # it was let go; nobody did anything to it
+        whom = before["assignee"] if before["assignee"] != task.assignee else before["requester"]
+        text = f"In the team it is {self._standing(task)}; that it was {before['status']} here, nobody else knew."
+        self._rows.tell(whom, of_task(task.id, f"[auto] {_titled(task)}: {text} Look at it again."))
+
+    def _standing(self, task: Task) -> str:
+        if task.assignee is None or task.status in TERMINAL:
+            return task.status
+        holder = self._store.instances.get(task.assignee)
+        return f"{task.status} by {named(holder.label or holder.id) if holder else task.assignee}"
+
+    # values
+
+    def _take_value(self, row: DocumentRow, known: Known | None) -> None:
+        key, body = row["key"], row["body"]
+        if not _is_value(body):
+            return
+        value = self._rows.value(self.scope, key)
+        before = _value_body(value) if value is not None else None
+        incoming = canonical({name: body[name] for name in _VALUE})
+        base = known.body if known is not None else None
+        if before is not None and canonical(before) not in (base, incoming):
+            newer = self._changed_here(before, row, base)
+            if newer is not None:
+                if newer != before["value"]:
+                    owner = body["owner_identity"]
+                    columns = {"value": newer, "owner_identity": owner, "updated_at": self._store.now()}
+                    self._rows.take_value(self.scope, key, columns, row["machine"])
+                self._rows.note(self.repository, VALUE, key, row["version"], incoming)
+                self._pending.add((VALUE, key))
+                return
+        elif before is not None and row["machine"] == self.machine and canonical(before) != incoming:
+            self._rows.note(self.repository, VALUE, key, row["version"], incoming)
+            self._pending.add((VALUE, key))
+            return
+        if before is None or canonical(before) != incoming:
+            self._rows.take_value(self.scope, key, body, row["machine"])
+        self._rows.note(self.repository, VALUE, key, row["version"], incoming)
+
+    def _changed_here(self, before: dict, row: DocumentRow, base: str | None) -> str | None:
+        """Return what a value is to be that was changed here and on the server; None for what the server has."""
+        from swarm_mcp.store.values import appended_since, joined
+
+        theirs = row["body"]
+        if row["machine"] == self.machine:
+            return before["value"]
+        if theirs["owner_identity"] not in (None, before["owner_identity"]):
+            return None  # it belongs to another identity by now
+        if self._rows.was_appended(self.scope, row["key"]):
+            more = appended_since(json.loads(base)["value"] if base else None, before["value"])
+            if more:
+                return joined(theirs["value"], more)
+        return before["value"]
+
+
+# ------------------------------------------------------------------------- bodies
+
+
+def task_body(task: Task, top: str, left_out: int | None = None) -> dict:
+    """Return a task as its document says it: files as places in the work tree with this `top`.
+
+    Files outside of it are left out, and counted; `left_out`: how many were, where that is known.
+    """
+    places, outside = _places(task.files or [], top)
+    body: dict[str, Any] = {name: task[name] for name in COLUMNS if name not in ("scope", "changed_at", "files")}
+    for name in (*_NUMBERS, *_MAYBE_NUMBERS):
+        body[name] = int(body[name]) if isinstance(body[name], (int, float)) else None
+    body["files"] = places or None
+    body["files_left_out"] = outside if left_out is None else left_out
+    body["result"] = _result_told(task.result, top)
+    return body
+
+
+def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict | None:
+    """Return the columns of a task that a document says, in the work tree with this `top`; None for no task.
+
+    `before`: the task as it is here: what says the same stays as it is, and so do files outside of the work tree.
+    """
+    if not isinstance(body, dict) or body.get("id") != key or body.get("status") not in STATUSES:
+        return None
+    if not all(isinstance(body.get(name), str) for name in _TEXTS):
+        return None
+    if not all(isinstance(body.get(name), (str, type(None))) for name in _MAYBE_TEXTS):
+        return None
+    if not all(_is_number(body.get(name)) for name in _NUMBERS):
+        return None
+    if not all(body.get(name) is None or _is_number(body[name]) for name in _MAYBE_NUMBERS):
+        return None
+    columns = {name: body.get(name) for name in (*_TEXTS, *_MAYBE_TEXTS, *_NUMBERS, *_MAYBE_NUMBERS)}
+    needed = body.get("depends_on")
+    columns["depends_on"] = [one for one in needed if isinstance(one, str)] if isinstance(needed, list) else None
+    given = body.get("files")
+    paths = [path for one in given if (path := path_at(one, top))] if isinstance(given, list) else []
+    outside = [file for file in (before.files or () if before else ()) if place_in(file, [top]) is None]
+    columns["files"] = [*paths, *outside] or None
+    columns["result"] = _result_here(body.get("result"), top)
+    if before is not None:
+        same = task_body(before, top)
+        if same["files"] == body.get("files"):
+            columns["files"] = before.files
+        if same["result"] == body.get("result"):
+            columns["result"] = before.result
+    return columns
+
+
+def _places(files: Iterable[str], top: str) -> tuple[list[str], int]:
+    """Return those of these files that are in a work tree, from its top, and how many are not."""
+    found = [place_in(file, [top]) for file in files]
+    places = [one for one in found if one is not None]
+    return places, len(found) - len(places)
+
+
+def _result_told(text: str | None, top: str) -> str | None:
+    def told(files: list[str]) -> list[str]:
+        return _places(files, top)[0]
+
+    return _with_files(text, told)
+
+
+def _result_here(text: str | None, top: str) -> str | None:
+    def here(files: list[str]) -> list[str]:
+        return [path for one in files if (path := path_at(one, top))]
+
+    return _with_files(text, here)
+
+
+def _with_files(text: str | None, change: Callable[[list[str]], list[str]]) -> str | None:
+    """Return the result of a task with other names of the files that it says were changed (``complete_task``)."""
+    if not text or not text.startswith("{") or '"files_changed"' not in text:
+        return text
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    files = found.get("files_changed")
+    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
+        return text
+    found["files_changed"] = change(files)
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+
+
+_VALUE = ("value", "owner_identity", "updated_at")
+
+
+def _value_body(value: Any) -> dict:
+    return {name: value[name] for name in _VALUE}
+
+
+def _is_value(body: Any) -> bool:
+    return (
+        isinstance(body, dict)
+        and isinstance(body.get("value"), str)
+        and isinstance(body.get("owner_identity"), (str, type(None)))
+        and "owner_identity" in body
+        and _is_number(body.get("updated_at"))
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+
+
+def _without_times(body: dict) -> dict:
+    return {name: value for name, value in body.items() if name not in _TIMES}
+
+
+def _titled(task: Task) -> str:
+    return f"{quoted(task.title)} (task_id: {task.id})"
+
+
+def _text(body: object) -> str | None:
+    try:
+        return canonical(body) if body is not None else None
+    except (TypeError, ValueError, RecursionError):
+        return None
