@@ -13,7 +13,7 @@ from swarm_hook_core.paths import LONGEST
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.session import TEAM, Session
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import (
     APPROVAL_REQUIRED,
     BATCH_LIMIT,
@@ -186,8 +186,6 @@ def _check_assignee(parts: TaskParts, task: dict) -> None:
     row, requester = parts.sessions.live(assignee), parts.sessions.get(task["requester"])
     if row is None or row.scope != task["scope"]:
         raise _Wrong("assignee", f"Instance {assignee} is not active in this scope")
-    if row.runtime == TEAM:
-        raise _Wrong("assignee", f"session {assignee} works on another machine, which tasks do not reach")
     if not may_meet(requester.label if requester else None, row.label):
         raise _Wrong(
             "assignee",
