@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SECONDS = 2.0  # that a call may take before it says that the server cannot be reached
 SLICE_SECONDS = 0.25  # of settling, after which new evidence counts
+MOST_ITEMS = 200  # in one call, and
+BATCH_BYTES = 1024 * 1024  # of them, or a little more
 PAUSE_SECONDS = 0.05  # before a connection that broke is made anew
 NOT_ALLOWED = "42501"
 OURS = {"ST001": "superseded", "ST002": "hello_first", "ST003": "malformed"}
@@ -194,6 +196,19 @@ class TeamServer:
             return []
         return self._asking.call("reap", (*self._who(greeted), silent), seconds, tells=True)
 
+    # -------------------------------------------------------------- documents
+
+    def put(
+        self, repository: str, items: list[protocol.Item], seen: int, mark: int, seconds: float = SECONDS
+    ) -> list[protocol.PutAnswer]:
+        """Change documents, each for itself. Many are put in several calls, of `seconds` each."""
+        greeted = self._known(repository)
+        answers: dict[int, protocol.PutAnswer] = {}
+        for numbers in _batches(items, answers):
+            values = (*self._who(greeted), dumps([items[number] for number in numbers]), seen, mark)
+            answers.update(zip(numbers, self._asking.call("put", values, seconds, tells=True)))
+        return [answers[number] for number in range(len(items))]
+
     # -------------------------------------------------------------------- look
 
     def mine(self, repository: str, seconds: float = SECONDS) -> protocol.Snapshot:
@@ -227,6 +242,23 @@ class TeamServer:
     def connected(self) -> TimedConnection:
         """Return a new connection."""
         return connect(self.conninfo, *self._login)
+
+
+def _batches(items: list[protocol.Item], refused: dict[int, protocol.PutAnswer]) -> list[list[int]]:
+    """Return the numbers of `items` as they are to be put together; those that cannot be are answered in `refused`."""
+    batches: list[list[int]] = []
+    room = 0
+    for number, item in enumerate(items):
+        if error := protocol.item_error(item):
+            refused[number] = {"ok": False, "why": protocol.REFUSED, "error": error}
+            continue
+        size = len(dumps(item))
+        if size > room or len(batches[-1]) == MOST_ITEMS:
+            batches.append([])
+            room = BATCH_BYTES
+        batches[-1].append(number)
+        room -= size
+    return batches
 
 
 class _Line:

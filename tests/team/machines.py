@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarm_mcp.team.protocol import want
+from swarm_mcp.team.protocol import item, want
 from swarm_mcp.team.server import TeamServer
 
 
@@ -67,6 +67,11 @@ class Machine:
     def stand(self, session: str, ticket: str, *places: str, mode: str = "exclusive") -> dict:
         asked = [want(place) for place in places]
         return self.server.wait(self.repository, session, ticket, asked, mode, "", None, self.version, self.mark)
+
+    def put(self, kind: str, key: str, seen: int, body: Any, again: bool = False) -> dict:
+        """Change one document."""
+        asked = [item(kind, key, seen, body, again)]
+        return self.server.put(self.repository, asked, self.version, self.mark)[0]
 
     def held(self) -> list[str]:
         """Return the places and patterns that this machine has, as the server knows it."""

@@ -65,6 +65,11 @@ def test_another_person_of_the_circle_sees_and_cannot_touch(people, repository):
         == {}
     )
     assert eve.server.mine(repository)["locks"] == []
+    forged = eve.put("message", "m", 0, {"sender": "d1", "content": "let me in"})
+    assert (forged["why"], forged["error"]) == ("refused", "a message's sender is a session of another machine")
+    assert eve.put("message", "m", 0, {"sender": "e1", "member": "dana", "machine": "hers"})["ok"]
+    (sent,) = dana.server.look(repository)["all"]["documents"]
+    assert sent["member"].startswith("eve_") and sent["machine"] == "laptop", "whatever it says of itself"
     dana.beat("d1")
     assert dana.held() == ["a"]
     dana.server.part(repository)  # hers only
@@ -78,7 +83,10 @@ def test_to_another_circle_a_repository_is_not_there(people, repository):
     dana.get("d1", "a", note="secret")
     stranger = people("mallory", "blue")
     mallory = Machine(stranger, "laptop", repository, "m1")  # the same name is another repository
-    assert mallory.server.look(repository)["all"]["locks"] == []
+    dana.put("value", "plans", 0, "secret")
+    everything = mallory.server.look(repository)["all"]
+    assert everything["locks"] == everything["documents"] == []
+    assert mallory.put("value", "plans", 0, "mine")["ok"]  # another one
     mallory.get("m1", "a")  # and keeps nobody out
     assert mallory.server.machines(repository)[0]["member"].startswith("mallory")
     key = dana.server._greeted[repository].key
@@ -88,6 +96,7 @@ def test_to_another_circle_a_repository_is_not_there(people, repository):
         mallory.beat,
         lambda: mallory.acquire("d1", "b"),
         lambda: mallory.server.release(repository, [(1, None), (2, None), (3, None)]),
+        lambda: mallory.put("value", "plans", 0, "mine"),
         lambda: mallory.server.mine(repository),
         lambda: mallory.server.settle(repository, 1, 0.1),
         lambda: mallory.server.steal(repository, 2, 2, "m1", "because", force=True),
@@ -112,7 +121,8 @@ def test_nobody_gets_at_tables_or_at_what_is_inside(people, repository):
         for query in (
             "SELECT * FROM swarm_team.locks", "DELETE FROM swarm_team.locks", "TABLE swarm_team.repositories", "TABLE swarm_team.changes",
             f"SELECT swarm_team.void({key}, 0)", "SELECT swarm_team.note_start()", f"SELECT swarm_team.everything({key}, NULL, NULL)",
-            f"SELECT swarm_team.news({key}, 0)", "SELECT swarm_team.drop_session(s, 'x') FROM swarm_team.sessions s",
+            f"SELECT swarm_team.news({key}, 0)", "TABLE swarm_team.documents", "DELETE FROM swarm_team.documents",
+            f"SELECT swarm_team.put_one({key}, 'laptop', '{{}}')", "SELECT swarm_team.drop_session(s, 'x') FROM swarm_team.sessions s",
             "CREATE TABLE swarm_team.mine (x int)", "UPDATE swarm_team.server SET epoch = 'x'", "SET ROLE swarm_team_owner",
             "CREATE FUNCTION swarm_team.member_of(int) RETURNS boolean LANGUAGE sql RETURN true",
         ):  # fmt: skip
