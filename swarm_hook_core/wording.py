@@ -63,7 +63,7 @@ def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"
     from swarm_hook_core import untrusted_text
-    from swarm_hook_core.naming import MACHINE, agent_name, holder_name
+    from swarm_hook_core.naming import agent_name, holder_name
 
     why = f"note: {untrusted_text.quoted(held.note)}; " if held.note.strip() else ""
     if is_own:
@@ -71,8 +71,6 @@ def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]
     who = holder_name(held.label, held.instance_id)
     if held.agent:
         who = f"{agent_name(held.agent)} of {who}"
-    if token(held.label, MACHINE):
-        return who, why, "ask the person who works there"
     return who, why, f"message the holder (instance {untrusted_text.named(held.instance_id)})"
 
 

@@ -12,6 +12,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import name_of
 
 MOST_ALIKE = 100  # tasks that are counted where one id is not enough to tell them apart
@@ -46,6 +47,7 @@ def cancel(store: Store, actor: Session, reference: str) -> dict:
     _require_party(store, actor, task.requester, task.assignee)
     if actor.id in (task.requester, task.assignee):
         store.tasks.end(actor, task.id, CANCELLED)
+        tell_team()
     elif run:
         store.runs.ask(run.id, f"{CANCEL} by {_name(actor)}")  # its worker is a party to it
     else:

@@ -38,6 +38,8 @@ from swarm_mcp.domain.task import OPEN, TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean
 from swarm_mcp.store import Store, spawn_locks
+from swarm_mcp.task_claiming import reserve
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import name_of
 from swarm_mcp.visibility import may_meet
 
@@ -324,7 +326,7 @@ def _reread(store: Store, plan: Planned, work: DispatchTask) -> DispatchTask:
 def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> DispatchTask:
     """Give an open task to `worker`, unless somebody was faster."""
     try:
-        return work._replace(task=store.tasks.reserve(work.task.id, worker))
+        return work._replace(task=reserve(store, work.task.id, worker))
     except Refused:
         return _reread(store, plan, work)
 
@@ -340,6 +342,7 @@ def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Sessio
     if plan.request.resume and run and run.state == PAUSED:
         store.runs.ask(run.id, RESUME)
     sent = _instruct(store, plan, work, worker)
+    tell_team()
     more = {}
     if plan.request.wants_new_worker and not (run and run.harness == plan.command.harness):
         more["not_started"] = f"{name_of(worker)} works on it already"

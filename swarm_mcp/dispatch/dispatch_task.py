@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
+from swarm_hook_core.state import is_in_team
 from swarm_mcp.acting_session import NO_AGENTS
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.control import named_task
 from swarm_mcp.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text
 from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.run import Run
-from swarm_mcp.domain.session import RUN_RUNTIME, Session
+from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME, TEAM, Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
@@ -31,11 +32,13 @@ BUSY_RUNTIMES = (*NO_AGENTS, RUN_RUNTIME)
 def find_worker(store: Store, requester: Session, request: DispatchRequest) -> Session | None:
     """Return the first live session with the wanted role, else the first generalist, else None.
 
-    A request that says how a worker is to be started passes all of them over.
+    Those of this machine come before those of others. A request that says how a worker is to be started passes all of
+    them over.
     """
     if request.force_spawn or request.wants_new_worker:
         return None
-    sessions = store.instances.in_scope(requester.scope)
+    everybody = store.instances.on_all_machines(requester.scope)
+    sessions = [row for row in everybody if row.runtime != TEAM]
     runs = store.runs.live(requester.scope)
     busy = {run.instance_id for run in runs}  # a supervised worker has one task and ends with it
     starters = _processes_of(sessions, runs, store.here)
@@ -47,11 +50,25 @@ def find_worker(store: Store, requester: Session, request: DispatchRequest) -> S
         and row.runtime not in BUSY_RUNTIMES
         and may_meet(requester.label, row.label)
     ]
-    for roles in ((request.role,), ("", GENERALIST)):
-        for row in peers:
+    elsewhere = [row for row in everybody if _is_free_elsewhere(row) and may_meet(requester.label, row.label)]
+    # A session without a role, on another machine, is somebody's own work.
+    for rows, roles in (
+        (peers, (request.role,)),
+        (elsewhere, (request.role,)),
+        (peers, ("", GENERALIST)),
+        (elsewhere, (GENERALIST,)),
+    ):
+        for row in rows:
             if token(row.label or "", "role") in roles and not _was_started_by(row, starters, store.here):
                 return row
     return None
+
+
+def _is_free_elsewhere(row: Session) -> bool:
+    """Whether this is an agent's session on another machine, as far as its label tells, that has no task for life."""
+    label = row.label or ""
+    is_agent = token(label, "origin") not in NO_AGENTS and DETACHED not in label.split()
+    return row.runtime == TEAM and is_agent and not token(label, "run")
 
 
 def assigned_worker(store: Store, requester: Session, task: Task) -> Session | None:
@@ -114,7 +131,7 @@ def find_or_make(store: Store, requester: Session, request: DispatchRequest, tex
     """Return the task of a dispatch by `requester` (its row), made where there is none yet. Raises Refused."""
     if request.resume:
         return _resumed(store, requester, request, texts)
-    key = request.key(requester)
+    key = request.key(requester, store.team.trees().get(requester.scope, "") if is_in_team() else "")
     decision = promotion.decide(_facts(store, requester, request))
     spec = {
         "type": request.type,

@@ -76,14 +76,18 @@ class DispatchRequest(NamedTuple):
         said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd)
         return self.spawn and (self.force_spawn or any(said))
 
-    def key(self, requester: Session) -> str:
-        """Return what makes two dispatches the same one: the given key, else scope, identity, type, title and role."""
+    def key(self, requester: Session, repository: str = "") -> str:
+        """Return what makes two dispatches the same one: the given key, else scope, identity, type, title and role.
+
+        `repository`: what a team calls that of the scope, which is the same on all machines; empty outside of teams.
+        """
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
         import hashlib
 
         identity = token(requester.label or "", "identity")
-        parts = (requester.scope, f"identity:{identity}" if identity else "", self.type, self.title, self.role)
+        place = repository or requester.scope
+        parts = (place, f"identity:{identity}" if identity else "", self.type, self.title, self.role)
         return "dispatch:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -29,6 +29,8 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 5.0
 WAITS, STARTED = "waits for a free slot", "{} has been started"
+UNCONFIRMED = "waits for the team's server, which knows whether another machine has the task"
+UNCONFIRMED_SECONDS = 3.0  # between two questions
 STOP = "stop"  # a reason to stop, beside those of WorkerTask: this process is to end
 ABORT_WORDS = {CANCEL: "the task was cancelled", PAUSE: "it was paused", LOST: "the task is another session's now"}
 
@@ -98,12 +100,17 @@ class Supervisor:
             if reason or task is None:
                 return reason or LOST
             if task.status == OPEN:
-                self.task.take()
+                if not self.task.take():
+                    self._rest(UNCONFIRMED_SECONDS)
                 continue
             if task.status in (CLAIMED, IN_PROGRESS):
-                if self._has_slot():
+                if not self._has_slot():
+                    self._report(task, WAITS)
+                elif self.task.is_confirmed():
                     return ""
-                self._report(task, WAITS)
+                else:
+                    self._report(task, UNCONFIRMED)
+                    self._rest(UNCONFIRMED_SECONDS)
             self._rest()
 
     def _attempt(self) -> str:
@@ -226,8 +233,8 @@ class Supervisor:
         self.task.report(task, text)
         self.progress.reported(text)
 
-    def _rest(self) -> None:
-        time.sleep(POLL_SECONDS / 2)
+    def _rest(self, seconds: float = POLL_SECONDS / 2) -> None:
+        time.sleep(seconds)
         if time.monotonic() - self._beaten_at > BEAT_SECONDS:
             self._beaten_at = time.monotonic()
             self.membership.beat()

@@ -10,12 +10,13 @@ from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.run import CANCEL, PAUSE
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, IN_PROGRESS, TERMINAL, Task
-from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.errors import NotConfirmed, Refused, SwarmError
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import result_columns
 from swarm_mcp.harness.outcome import TRANSIENT, RunResult
 from swarm_mcp.store import Store, spawn_locks
+from swarm_mcp.task_claiming import claim, reserve
 from swarm_mcp.workspace.panes import deliver
 
 PAUSE_SECONDS = 30.0  # between two reports
@@ -162,21 +163,34 @@ class WorkerTask:
 
     # ---------------------------------------------------------------- the task
 
-    def take(self) -> None:
-        """Reserve the open task for this worker, unless somebody is faster."""
+    def take(self) -> bool:
+        """Reserve the open task for this worker; whether it could be asked for, also where somebody was faster."""
         try:
-            self.store.tasks.reserve(self.assignment.task_id, self.me)
+            reserve(self.store, self.assignment.task_id, self.me)
+        except NotConfirmed:
+            return False
         except Refused:
             pass
         except SwarmError as error:
             record_fault(str(error))  # the store is busy; there is another try
+        return True
+
+    def is_confirmed(self) -> bool:
+        """Begin the task; False where the team's server cannot be asked whether another machine has it."""
+        try:
+            self.begin()
+        except NotConfirmed:
+            return False
+        except SwarmError:
+            pass  # who begins it then is told why
+        return True
 
     def begin(self) -> Task:
         """Claim the task and return it, in progress. Raises SwarmError."""
         task = self.task()
         if task and task.status == IN_PROGRESS and task.assignee == self.me.id:
             return task
-        return self.store.tasks.claim(self.me, self.assignment.task_id, ignore_unread=True)["task"]
+        return claim(self.store, self.me, self.assignment.task_id, ignore_unread=True)["task"]
 
     def report(self, task: Task, text: str, **more: object) -> None:
         """Report how far the task is; `more` as ``report_progress`` has it. An empty text reports nothing."""

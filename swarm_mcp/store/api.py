@@ -574,6 +574,9 @@ class Tasks(Protocol):
     def reserve(self, task_id: str, worker: Session) -> Task:
         """Keep an open task for a worker that a dispatch has found or started; the task, claimed by it."""
 
+    def take_back(self, task: Task, prior_status: str) -> None:
+        """Let a task that `claim` or `reserve` has just returned be as it was, unless it has changed since."""
+
     def report_progress(
         self,
         actor: Session,

@@ -9,7 +9,7 @@ indexes in the queue's own order; what has ended, and what others hold, is never
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import quoted
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import events
@@ -106,6 +106,17 @@ def reserve(parts: TaskParts, task_id: str, worker: Session) -> Task:
         return states.move(parts, task, states.CLAIMED, "reserve", worker.id, payload, assignee=worker.id)
 
 
+def take_back(parts: TaskParts, task: Task, prior_status: str) -> None:
+    """Let a task that has just been claimed, or reserved, be again as it was; nothing where it is not that any more."""
+    with parts.db.writing():
+        now = rows.get(parts.db, task.scope, task.id)
+        if now is None or (now.status, now.assignee) != (task.status, task.assignee):
+            return
+        payload = {"prior_status": task.status, "status": prior_status, "reason": "team_unreachable"}
+        assignee = task.assignee if prior_status == states.CLAIMED else None
+        states.move(parts, now, prior_status, "take back", "system", payload, assignee=assignee)
+
+
 def claimable(parts: TaskParts, instance: Session, limit: int) -> list[Task]:
     """Return the next few tasks that `claim_next` would choose from, in its order."""
     return _Wanted(parts, instance, [], []).first(limit)
@@ -163,7 +174,15 @@ def _refuse_unless_possible(parts: TaskParts, task: Task, instance: Session) -> 
     if not why and task.assignee not in (None, instance.id) and parts.sessions.live(task.assignee):
         why = "Task is assigned to another session"
     if why:
-        raise Refused(why)
+        raise Refused(why + _elsewhere(parts, task, instance))
+
+
+def _elsewhere(parts: TaskParts, task: Task, instance: Session) -> str:
+    """Who on another machine has the task, for those that one may meet; empty where it is nobody there."""
+    holder = parts.sessions.live(task.assignee) if task.assignee else None
+    if holder is None or holder.runtime != TEAM or not may_meet(instance.label, holder.label):
+        return ""
+    return f": {name_of(holder)} has it"
 
 
 def _refuse_while_unread(parts: TaskParts, instance: Session, task_id: str) -> None:

@@ -80,6 +80,9 @@ TRANSITIONS = (
     (APPROVAL_REQUIRED, CANCELLED, PARTY, "end"),
     (CLAIMED, OPEN, STORE, "release"),  # its session has gone
     (IN_PROGRESS, OPEN, STORE, "release"),
+    (IN_PROGRESS, OPEN, STORE, "take back"),  # nobody could tell whether another machine has claimed it
+    (IN_PROGRESS, CLAIMED, STORE, "take back"),
+    (CLAIMED, OPEN, STORE, "take back"),
 )
 
 _WHO = {(before, after, how): who for before, after, who, how in TRANSITIONS}
@@ -93,6 +96,7 @@ _EVENTS = {
     "cascade": "task.cascade.cancelled",
     "end": "task.updated",
     "release": "task.updated",
+    "take back": "task.updated",
 }
 _PROGRESS = ("progress_summary", "progress_updated_at", "blocked_reason", "expected_next_update_at")
 

@@ -58,6 +58,9 @@ class Tasks(TaskReader):
     def reserve(self, task_id: str, worker: Session) -> Task:
         return task_holders.reserve(self._parts, task_id, worker)
 
+    def take_back(self, task: Task, prior_status: str) -> None:
+        task_holders.take_back(self._parts, task, prior_status)
+
     # ---------------------------------------------------------------- go on
 
     def report_progress(

@@ -7,6 +7,8 @@ writes does so inside a transaction.
 
 from __future__ import annotations
 
+import time
+
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import bounded
@@ -263,7 +265,11 @@ class TeamRows:
 
     def take_over(self, lock: Lock, told: Mapping[str, Any]) -> None:
         """Make a row of another machine's lock one of this machine's, whose session has been handed it."""
-        self._change({**self._told(told), "created_at": self._db.now(), "machine": None, "id": new_id()}, lock)
+        columns = {**self._told(told), "created_at": self._db.now(), "machine": None, "id": new_id()}
+        if told["ttl"] is not None:  # its lease begins anew
+            columns.update(ttl=told["ttl"], renewed=clock.now(), booted=clock.boot(self._db.here))
+            columns.update(wall_until=time.time() + told["ttl"])
+        self._change(columns, lock)
         self._denials().forget(told["session"], [key_of_lock(lock)])
         self._denials().follow(key_of_lock(lock), told["session"])
 

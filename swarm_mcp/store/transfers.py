@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from os.path import relpath
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
@@ -79,6 +80,11 @@ class Transfers:
             refusal = unfit(reach, mine, fence)
             if refusal is None and len(mine) > 1:
                 refusal = Refused(f"this session holds {reach.file} more than once; say which with agent or fence")
+            if refusal is None and taker.runtime == TEAM and mine[0].team_fence is None:
+                refusal = Refused(
+                    f"the team has not granted {reach.file} to this session, so that it cannot be handed to another"
+                    " machine: release it, and let that session lock it"
+                )
             if refusal is None:
                 return self._give(instance, mine[0], reach, taker, note)
         raise refusal
@@ -88,11 +94,12 @@ class Transfers:
         self._clear_the_way(lock, reach, taker, mode)
         fence = self._locks.next_fence()
         leased = lock.ttl is not None
+        said = "" if taker.runtime == TEAM else note  # there it keeps its note
         self._db.change(
             "UPDATE context SET instance_id = ?, agent = NULL, task_id = NULL, fence = ?, content = ?, created_at = ?,"
             " mode = nullif(mode, ?), renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
             (
-                taker.id, fence, note or ("" if lock.mode == AUTO else lock.content), self._db.now(), AUTO,
+                taker.id, fence, said or ("" if lock.mode == AUTO else lock.content), self._db.now(), AUTO,
                 clock.now() if leased else None,
                 clock.boot(self._db.here) if leased else None, time.time() + lock.ttl if lock.ttl is not None else None,
                 lock.id,
@@ -105,11 +112,16 @@ class Transfers:
         events.add(self._db, lock.scope, "context.lock_acquired", taker.id, file, told)
         self._settle(row, taker)
         words = f" It says: {quoted(note, LONGEST_NOTE)}." if note else ""
-        self._notices.post(
-            taker,
-            f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it"
-            " before you write, and release it when you are done.",
-        )
+        if taker.runtime != TEAM:
+            self._notices.post(
+                taker,
+                f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it"
+                " before you write, and release it when you are done.",
+            )
+        elif words:  # that it has the lock, its own machine says to it
+            self._notices.post(
+                taker, f"[auto] {_name(giver, taker)} hands you its lock on {named(relpath(file, lock.scope))}.{words}"
+            )
         self._tell_waiting(reach, {giver.id, taker.id}, giver, taker, file)
         self._sessions.dismiss({giver.id})
         return row
@@ -125,6 +137,8 @@ class Transfers:
                 raise Refused(f"{owner} {plain(other.file)}, which meets it: hand that over, or release it, first")
             same = self._finder.is_same(other, reach)
             if other.instance_id == taker.id and not other.agent and same:
+                if other.machine is not None:
+                    raise Refused(f"it holds {plain(other.file)} as well, on its machine: release yours")
                 self._endings.drop([other], "merged")
 
     # ---------------------------------------------------------------- request
@@ -141,14 +155,6 @@ class Transfers:
             known = [row for row in theirs if may_meet(instance.label, row.owner_label)]
             if theirs and not known:
                 refusal = Refused(f"{reach.file} is held by a session of another identity; ask the person running it")
-            here = [row for row in known if row.machine is None]
-            if known and not here:
-                where = ", ".join(dict.fromkeys(str(row.machine) for row in known))
-                refusal = Refused(
-                    f"{reach.file} is held on another machine, {where}, which messages do not reach: ask the person who"
-                    " works there, or wait in line for it"
-                )
-            known = here
             if refusal is None:
                 self._denials.record(instance, theirs[0], ASKED)
             for row in known:
@@ -165,12 +171,14 @@ class Transfers:
         events.add(self._db, lock.scope, "context.lock_requested", instance.id, held, payload)
         if self._notices.unread(holder, instance.id, held):
             return
-        wants = "" if held == file else f" (it wants {named(file)})"
+        # On another machine the same file has another path; from the top of the work tree it has the same.
+        said, meant = (relpath(one, lock.scope) if lock.machine else one for one in (held, file))
+        wants = "" if held == file else f" (it wants {named(meant)})"
         why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
         self._notices.post(
             holder,
-            f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{why}. When you can spare it,"
-            f" hand it over (`swarm-mcp transfer {as_word(held)} --to {instance.id}`, or transfer_lock) or"
+            f"[auto] {_name(instance, holder)} asks for your lock on {named(said)}{wants}{why}. When you can spare it,"
+            f" hand it over (`swarm-mcp transfer {as_word(said)} --to {instance.id}`, or transfer_lock) or"
             " release it; if not, tell it until when you need it.",
             held,
             sender=instance.id,

@@ -21,7 +21,7 @@ from swarm_mcp.team.replica import Replica
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from typing import Any, Protocol
 
     from swarm_mcp.store import Store
@@ -348,11 +348,25 @@ class Following:
                     self._store.team.renumber(fence, answer["fence"], self.replica.tops)
         elif answer.get("why") == protocol.EPOCH:
             raise _EpochOver
+        elif self._is_elsewhere(session):
+            rows = self._store.team.own_locks(self.replica.tops)
+            self._let_go([row for row in rows if (row.team_fence, row.instance_id) == (fence, session)])
         else:
             self.replica.own.pop(number, None)
 
+    def _is_elsewhere(self, session: str) -> bool:
+        return any(one.id == session for one in self._store.team.mirrored_sessions())
+
+    def _let_go(self, rows: Iterable[Lock]) -> None:
+        """Remove locks that were to be handed to a session of another machine, which is not to have them."""
+        with self._store.team.writing():
+            self._store.team.drop(list(rows), "team")
+
     def _acquire_later(self, claim: Claim) -> bool:
         """Have one lock confirmed that nobody waits for; whether that is settled, one way or another."""
+        if self._is_elsewhere(claim.session):  # all became void while it was being handed over
+            self._let_go(claim.rows)
+            return True
         other = self.replica.in_the_way(claim.rows)
         if other is not None:
             self._refuse([claim], other)

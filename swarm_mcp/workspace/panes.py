@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.domain.message import of_task, task_and_text
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.profiles import Settings
 from swarm_mcp.runtimes import NAMES, harness_of
@@ -22,6 +22,7 @@ from swarm_mcp.workspace import backend
 from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
 
 UNPUBLISHED = "no workspace identity is published for that instance"
+ELSEWHERE = "it works on another machine of the team, where it finds the message in its inbox"
 
 
 class Unpublished(SwarmError):
@@ -157,6 +158,8 @@ def deliver(
     row = store.instances.live(recipient_id)
     if row is None or not may_meet(sender.label, row.label):
         return {**answer, "nudge_skipped": "that instance is not active"}
+    if row.runtime == TEAM:
+        return {**answer, "nudge_skipped": ELSEWHERE}
     reached = None
     try:
         reached = reach(store, row)

@@ -11,6 +11,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.team.telling import tell_team
 
 KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may_be_blank=True)
 
@@ -114,5 +115,6 @@ def _placed(instance: Session, args: Arguments) -> Session:
 
 
 def _done(args, answer: dict, text: str) -> int:
+    tell_team()
     show(answer) if args.json else say(text)
     return 0

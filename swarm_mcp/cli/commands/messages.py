@@ -15,6 +15,7 @@ from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.paging import cursor
 from swarm_mcp.store import Store
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import name_of
 from swarm_mcp.workspace.panes import prompt
 
@@ -104,6 +105,7 @@ def send(args: Arguments) -> int:
             store.messages.send(sender, recipient.id, " ".join(args.words))
         except Refused as refusal:
             return refused(args, "send", refusal.answer)
+    tell_team()
     if args.json:
         show({"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope})
     else:
@@ -128,6 +130,7 @@ def broadcast(args: Arguments) -> int:
             peers = store.messages.broadcast(sender, " ".join(args.words))
         except Refused as refusal:
             return refused(args, "broadcast", refusal.answer)
+    tell_team()
     if args.json:
         show({"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)})
     else:
@@ -184,6 +187,7 @@ def prompt_peer(args: Arguments) -> int:
             sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
         except Refused as refusal:
             return refused(args, "prompt-peer", refusal.answer)
+    tell_team()
     if args.json:
         show(sent)
     else:

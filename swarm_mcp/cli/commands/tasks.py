@@ -24,6 +24,8 @@ from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.task_claiming import claim as start
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import short
 from swarm_mcp.workspace.panes import deliver
 
@@ -118,6 +120,7 @@ def request_task(args: Arguments) -> int:
         for recipient, content in made["notices"]:
             nudge = not args.given("--no-nudge")
             answer["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
+    tell_team()
     if args.json:
         show(answer)
     else:
@@ -151,7 +154,7 @@ def claim(args: Arguments) -> int:
     """claim: begin a task
 
     The task must be open, or assigned to this session; it is then in_progress. If several sessions claim it, one gets
-    it. Exit 1 where it cannot be claimed, with --json as {"error", ...}.
+    it, on whichever machine of a team. Exit 1 where it cannot be claimed, with --json as {"error", ...}.
 
     example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
     """
@@ -159,7 +162,7 @@ def claim(args: Arguments) -> int:
     with Store() as store:
         instance = acting_session(store, args)
         try:
-            store.tasks.claim(instance, task_id, args.given("--force"))
+            start(store, instance, task_id, args.given("--force"))
         except Refused as refusal:
             return refused(args, "claim", refusal.answer)
     show({"ok": True, "task_id": task_id}) if args.json else say(f"claimed {task_id}")
@@ -202,6 +205,7 @@ def update_task(args: Arguments) -> int:
             return refused(args, "update-task", refusal.answer)
         for recipient, content in [*ended["notices"], *ended["unblocked"]]:
             deliver(store, instance, recipient, content)
+    tell_team()
     answer = {"ok": True, "task_id": task_id, "status": status}
     show(answer) if args.json else say(f"task {task_id} -> {status}")
     return 0

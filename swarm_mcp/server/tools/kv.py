@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, listed, text
 from swarm_mcp.store.values import NotJson, identity_of
+from swarm_mcp.team.telling import tell_team
 
 KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`.")
 
@@ -17,6 +18,7 @@ def _get(call: Call, arguments: dict) -> Answer:
 def _set(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     call.store.kv.put(row, key, arguments["value"])
+    tell_team()
     return Answer(text=f'Set "{key}"')
 
 
@@ -26,12 +28,14 @@ def _append(call: Call, arguments: dict) -> Answer:
         length = call.store.kv.append(row, key, arguments["value"])
     except NotJson as error:
         return Answer(text=str(error))
+    tell_team()
     return Answer(text=f'Appended to "{key}" ({length} items)')
 
 
 def _delete(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     there = call.store.kv.delete(row, key)
+    tell_team()
     return Answer(text=f'Deleted "{key}"' + ("" if there else "; it was not there"))
 
 

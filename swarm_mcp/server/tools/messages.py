@@ -7,6 +7,7 @@ from dataclasses import replace
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.mail import mail_page
 from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, of_page, text
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace import panes
 
 MOST_AT_ONCE = 200
@@ -20,6 +21,7 @@ def _send(call: Call, arguments: dict) -> Answer:
         call.store.messages.send(me, recipient, arguments["content"])
     except (Refused, UnknownInstance) as reason:
         return Answer(text=str(reason))
+    tell_team()
     return Answer(text=f"Message sent to {recipient}")
 
 
@@ -28,6 +30,7 @@ def _broadcast(call: Call, arguments: dict) -> Answer:
         peers = call.store.messages.broadcast(call.member(), arguments["content"])
     except Refused as reason:
         return Answer(text=str(reason))
+    tell_team()
     return Answer(text=f"Broadcast sent to {len(peers)} instance(s)")
 
 
@@ -51,6 +54,7 @@ def _prompt(call: Call, arguments: dict) -> Answer:
         )
     except (Refused, UnknownInstance) as reason:
         return Answer({"error": str(reason)})
+    tell_team()
     return Answer(sent)
 
 

@@ -6,6 +6,8 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, flag, listed, number, text, texts
+from swarm_mcp.task_claiming import claim, claim_next
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.workspace.panes import deliver
 
 
@@ -23,6 +25,7 @@ def _request(call: Call, arguments: dict) -> Answer:
         made = call.store.tasks.request(me, arguments)
     except Refused as refusal:
         return Answer(text=str(refusal))  # the contract has these as sentences
+    tell_team()
     task = made["task"]
     answer = {"task_id": task["id"], "status": task["status"], **({"existing": True} if made["existing"] else {})}
     return Answer({**answer, **_prompt(call, me, made["notices"])})
@@ -31,6 +34,7 @@ def _request(call: Call, arguments: dict) -> Answer:
 def _request_batch(call: Call, arguments: dict) -> Answer:
     me = call.member()
     made = call.store.tasks.request_batch(me, arguments["tasks"])
+    tell_team()
     new = sum(task["new"] for task in made["tasks"])
     answer = {"task_ids": [task["id"] for task in made["tasks"]], "created": new}
     answer.update(existing=len(made["tasks"]) - new, tasks=made["tasks"])
@@ -39,14 +43,13 @@ def _request_batch(call: Call, arguments: dict) -> Answer:
 
 
 def _claim(call: Call, arguments: dict) -> Answer:
-    call.store.tasks.claim(call.member(), arguments["task_id"], arguments.get("ignore_unread_messages", False))
+    claim(call.store, call.member(), arguments["task_id"], arguments.get("ignore_unread_messages", False))
     return Answer({"ok": True})
 
 
 def _claim_next(call: Call, arguments: dict) -> Answer:
-    begun = call.store.tasks.claim_next(
-        call.member(), arguments.get("types"), arguments.get("files"), arguments.get("ignore_unread_messages", False)
-    )
+    only = arguments.get("types"), arguments.get("files")
+    begun = claim_next(call.store, call.member(), *only, arguments.get("ignore_unread_messages", False))
     task = begun["task"]
     return Answer({"ok": True, "task_id": task["id"], "prior_status": begun["prior_status"], "task": task})
 
@@ -54,12 +57,14 @@ def _claim_next(call: Call, arguments: dict) -> Answer:
 def _update(call: Call, arguments: dict) -> Answer:
     me = call.member()
     ended = call.store.tasks.end(me, arguments["task_id"], arguments["status"], arguments.get("result"))
+    tell_team()
     return Answer({"ok": True, **_told_of_end(call, me, ended)})
 
 
 def _complete(call: Call, arguments: dict) -> Answer:
     me = call.member()
     ended = call.store.tasks.complete(me, arguments["task_id"], arguments, arguments["status"])
+    tell_team()
     answer = {"ok": True, "status": ended["task"]["status"], "result": ended["result"]}
     return Answer({**answer, **_told_of_end(call, me, ended)})
 
@@ -77,12 +82,14 @@ def _report(call: Call, arguments: dict) -> Answer:
         arguments.get("blocked_reason", UNCHANGED),
         arguments.get("expected_next_update_at", UNCHANGED),
     )
+    tell_team()
     return Answer({"ok": True, **progress})
 
 
 def _approve(call: Call, arguments: dict) -> Answer:
     me = call.member()
     approved = call.store.tasks.approve(me, arguments["task_id"])
+    tell_team()
     return Answer({"ok": True, "status": approved["task"]["status"], **_prompt(call, me, approved["notices"])})
 
 

@@ -31,6 +31,9 @@ class Sessions(Part):
     def in_scope(self, scope: str) -> list[Session]:
         return [row for row in self._live() if row.scope == scope]
 
+    def on_all_machines(self, scope: str) -> list[Session]:
+        return self.in_scope(scope)
+
     def walk(self, scope: str, after: str = "") -> Iterator[tuple[str, Session]]:
         rows = self.in_scope(scope)
         numbers = {row.id: self.number_of(row.id) for row in self.memory.sessions.values()}

@@ -183,6 +183,12 @@ class Tasks(Part):
     def reserve(self, task_id: str, worker: Session) -> Task:
         return self._move(self.memory.tasks[task_id], CLAIMED, "reserve", worker, assignee=worker["id"])
 
+    def take_back(self, task: Task, prior_status: str) -> None:
+        now = self.memory.tasks[task.id]
+        if (now.status, now.assignee) == (task.status, task.assignee):
+            assignee = task.assignee if prior_status == CLAIMED else None
+            self._move(now, prior_status, "take back", Session(id="system"), assignee=assignee)
+
     def approve(self, actor: Session, task_id: str) -> dict:
         task = self._seen(actor, task_id)
         self.store.instances.show_life(actor["id"])

@@ -190,14 +190,14 @@ def test_a_worker_that_leaves_at_that_moment_is_not_waited_for(ground: Ground, l
     first = ground.session("w1", "identity:p role:implementer")
     second = ground.session("w2", "identity:p role:implementer")
     with ground.store() as store:
-        look = store.instances.in_scope
+        look = store.instances.on_all_machines
 
         def and_then_it_leaves(scope: str) -> list[dict]:
             found = look(scope)
             store.instances.remove(first["id"])
             return found
 
-        store.instances.in_scope = and_then_it_leaves
+        store.instances.on_all_machines = and_then_it_leaves
         answer = carry_out(store, lead, DispatchRequest("Do it", spawn=False))
     assert (answer["status"], answer["recipient"]) == ("dispatched", second["id"])
 

@@ -162,7 +162,7 @@ def test_a_session_on_another_machine_is_named_with_it(ground: Ground, agent: Ag
 
     with Store(ground.database) as store:
         denied = verdict(store, Session(ann), f"{ground.scope}/f")["reason"]
-    assert name in denied and "ask the person who works there" in denied
+    assert name in denied and "message the holder (instance s-far)" in denied
 
 
 @pytest.fixture
@@ -192,25 +192,6 @@ def test_listings_say_what_holds_on_all_machines(ground: Ground, far: str) -> No
     assert ["[all machines]" in line for line in lines] == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["send", "hello", "--to", "5f0c2f6e"], "messages do not reach it"),
-        (["request-lock", "f"], "is held on another machine, laptop-3fa9c1"),
-        (["request-task", "review", "look", "--assignee", "s-far"], "which tasks do not reach"),
-    ],
-)
-def test_what_does_not_reach_another_machine_says_so(
-    ground: Ground, far: str, words: list[str], why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ann = ground.session("ann")
-    ground.lock(ann, f"{ground.scope}/mine")
-    monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")  # as a person
-    done = ground.swarm(*words, "--as", ann["id"])
-    assert done.code == 1 and why in done.err, done
-    assert ground.sql("SELECT 1 FROM messages WHERE recipient = 's-far'") == []
-
-
 def test_nobody_here_acts_as_a_session_elsewhere(ground: Ground, far: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = ground.swarm("unlock", "f", "--as", far)
     assert done.code == 1 and "works on another machine" in done.err and holders(ground) == [far]
@@ -218,16 +199,6 @@ def test_nobody_here_acts_as_a_session_elsewhere(ground: Ground, far: str, monke
     assert "works on another machine" in ground.swarm("unlock", "f").err
     monkeypatch.delenv("SWARM_MCP_INSTANCE_ID")
     assert "no session is registered" in ground.swarm("whoami").err, "it is not taken for the only one here"
-
-
-def test_a_session_elsewhere_is_no_worker_and_hears_no_broadcast(ground: Ground, far: str) -> None:
-    ann, bob = ground.session("ann"), ground.session("bob")
-    assert ground.swarm("broadcast", "hello", "--as", ann["id"], "--json").code == 0
-    assert [row["recipient"] for row in ground.sql("SELECT recipient FROM messages")] == [bob["id"]]
-    with ground.store() as store:
-        assert far not in [row.id for row in store.instances.in_scope(ground.scope)], (
-            "of whom dispatch takes its workers"
-        )
 
 
 def test_stolen_locks_are_confirmed_too(ground: Ground, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
