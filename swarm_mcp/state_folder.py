@@ -21,6 +21,7 @@ THEIRS = {
     "kept": "contents that `swarm-mcp restore` can bring back",
     "runs": "records of what workers did",
     "team": "which clones have joined a team (`swarm-mcp team leave` in one ends that)",
+    "worktrees": "work trees of tasks, with what was not merged (`swarm-mcp merge` in their repository lists them)",
 }
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from itertools import takewhile
 
-from swarm_hook_core.naming import holder_name
+from swarm_hook_core.naming import LONGEST_WORDS, holder_name
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
+from swarm_mcp.acting_session import find_acting_session, surrounding_session
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
 from swarm_mcp.cli.reader import said_path
@@ -72,3 +74,41 @@ def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: Loc
     next_step = f"waited {duration(waited)}; next: swarm-mcp why {file}" if waited else "--wait SECONDS joins the line"
     said = f"{refusal} ({file} by {who}); {line}{next_step}"
     return refused(args, verb, answer, said)
+
+
+def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Session, str]:
+    """Return whose locks will be that end with this process: the session it runs in, with this process as its agent.
+
+    Without one it is a session of its own, with no agent, named after the command `argv`: to be removed in the end.
+    """
+    from swarm_hook_core.lookup import process_holders
+    from swarm_hook_core.process import start_time
+
+    pid, started = os.getpid(), start_time(os.getpid())
+    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    session = find_acting_session(store, args) if named else surrounding_session(store)
+    if session:
+        return session, process_holders.agent_of(pid, started, store.here)
+    from swarm_hook_core.environment import identity
+    from swarm_mcp.folders import current_scope, here
+    from swarm_mcp.store.sessions import Registration
+
+    who = identity("MCP")
+    row = store.instances.register(
+        Registration(
+            here(),
+            label=" ".join([*([f"identity:{who}"] if who else []), *_words(argv), f"origin:hold pid:{pid}"]),
+            scope=current_scope(args.value("--scope")),
+            runtime=process_holders.RUNTIME,
+            session_id=f"{pid}-{started}-{store.here}",
+            client=(pid, started),
+        )
+    )
+    return row, ""
+
+
+def _words(argv: list[str]) -> list[str]:
+    """The words of a command for a label, where a colon would make a fact of them: those before the first such."""
+    program, *rest = argv
+    words = " ".join([os.path.basename(program), *rest])[: 2 * LONGEST_WORDS].split()
+    return list(takewhile(lambda word: ":" not in word, words))

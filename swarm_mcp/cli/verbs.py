@@ -49,6 +49,7 @@ VERBS = {
     "cancel": "dispatch",
     "pause": "dispatch",
     "resume": "dispatch",
+    "merge": "merge",
     "run": "run",
     "runs": "runs",
     "logs": "runs",

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from swarm_mcp.harness.query import Query
 
 GO_ON = "You were interrupted while you worked on this task, and are to go on with it. Look first at what is done."
+IN_A_TREE = (
+    "This folder is a work tree of the repository for this task alone, on a branch of its own: commit there what\
+ you do. What you have not committed when you close is committed for you, and the branch is merged later."
+)
 
 
 class Assignment(NamedTuple):
@@ -33,6 +37,7 @@ class Assignment(NamedTuple):
     run            ``model, mode, effort, timeout_seconds, max_cost_usd, fresh``, as they apply
     env            the environment to work in, empty where that of the process is meant
     log            file that standard error goes to, empty where somebody reads it
+    tree_of        the folder of whose repository the task gets a work tree, in which `cwd` then is; empty for none
     """
 
     scope: str
@@ -51,6 +56,7 @@ class Assignment(NamedTuple):
     run: dict = {}
     env: dict = {}
     log: str = ""
+    tree_of: str = ""
 
     def to_text(self) -> str:
         """Return the assignment as JSON."""
@@ -76,6 +82,7 @@ def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, l
         run=worker.run,
         env=env or {},
         log=log,
+        tree_of=worker.tree_of,
     )
 
 
@@ -118,7 +125,8 @@ def query_of(
     )
     linked = {"linked_task_ids": task.depends_on or []}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
-    message = f"{GO_ON}\n\n{assignment.message}" if previous else assignment.message
+    first = [*([GO_ON] if previous else []), *([IN_A_TREE] if assignment.tree_of else [])]
+    message = "\n\n".join([*first, assignment.message])
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.
     prompt = task_prompt(task, message, reached, query=query, context=context)
     return with_system_prompt(query, adapter)._replace(prompt=prompt, env=run_environment(query, context))

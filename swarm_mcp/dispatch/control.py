@@ -6,7 +6,10 @@ worker's supervisor, through its run's row; it answers within half a second and 
 
 from __future__ import annotations
 
+from swarm_mcp.dispatch import task_trees
+from swarm_mcp.dispatch.git_commands import branch_of, commit_of, uncommitted
 from swarm_mcp.dispatch.request import may_dispatch
+from swarm_mcp.dispatch.task_trees import TaskTree
 from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME, Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
@@ -53,6 +56,25 @@ def cancel(store: Store, actor: Session, reference: str) -> dict:
     else:
         raise Refused("who asked for this task has gone and nobody works on it; it goes with time")
     return _answer(task, run, CANCELLED)
+
+
+def discard(store: Store, actor: Session, tree: TaskTree) -> dict:
+    """Throw the work tree of a task away: ``{path, branches, files, left}``, the commits by ``<branch>: <commit>``.
+
+    Raises Refused: only who may cancel the task may, and not while somebody is at work in there.
+    """
+    task = store.tasks.get(tree.scope, tree.task_id)
+    if task and not (task.requester == actor.id or may_dispatch(actor)):
+        raise Refused("only who asked for the task, or a gateway, may throw its work tree away")
+    if task is None and not may_dispatch(actor):
+        raise Refused("only a gateway may throw away the work tree of a task that is gone")
+    worker = task_trees.worker_of(store, tree, but=actor.id)
+    if worker:
+        raise Refused(f"{worker} is at work in {tree.top}: nothing was thrown away; --wait S waits for a worker's end")
+    files = uncommitted(tree.top) if tree.is_there else []
+    names = dict.fromkeys([*([branch_of(tree.top)] if tree.is_there else []), tree.branch])
+    branches = [f"{name}: {tip}" for name in names if name and (tip := commit_of(tree.common, f"refs/heads/{name}"))]
+    return {"path": tree.top, "branches": branches, "files": files, "left": task_trees.remove(tree)}
 
 
 def pause(store: Store, actor: Session, reference: str) -> dict:

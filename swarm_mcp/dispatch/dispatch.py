@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
+from swarm_mcp.dispatch import task_trees
 from swarm_mcp.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.dispatch.request import (
     RUN_OPTIONS,
@@ -205,6 +206,8 @@ def plan(requester: Session, request: DispatchRequest) -> Planned:
     cwd = clean(request.cwd, requester.directory) if request.cwd else requester.directory
     if request.spawn and not os.path.isdir(cwd):
         raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
+    if request.worktree:
+        task_trees.repository_at(cwd)
     texts = public_texts(request)
     has_secret = texts != (request.title, request.description, request.message)
     warnings = (*command.warnings, *([SECRET_WARNING] if has_secret else []))
@@ -362,7 +365,8 @@ def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: st
 
 
 def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:
-    request = plan.request
+    request, task = plan.request, work.task
+    tree_of = plan.cwd if _has_tree(plan, work) else ""
     return WorkerSpec(
         requester=plan.requester,
         task_id=work.task.id,
@@ -370,7 +374,7 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
         role=request.role,
         harness=plan.command.harness,
         command=plan.command.words,
-        cwd=plan.cwd,
+        cwd=task_trees.working_folder(tree_of, task.id, task.title) if tree_of else plan.cwd,
         label=request.label,
         name=request.name,
         message=work.message,
@@ -378,7 +382,15 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
         title=work.task.title,
         lock=lock,
         run={name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)},
+        tree_of=tree_of,
     )
+
+
+def _has_tree(plan: Planned, work: DispatchTask) -> bool:
+    """Whether the worker is to work in a work tree of the task's own, as one that began it may have done."""
+    if not plan.command.is_supervised:
+        return False
+    return plan.request.worktree or task_trees.of_task(plan.cwd, work.task.id) is not None
 
 
 def _answered(plan: Planned, work: DispatchTask, status: str, **more) -> Answered:

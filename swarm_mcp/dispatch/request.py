@@ -34,6 +34,7 @@ class DispatchRequest(NamedTuple):
     resume                 id, or the beginning of the id, of a task whose worker has gone and that is to go on
     model ... fresh        how the run of a worker that is supervised (``spawners.SUPERVISED``) goes; `command` is one
                            line, split as a shell does; `fresh` leaves the session of the task's earlier run alone
+    worktree               the task gets a work tree of the repository for itself (``task_trees``)
     """
 
     title: str
@@ -69,11 +70,13 @@ class DispatchRequest(NamedTuple):
     max_cost_usd: float = 0.0
     command: str = ""
     fresh: bool = False
+    worktree: bool = False
 
     @property
     def wants_new_worker(self) -> bool:
         """Whether it says how a worker is to be started: sessions that already live were not started like that."""
-        said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd)
+        said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd,
+                self.worktree)  # fmt: skip
         return self.spawn and (self.force_spawn or any(said))
 
     def key(self, requester: Session, repository: str = "") -> str:
@@ -211,10 +214,10 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
     spawner = canonical(request.spawner or settings.spawner)
     harness = request.harness or settings.harness(requester.label or "")
     if spawner not in SUPERVISED:
-        if any(getattr(request, name) for name in (*RUN_OPTIONS, "command")):
+        if any(getattr(request, name) for name in (*RUN_OPTIONS, "command", "worktree")):
             raise Refused(
-                f"{spawner} starts a harness as it is: model, mode, effort, timeout, cost limit, command and fresh are"
-                f" for {' and '.join(SUPERVISED)}"
+                f"{spawner} starts a harness as it is: model, mode, effort, timeout, cost limit, command, fresh and"
+                f" worktree are for {' and '.join(SUPERVISED)}"
             )
         return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
     words = _split(request.command) if request.command else tuple(settings.harness_command(harness))

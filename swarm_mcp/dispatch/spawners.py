@@ -43,6 +43,7 @@ class WorkerSpec(NamedTuple):
     title        of the task
     lock         name of the spawn lock under which it is started
     run          for supervised workers: ``model, mode, effort, timeout_seconds, max_cost_usd, fresh``
+    tree_of      the folder of whose repository the task gets a work tree, in which `cwd` then is; empty for none
     """
 
     requester: Session
@@ -59,6 +60,7 @@ class WorkerSpec(NamedTuple):
     title: str = ""
     lock: str = ""
     run: dict = {}
+    tree_of: str = ""
 
     @property
     def label_words(self) -> str:

@@ -7,11 +7,12 @@ the run is to pause. The instance and all it holds live exactly as long as this 
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable
 
-from swarm_mcp.dispatch import slots
+from swarm_mcp.dispatch import slots, task_trees
 from swarm_mcp.dispatch.assignment import Assignment, query_of
 from swarm_mcp.dispatch.worker_task import LOST, OVER, Progress, WorkerTask, record_fault, result_text
 from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
@@ -117,6 +118,9 @@ class Supervisor:
         """Run the harness to its end; return the reason it was stopped for, empty where it ended by itself."""
         try:
             task = self.task.begin()
+            if self.assignment.tree_of:
+                task_trees.make(self.assignment.tree_of, task)
+                os.makedirs(self.assignment.cwd, exist_ok=True)  # git keeps no folder without files
             previous = None
             if self.result or not self.assignment.run.get("fresh"):
                 previous = self.store.runs.session_of(task.id, self.adapter.name)
@@ -194,7 +198,25 @@ class Supervisor:
         if reason == CANCEL:
             self.task.end(CANCELLED, None)
         elif self.result:
-            self.task.end(FAILED if self.result.is_error else DONE, result_text(self.result))
+            status = FAILED if self.result.is_error else DONE
+            said = self._left_in_tree(task, status) if self.assignment.tree_of else ""
+            self.task.end(status, "\n\n".join(filter(None, [result_text(self.result), said])))
+
+    def _left_in_tree(self, task: Task, status: str) -> str:
+        """Commit what a worker that was done has left in the task's work tree; say in a line how that stands."""
+        fault = ""
+        try:
+            tree = task_trees.of_task(self.assignment.tree_of, task.id)
+            if tree is None or not tree.is_there:
+                return ""
+            if status == DONE:
+                try:
+                    task_trees.commit_rest(tree, task.title, {"SWARM_MCP_INSTANCE_ID": self.task.me.id})
+                except SwarmError as error:  # a hook of the repository's, or nobody's name to commit in
+                    fault = f" ({error})"
+            return task_trees.told(tree) + fault
+        except SwarmError as error:
+            return f"work tree of the task: {error}"
 
     # ------------------------------------------------------------------ parts
 

@@ -6,16 +6,15 @@ import os
 import time
 from typing import NamedTuple
 
-from swarm_hook_core import git, repository
+from swarm_hook_core import repository
 from swarm_hook_core.repository import Tree
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.logical_locks import logical_of, set_logical
 from swarm_mcp.team import agent_client, memberships
 from swarm_mcp.team.freshness import wait_until_fresh
 from swarm_mcp.team.memberships import Membership
 from swarm_mcp.team.repository_identity import GIVEN, RepositoryIdentity, checked, identify
 
-LOGICAL = "swarm.logical"
-GIT_SECONDS = 5.0
 FIRST_SECONDS = 15.0  # for all that is held elsewhere to come over
 LEAVE_SECONDS = 10.0
 LOOK_SECONDS = 0.2
@@ -58,7 +57,7 @@ def join(tree: Tree, server: str, given: str = "") -> Joined:
     )
     memberships.remember(membership)  # first: whatever breaks off now, leaving undoes it
     if sets:
-        _set_logical(tree.common, "true")
+        set_logical(tree.common, "true")
     return Joined(membership, True)
 
 
@@ -85,7 +84,7 @@ def leave(membership: Membership) -> str:
     if membership.set_logical and membership.is_there:
         tree = Tree(membership.top, membership.common, membership.common)
         if logical_of(tree) == "true":  # else somebody has decided on it since
-            _set_logical(membership.common, membership.logical)
+            set_logical(membership.common, membership.logical)
     unheard = _unheard(membership.server)
     memberships.forget(membership)
     agent_client.poke()
@@ -109,24 +108,6 @@ def _unheard(server: str) -> str:
         return "no team agent was running"
     of_server = [one for one in told.get("servers", []) if one["server"] == server]
     return next((one["error"] for one in of_server if one["state"] != "following"), "")
-
-
-def logical_of(tree: Tree) -> str | None:
-    """Return ``swarm.logical`` as the clone's own configuration has it; None where it is not there."""
-    words = ["config", "--file", _config(tree.common), "--no-includes", "--get", LOGICAL]
-    done = git.ask(words, tree.common, GIT_SECONDS)
-    return done.stdout.removesuffix("\n") if done.code == 0 else None
-
-
-def _set_logical(common: str, value: str | None) -> None:
-    words = [LOGICAL, value] if value is not None else ["--unset", LOGICAL]
-    done = git.ask(["config", "--file", _config(common), *words], common, GIT_SECONDS)
-    if done.code != 0:
-        raise SwarmError(f"git config {LOGICAL}: {done.stderr.strip() or 'failed'}")
-
-
-def _config(common: str) -> str:
-    return os.path.join(common, "config")
 
 
 def _ask(server: str, repository_id: str) -> None:

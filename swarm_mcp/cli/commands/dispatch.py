@@ -28,12 +28,15 @@ from swarm_mcp.cli.arguments import (
 from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader
-from swarm_mcp.dispatch import control
+from swarm_mcp.dispatch import control, task_trees
 from swarm_mcp.dispatch.dispatch import Answered, AwaitingEnd, Finished, Starting, State, carry_out
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.dispatch.spawners import SUPERVISED
-from swarm_mcp.domain.task import TYPES
+from swarm_mcp.dispatch.task_trees import TaskTree
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import TERMINAL, TYPES
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.folders import here
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
@@ -94,6 +97,11 @@ OPTIONS = (
         "what the harness `process` runs; for other harnesses, what to start instead of their own command",
     ),
     Option("--fresh", "begin a new conversation, instead of continuing that of the task's earlier run"),
+    Option(
+        "--worktree",
+        "give the task a work tree of the repository for itself, on a branch of its own; `swarm-mcp merge TASK` brings"
+        " its commits back",
+    ),
     *ACTING,
 )
 
@@ -177,6 +185,7 @@ def _request(args) -> DispatchRequest:
         max_cost_usd=args.seconds("--max-cost"),
         command=args.value("--command"),
         fresh=args.given("--fresh"),
+        worktree=args.given("--worktree"),
     )
 
 
@@ -252,7 +261,8 @@ def _next_step(answer: dict) -> str:
 @verb(
     Usage(
         Word("TASK", "id of a task or of a run, or the beginning of one", source=TASKS),
-        Option("--wait S", "wait up to S seconds until the worker has ended (default: 0)"),
+        Option("--wait S", "wait up to S seconds until the worker has ended (default: 0; with --discard 30)"),
+        Option("--discard", "throw away the task's work tree with what was not merged, once the worker has ended"),
         *ACTING,
     ),
     group=WORKERS,
@@ -264,24 +274,68 @@ def cancel(args: Arguments) -> int:
     depend on this one are cancelled with it. The session that asked for the task and the one that does it may cancel
     it; where the one that asked is gone, any gateway may.
 
+    A work tree that `swarm-mcp dispatch --worktree` has made stays, with what was done in it, until `swarm-mcp merge`;
+    with --discard it is thrown away, and what its last commits were is said. That may be done after a task has ended.
+
     example: swarm-mcp cancel 6ff1c928
     """
     reference = args.words[0]
     with Store() as store:
         try:
-            answer = control.cancel(store, acting_session(store, args), reference)
+            actor = acting_session(store, args)
+            tree = _tree_to_discard(reference) if args.given("--discard") else None
+            answer = _cancelled(store, actor, reference, tree)
+            if answer["worker"]:
+                seconds = args.seconds("--wait", DISCARD_SECONDS if tree else 0.0)
+                answer["worker"] = "ended" if _ends(store, answer["run_id"], seconds) else "ending"
+            else:
+                answer["worker"] = "none"
+            if tree:
+                answer["discarded"] = control.discard(store, actor, tree)
         except Refused as refusal:
             return refused(args, "cancel", refusal.answer)
-        if answer["worker"]:
-            answer["worker"] = "ended" if _ends(store, answer["run_id"], args.seconds("--wait")) else "ending"
-        else:
-            answer["worker"] = "none"
     if args.json:
         show(answer)
-    else:
-        of_it = {"none": "nobody was at it", "ending": "its worker is being ended", "ended": "its worker has ended"}
+        return 0
+    of_it = {"none": "nobody was at it", "ending": "its worker is being ended", "ended": "its worker has ended"}
+    if "over" not in answer:
         say(f"{_subject(answer)} cancelled; {of_it[answer['worker']]}")
+    if "discarded" in answer:
+        _say_discarded(answer["discarded"])
     return 0
+
+
+DISCARD_SECONDS = 30.0
+
+
+def _tree_to_discard(reference: str) -> TaskTree:
+    """The work tree of the task that is meant. Raises Refused."""
+    tree = task_trees.find(task_trees.work_tree_at(here()), reference)
+    if tree is None:
+        raise Refused(f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp merge lists them")
+    return tree
+
+
+def _cancelled(store: Store, actor: Session, reference: str, tree: TaskTree | None) -> dict:
+    """The answer to a cancellation; of a task that is over already where its `tree` is all that it is about."""
+    task = store.tasks.get(tree.scope, tree.task_id) if tree else None
+    if tree and (task is None or task.status in TERMINAL):
+        live = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
+        status = task.status if task else None
+        return {"ok": True, "task_id": tree.task_id, "run_id": live and live.id, "status": status,
+                "worker": live is not None, "over": True}  # fmt: skip
+    return control.cancel(store, actor, tree.task_id if tree else reference)
+
+
+def _say_discarded(gone: dict) -> None:
+    files = len(gone["files"])
+    more = f", {files} file{'' if files == 1 else 's'} in it that {'was' if files == 1 else 'were'} not committed"
+    say(f"thrown away: the work tree {gone['path']}{more if files else ''}")
+    for line in gone["branches"]:
+        name, _, commit = line.partition(": ")
+        say(f"  branch {name}: git branch {name} {commit[:12]} has its commits back, while git keeps them")
+    for line in gone["left"]:
+        complain(f"swarm-mcp cancel: {line}")
 
 
 def _ends(store: Store, run_id: str, seconds: float) -> bool:

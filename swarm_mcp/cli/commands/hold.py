@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from itertools import takewhile
 
-from swarm_hook_core.naming import LONGEST_WORDS
-from swarm_mcp.acting_session import find_acting_session, surrounding_session
 from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
-from swarm_mcp.cli.locking import lock_request, say_refused
+from swarm_mcp.cli.locking import lock_request, process_holder, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session
@@ -80,7 +77,7 @@ def hold(args: Arguments) -> int:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupted)  # while we wait, so that nothing of ours is left behind
     with Store() as store:
-        instance, agent = _holder(store, args, argv)
+        instance, agent = process_holder(store, args, argv)
         try:
             wanted = lock_request(args, store, instance, files, agent=agent, tool="hold")
             try:
@@ -115,44 +112,6 @@ def _run(store: Store, instance: Session, rows: list[Lock], argv: list[str], gra
         complain(f"hold: {hold.lost}")
         return LOST
     return code
-
-
-def _holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Session, str]:
-    """Whose the locks will be: this process as an agent of the session it runs in, or as a session of its own.
-
-    That is named after the command `argv`.
-    """
-    from swarm_hook_core.lookup import process_holders
-    from swarm_hook_core.process import start_time
-
-    pid, started = os.getpid(), start_time(os.getpid())
-    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
-    session = find_acting_session(store, args) if named else surrounding_session(store)
-    if session:
-        return session, process_holders.agent_of(pid, started, store.here)
-    from swarm_hook_core.environment import identity
-    from swarm_mcp.folders import current_scope, here
-    from swarm_mcp.store.sessions import Registration
-
-    who = identity("MCP")
-    row = store.instances.register(
-        Registration(
-            here(),
-            label=" ".join([*([f"identity:{who}"] if who else []), *_words(argv), f"origin:hold pid:{pid}"]),
-            scope=current_scope(args.value("--scope")),
-            runtime=process_holders.RUNTIME,
-            session_id=f"{pid}-{started}-{store.here}",
-            client=(pid, started),
-        )
-    )
-    return row, ""
-
-
-def _words(argv: list[str]) -> list[str]:
-    """The words of a command for a label, where a colon would make a fact of them: those before the first such."""
-    program, *rest = argv
-    words = " ".join([os.path.basename(program), *rest])[: 2 * LONGEST_WORDS].split()
-    return list(takewhile(lambda word: ":" not in word, words))
 
 
 def _unrunnable(program: str) -> int:

@@ -135,6 +135,10 @@ TOOLS = (
                 " same session where that can be. `title` is not looked at then."
             ),
             "fresh": flag("Leave the session of the task's earlier run alone; else it is gone on with."),
+            "worktree": flag(
+                "Give the task a work tree of the repository for itself, on a branch of its own, so that its worker"
+                " meets nobody's files; `swarm-mcp merge TASK` in a shell brings its commits back."
+            ),
             "cwd": text("Folder to start the worker in. Default: this session's."),
             "label": text("More words for the started worker's label."),
             "name": text("What the started worker's place is called on screen."),

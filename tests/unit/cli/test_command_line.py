@@ -18,6 +18,8 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from swarm_mcp.cli.arguments import GROUPS, INTERNAL
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.cli.verbs import VERBS, declared, verb_named
+from swarm_mcp.dispatch import task_trees
+from swarm_mcp.dispatch.git_commands import git
 
 pytestmark = pytest.mark.slow
 
@@ -156,6 +158,24 @@ def prepare(town: Ground, verb: str) -> None:
         with town.store() as store:
             spec = {"id": "4f1c2b7e-x", "scope": town.scope, "instance_id": "i", "harness": "process"}
             store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
+    elif verb == "merge":
+        git(str(town.repo), "init", "-q")
+        git(
+            str(town.repo),
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@b.c",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "begin",
+        )
+        with town.store() as store:
+            task = store.tasks.get(town.scope, TASK)
+        assert task
+        task_trees.make(str(town.repo), task)
     elif verb == "guard":
         subprocess.run(["git", "init", "-q"], cwd=town.repo, check=True)
     elif verb == "install":

@@ -1,0 +1,188 @@
+"""Work trees of tasks: which there are, and bringing back what was done in them."""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.arguments import ACTING, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.lock_waits import acquire_shown
+from swarm_mcp.cli.locking import process_holder, say_refused
+from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.dispatch import task_trees
+from swarm_mcp.dispatch.merging import Merged, MergeStopped
+from swarm_mcp.dispatch.merging import merge as bring_back
+from swarm_mcp.dispatch.task_trees import TaskTree
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import DONE
+from swarm_mcp.errors import LockRefused, Refused, SwarmError, UsageError
+from swarm_mcp.folders import here
+from swarm_mcp.lock_acquisition import Taken, requested
+from swarm_mcp.store import Store
+from swarm_mcp.views import short
+
+
+@verb(
+    Usage(
+        Word("TASK", "id of a task, or the beginning; none: list the work trees", optional=True, repeated=True,
+             source=TASKS),
+        Option("--all", "all whose tasks are done, in the order in which they were begun"),
+        Option("--commit", "commit first what is not committed in the task's work tree"),
+        Option("--here", "onto the branch that is checked out here, though the task began on another"),
+        Option("--wait SECONDS", "how long to wait in line for the locks (default: 0)"),
+        *ACTING,
+    ),
+    group=WORKERS,
+)  # fmt: skip
+def merge(args: Arguments) -> int:
+    """merge: bring back what workers did in work trees of their own
+
+    `swarm-mcp dispatch --worktree` gives a worker a work tree and a branch. This puts the commits of that branch on top
+    of the branch that is checked out here, in their order, and removes the work tree and its branch; nothing that is
+    not in the result is thrown away. Meanwhile it holds the repository and all files that it changes. Several tasks
+    come in the order in which they were begun. Without a task: which work trees there are, and how they stand.
+
+    Where commits conflict, or would overwrite what is not committed here, it stops, names the files, and leaves this
+    work tree and the task's as they were. Exit 1 then, and where somebody else holds one of the files.
+
+    example: swarm-mcp merge 6ff1c928
+    """
+    target = task_trees.work_tree_at(here())
+    known = task_trees.task_trees(target)
+    if not args.words and not args.given("--all"):
+        return _list(args, known)
+    if args.words and args.given("--all"):
+        raise UsageError("--all and a task exclude each other")
+    done: list[Merged] = []
+    with Store() as store:
+        chosen = _chosen(store, args.words, known)
+        instance, agent = process_holder(store, args, ["merge"])
+        holding = _Holding(args, store, instance, agent)
+        try:
+            for tree in chosen:
+                try:
+                    _require_ended(store, tree, instance)
+                    merged = bring_back(tree, target, holding.take, args.given("--here"), args.given("--commit"))
+                except LockRefused as refusal:
+                    return say_refused(refusal, args, store, holding.wanted, "merge")
+                except MergeStopped as stopped:
+                    return _say_stopped(args, tree, stopped, done)
+                except Refused as refusal:
+                    return refused(args, "merge", refusal.answer)
+                finally:
+                    holding.release()
+                done.append(merged)
+                _say_merged(args, tree, merged)
+        finally:
+            if not agent:
+                store.instances.remove(instance.id)
+    if args.json:
+        show({"ok": True, "merged": [one.to_dict() for one in done]})
+    elif not chosen:
+        say("(no task with a work tree here is done)")
+    return 0
+
+
+class _Holding:
+    """The locks of one merge; `wanted` is what was asked for last."""
+
+    def __init__(self, args: Arguments, store: Store, instance: Session, agent: str):
+        self._args, self._store, self._instance, self._agent = args, store, instance, agent
+        self._taken: list[Taken] = []
+
+    def take(self, files: list[str]) -> None:
+        """Lock the files at these absolute paths. Raises LockRefused."""
+        facts = {"note": "swarm-mcp merge", "mode": "exclusive", "agent": self._agent, "tool": "merge"}
+        self.wanted = requested(self._store, self._instance, files, False, None, **facts)
+        self._taken.append(acquire_shown(self._args, self._store, self._instance, self.wanted))
+
+    def release(self) -> None:
+        """Give back what was taken."""
+        for row in [row for taken in self._taken for row in taken]:
+            try:
+                self._store.locks.release(self._instance, row.file, row.agent or "", row.fence)
+            except Refused:
+                pass  # somebody has taken it by force
+        self._taken = []
+
+
+def _chosen(store: Store, references: list[str], known: list[TaskTree]) -> list[TaskTree]:
+    """The task trees that are meant, in the order in which they were made; all of done tasks where none is named."""
+    if not references:
+        return [tree for tree in known if (row := store.tasks.get(tree.scope, tree.task_id)) and row.status == DONE]
+    found = []
+    for reference in references:
+        meant = [tree for tree in known if tree.task_id == reference] or [
+            tree for tree in known if tree.task_id.startswith(reference)
+        ]
+        if len(meant) > 1:
+            raise SwarmError(f"{reference[:60]!r} is how several tasks begin: {', '.join(t.task_id for t in meant)}")
+        if not meant:
+            raise SwarmError(
+                f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp merge lists them"
+            )
+        found += meant
+    return [tree for tree in known if tree in found]
+
+
+def _require_ended(store: Store, tree: TaskTree, instance: Session) -> None:
+    worker = task_trees.worker_of(store, tree, but=instance.id)
+    if worker:
+        raise MergeStopped(
+            tree, f"{worker} is at work in its work tree", [], f"swarm-mcp logs {short(tree.task_id)} -f"
+        )
+
+
+def _list(args: Arguments, known: list[TaskTree]) -> int:
+    rows: list[dict] = []
+    with Store(read_only=True) as store:
+        for tree in known:
+            worker = task_trees.worker_of(store, tree)
+            task = store.tasks.get(tree.scope, tree.task_id)
+            state = task_trees.state_of(tree) if tree.is_there else None
+            rows.append({
+                "task_id": tree.task_id, "title": tree.title, "status": task.status if task else None,
+                "path": tree.top, "branch": (state and state.branch) or tree.branch, "into": tree.into or None,
+                "commits": state.commits if state else None, "uncommitted": state.files if state else None,
+                "worker": worker or None,
+            })  # fmt: skip
+    if args.json:
+        show(rows)
+        return 0
+    if not rows:
+        say("(no task has a work tree of this repository)")
+    for row in rows:
+        say(f"{short(row['task_id'])}  [{row['status'] or 'gone'}]  {row['title']}")
+        say(f"  {row['path']}, branch {row['branch']}{_stands(row)}")
+    return 0
+
+
+def _stands(row: dict) -> str:
+    if row["commits"] is None:
+        return "; the folder is gone (git worktree prune)"
+    said = f": {_count(row['commits'], 'commit')} for {row['into'] or 'no branch'}"
+    said += f", {_count(len(row['uncommitted']), 'file')} not committed" if row["uncommitted"] else ""
+    return said + (f"; {row['worker']} is at it" if row["worker"] else "")
+
+
+def _say_merged(args: Arguments, tree: TaskTree, merged: Merged) -> None:
+    if args.json:
+        return
+    to = merged.to or "this commit"
+    say(f"{short(tree.task_id)}: {_count(len(merged.commits), 'commit')} brought to {to}: {tree.title}")
+    for line in merged.commits:
+        say(f"  {line}")
+    for line in merged.left:
+        complain(f"swarm-mcp merge: {line}")
+
+
+def _say_stopped(args: Arguments, tree: TaskTree, stopped: MergeStopped, done: list[Merged]) -> int:
+    answer = {**stopped.answer, "merged": [one.to_dict() for one in done]}
+    code = refused(args, "merge", answer, f"task {short(tree.task_id)}: {stopped}")
+    if not args.json:
+        for file in stopped.files:
+            complain(f"  {file}")
+        if stopped.next_step:
+            complain(f"next: {stopped.next_step}")
+    return code
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,368 @@
+"""Work trees of tasks: the files of a repository once more, for the worker of one task, on a branch of its own.
+
+A task tree lies in the state folder. What is known of it stands in git's own folder for that work tree (`RECORD`): it
+goes with the tree, and not with the task's row, which the store keeps for a day. While a repository has task trees,
+locks on paths hold in all of its work trees (``swarm.logical``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from swarm_hook_core import repository
+from swarm_hook_core.paths import contains
+from swarm_hook_core.repository import Tree
+from swarm_hook_core.state import make_private, open_private, state_dir, write_private
+from swarm_mcp.dispatch.git_commands import (
+    branch_of,
+    commit_of,
+    git,
+    holds,
+    is_ancestor,
+    paths,
+    tries,
+    uncommitted,
+)
+from swarm_mcp.domain.task import Task
+from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.logical_locks import logical_of, set_logical
+from swarm_mcp.store import Store
+from swarm_mcp.views import name_of, short
+
+RECORD = "swarm-task"
+FOLDER, LOCK = "worktrees", "swarm-worktrees.lock"
+BRANCHES = "swarm/"
+BY_US = "swarm.logicalForTasks"  # that we have set the other one, and are to take it out again
+LONGEST_SLUG = 40
+MOST_NAMED = 20  # files that conflict
+
+
+class TaskTree(NamedTuple):
+    """A task tree.
+
+    top      its folder, links resolved; `own`: git's folder for it, `common`: that of the whole clone
+    branch   that it was made with; its worker may have checked out another since
+    into     the branch that its commits are to go to, empty for a work tree that was on none
+    base     the commit that it began at; `scope`: of the task
+    made_at  Unix seconds
+    """
+
+    task_id: str
+    title: str
+    top: str
+    own: str
+    common: str
+    branch: str
+    into: str
+    base: str
+    scope: str
+    made_at: float
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its folder is still there."""
+        return os.path.lexists(os.path.join(self.top, ".git"))
+
+
+class TreeState(NamedTuple):
+    """How a task tree is: `branch` is checked out there (empty for none), with so many `commits` that are not in
+    `into`, and `files` that are not committed."""
+
+    branch: str
+    commits: int
+    files: list[str]
+
+
+# ----------------------------------------------------------------------- finding
+
+
+def work_tree_at(folder: str) -> Tree:
+    """Return the work tree that `folder` lies in. Raises Refused where it is in none."""
+    tree = repository.tree_over(os.path.realpath(folder), is_real=True)
+    if tree is None:
+        raise Refused(f"{folder} is not in a git repository, so no task has a work tree of it")
+    return tree
+
+
+def repository_at(folder: str) -> Tree:
+    """Return the work tree that `folder` lies in. Raises Refused where it is in none, or has no commit."""
+    tree = work_tree_at(folder)
+    if not commit_of(tree.top, "HEAD"):
+        raise Refused(f"the repository in {tree.top} has no commit yet, which a work tree could begin at")
+    return tree
+
+
+def task_trees(tree: Tree) -> list[TaskTree]:
+    """Return the task trees of the clone that work tree `tree` is of, in the order in which they were made."""
+    folder = os.path.join(tree.common, "worktrees")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found = [one for name in names if (one := _read(os.path.join(folder, name), tree.common)) is not None]
+    return sorted(found, key=lambda one: (one.made_at, one.task_id))
+
+
+def find(tree: Tree, reference: str) -> TaskTree | None:
+    """Return the task tree of the task whose id is `reference`, or begins so; None for none. Raises Refused."""
+    found = [one for one in task_trees(tree) if reference and one.task_id.startswith(reference)]
+    exact = [one for one in found if one.task_id == reference]
+    if len(exact or found) > 1:
+        raise Refused(f"{reference[:60]!r} is how several tasks begin: {', '.join(one.task_id for one in found[:5])}")
+    return next(iter(exact or found), None)
+
+
+def of_task(folder: str, task_id: str) -> TaskTree | None:
+    """Return the task tree that a task has in the clone around `folder`; None where there is none."""
+    tree = repository.tree_over(os.path.realpath(folder), is_real=True)
+    return find(tree, task_id) if tree else None
+
+
+def working_folder(folder: str, task_id: str, title: str) -> str:
+    """Return where in its task tree, which need not be there yet, a worker works that was sent to `folder`."""
+    tree = repository_at(folder)
+    known = find(tree, task_id)
+    top = known.top if known else _top(tree, task_id, title)
+    place = os.path.relpath(os.path.realpath(folder), tree.top)
+    return top if place == "." else os.path.join(top, place)
+
+
+def state_of(tree: TaskTree) -> TreeState:
+    """Return how a task tree is. Raises SwarmError."""
+    branch = branch_of(tree.top)
+    into = tree.into and commit_of(tree.top, f"refs/heads/{tree.into}")
+    count = git(tree.top, "rev-list", "--count", f"{into or tree.base}..HEAD")
+    return TreeState(branch, int(count), uncommitted(tree.top))
+
+
+def told(tree: TaskTree) -> str:
+    """Return how a task tree is, in a line for whoever gets the task's result. Raises SwarmError."""
+    state = state_of(tree)
+    commits = f"{state.commits} commit{'' if state.commits == 1 else 's'}" if state.commits else "no commit"
+    rest = f", {len(state.files)} file{'' if len(state.files) == 1 else 's'} not committed" if state.files else ""
+    place = f"on branch {state.branch}" if state.branch else f"in {tree.top}"
+    return f"[{commits} {place}{rest}: swarm-mcp merge {short(tree.task_id)}]"
+
+
+def worker_of(store: Store, tree: TaskTree, but: str = "") -> str:
+    """Return what the session is called that is at work in a task tree, empty for none, or only the one `but` whom."""
+    run = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
+    if run:
+        row = store.instances.get(run.instance_id)
+        return name_of(row) if row else f"run {short(run.id)}"
+    rows = [row for scope in (tree.top, tree.scope) for row in store.instances.in_scope(scope) if row.id != but]
+    return next((name_of(row) for row in rows if contains(tree.top, os.path.realpath(row.directory))), "")
+
+
+def _read(own: str, common: str) -> TaskTree | None:
+    try:
+        with open(os.path.join(own, RECORD), encoding="utf-8") as file:
+            known = json.load(file)
+        with open(os.path.join(own, "gitdir"), encoding="utf-8", errors="surrogateescape") as file:
+            mark = file.read().rstrip("\r\n")
+        # git may have written it relative to its own folder, and `git worktree move` writes it anew.
+        top = os.path.realpath(os.path.dirname(os.path.join(own, mark)))
+        told = {name: known[name] for name in ("task_id", "title", "branch", "into", "base", "scope", "made_at")}
+        return TaskTree(top=top, own=own, common=common, **told)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+# ------------------------------------------------------------------------ making
+
+
+def make(folder: str, task: Task) -> TaskTree:
+    """Make the task tree of a task that was dispatched from `folder`, or return the one that it has.
+
+    It begins at the commit that is checked out in `folder`, with the commits of the tasks that it depends on as far as
+    those have task trees that are not merged yet. Raises SwarmError.
+    """
+    tree = repository_at(folder)
+    with _alone():
+        known = find(tree, task.id)
+        if known and known.is_there:
+            return known
+        if known:
+            raise Refused(f"the task's work tree in {known.top} is gone: `git worktree prune` forgets it")
+        _let_logical(tree)
+        try:
+            made = _make(tree, task)
+        except BaseException:
+            _drop_logical(tree)
+            raise
+        return made
+
+
+def _make(tree: Tree, task: Task) -> TaskTree:
+    top, branch = _top(tree, task.id, task.title), BRANCHES + _leaf(task.id, task.title)
+    left = next((one for one in repository.trees_beside(tree) if one == os.path.realpath(top)), "")
+    if left:  # its maker was killed: nobody has worked in it
+        git(tree.top, "worktree", "remove", "--force", "--force", left)
+        tries(tree.top, "branch", "--delete", branch)
+    elif os.path.lexists(top):
+        raise Refused(f"{top} is in the way of the task's work tree: see what it is, and take it away")
+    make_private(os.path.dirname(top))
+    base = commit_of(tree.top, "HEAD")
+    needed = _unmerged(tree, base, task.depends_on or [])
+    start = needed[0] if len(needed) == 1 and is_ancestor(tree.top, base, needed[0]) else base
+    is_new = not commit_of(tree.top, f"refs/heads/{branch}")  # else somebody has taken the folder away, not its commits
+    try:
+        git(tree.top, "worktree", "add", *(["--no-track", "-b", branch, top, start] if is_new else [top, branch]))
+        for commit in needed:
+            _take_in(top, commit)
+        made = repository.tree_at(top)
+        if made is None:
+            raise SwarmError(f"git has made no work tree in {top}")
+        known: dict = {"task_id": task.id, "title": task.title, "scope": task.scope, "branch": branch, "base": base}
+        known.update(into=branch_of(tree.top), made_at=time.time())
+        write_private(os.path.join(made.own, RECORD), json.dumps(known))
+    except BaseException:
+        tries(tree.top, "worktree", "remove", "--force", "--force", top)
+        if is_new:
+            tries(tree.top, "branch", "--delete", "--force", branch)
+        raise
+    found = find(tree, task.id)
+    assert found is not None  # its record has just been written
+    return found
+
+
+def _unmerged(tree: Tree, base: str, depends_on: list[str]) -> list[str]:
+    """The last commits of those tasks' trees that are not in `base`, nor in one another."""
+    trees = [one for one in task_trees(tree) if one.task_id in depends_on]
+    tips = dict.fromkeys(commit_of(one.top, "HEAD") for one in trees if one.is_there)
+    new = [tip for tip in tips if tip and not is_ancestor(tree.top, tip, base)]
+    return [tip for tip in new if not any(tip != other and is_ancestor(tree.top, tip, other) for other in new)]
+
+
+def _take_in(top: str, commit: str) -> None:
+    """Merge the commits of a task that comes before. Raises Refused where they do not fit."""
+    if tries(top, "merge", "--no-edit", commit).returncode == 0:
+        return
+    files = paths(top, "diff", "--name-only", "-z", "--diff-filter=U")
+    named = f" in {', '.join(files[:MOST_NAMED])}" if files else ""
+    raise Refused(f"what the tasks before this one have done conflicts{named}: swarm-mcp merge brings it together")
+
+
+def _top(tree: Tree, task_id: str, title: str) -> str:
+    main = os.path.dirname(tree.common) if os.path.basename(tree.common) == ".git" else tree.top
+    folder = os.path.join(state_dir(), FOLDER, os.path.basename(main) or "repository")
+    return os.path.join(os.path.realpath(folder), _leaf(task_id, title))
+
+
+def _leaf(task_id: str, title: str) -> str:
+    words = re.findall(r"[a-z0-9]+", title.lower())
+    slug = ""
+    for word in words:
+        if len(slug) + 1 + len(word) > LONGEST_SLUG:
+            break
+        slug += f"{word}-"
+    return slug + short(task_id)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time makes and removes task trees: git gives up where a clone's configuration is held."""
+    make_private(state_dir())
+    file = open_private(os.path.join(state_dir(), LOCK), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+# ---------------------------------------------------------------------- removing
+
+
+def commit_rest(tree: TaskTree, subject: str, environment: Mapping[str, str] = {}) -> int:
+    """Commit what is not committed in a task tree; how many files. Raises GitFailed, and leaves them as they were."""
+    files = uncommitted(tree.top)
+    if files:
+        git(tree.top, "add", "--all")
+        git(tree.top, "commit", "--quiet", "--message", subject, environment=environment)
+    return len(files)
+
+
+def remove(tree: TaskTree, kept_in: str = "") -> list[str]:
+    """Remove a task tree and its branches; a line for each thing that was left.
+
+    With `kept_in`, a commit that has all of its commits, what is not committed or not in there keeps it. Without one
+    all that is in it is thrown away. Raises GitFailed.
+    """
+    main = _beside(tree)
+    with _alone():
+        branches = dict.fromkeys(name for name in (tree.is_there and branch_of(tree.top), tree.branch) if name)
+        if tree.is_there:
+            git(main.top, "worktree", "remove", *([] if kept_in else ["--force", "--force"]), tree.top)
+        else:
+            git(main.top, "worktree", "prune")
+        with contextlib.suppress(OSError):  # of the repository, then of all, where there is no other in it
+            os.rmdir(os.path.dirname(tree.top))
+            os.rmdir(os.path.dirname(os.path.dirname(tree.top)))
+        left = []
+        for branch in branches:
+            kept = _delete(main, branch, kept_in)
+            left += [kept] if kept else []
+        _drop_logical(main)
+    return left
+
+
+def _delete(main: Tree, branch: str, kept_in: str) -> str:
+    """Delete a branch of a task tree; why it is left, empty where it is gone."""
+    tip = commit_of(main.top, f"refs/heads/{branch}")
+    if not tip:
+        return ""
+    if kept_in and not _is_in(main, tip, kept_in):
+        return f"branch {branch} is left: it has commits that are in no other"
+    if not kept_in and not branch.startswith(BRANCHES):
+        return f"branch {branch} is left: it is none that was made for the task"
+    if not holds(main.top, "branch", "--delete", "--force", branch):
+        return f"branch {branch} is left: git does not delete it"
+    return ""
+
+
+def _is_in(main: Tree, tip: str, whole: str) -> bool:
+    """Whether each commit of `tip` is in `whole`, or stands there once more, on top of others."""
+    if is_ancestor(main.top, tip, whole):
+        return True
+    if git(main.top, "rev-list", "--merges", "--max-count=1", f"{whole}..{tip}"):
+        return False
+    return not any(line.startswith("+") for line in git(main.top, "cherry", whole, tip).splitlines())
+
+
+def _beside(tree: TaskTree) -> Tree:
+    """A work tree of the same clone that is not this one, for git to run in."""
+    here = Tree(tree.top, tree.own, tree.common)
+    for top in repository.trees_beside(here):
+        other = repository.tree_at(top) if top != tree.top else None
+        if other is not None and other.common == tree.common:
+            return other
+    return Tree(tree.common, tree.common, tree.common)  # a bare repository
+
+
+# ------------------------------------------------------------------ logical locks
+
+
+def _let_logical(tree: Tree) -> None:
+    """Have locks on paths hold in all work trees, unless the repository's owner has decided on that."""
+    if logical_of(tree) is None:
+        set_logical(tree.common, "true", BY_US)
+        set_logical(tree.common, "true")
+
+
+def _drop_logical(tree: Tree) -> None:
+    """Take that back with the last task tree, where it was our doing and nobody else has come to rely on it."""
+    if task_trees(tree) or logical_of(tree, BY_US) is None:
+        return
+    from swarm_mcp.team.memberships import membership_of
+
+    if logical_of(tree) == "true" and membership_of(tree) is None:
+        set_logical(tree.common, None)
+    set_logical(tree.common, None, BY_US)

@@ -1,0 +1,31 @@
+"""The setting by which every lock on a path holds in all work trees of a clone, as git's configuration of it has it."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core import git
+from swarm_hook_core.repository import Tree
+from swarm_mcp.errors import SwarmError
+
+LOGICAL = "swarm.logical"
+GIT_SECONDS = 5.0
+
+
+def logical_of(tree: Tree, name: str = LOGICAL) -> str | None:
+    """Return ``swarm.logical``, or the setting `name`, as the clone's own configuration has it; None: not there."""
+    words = ["config", "--file", _config(tree.common), "--no-includes", "--get", name]
+    done = git.ask(words, tree.common, GIT_SECONDS)
+    return done.stdout.removesuffix("\n") if done.code == 0 else None
+
+
+def set_logical(common: str, value: str | None, name: str = LOGICAL) -> None:
+    """Set it, or the setting `name`, in the clone with this common git folder; None takes it out. Raises SwarmError."""
+    words = [name, value] if value is not None else ["--unset", name]
+    done = git.ask(["config", "--file", _config(common), *words], common, GIT_SECONDS)
+    if done.code != 0:
+        raise SwarmError(f"git config {name}: {done.stderr.strip() or 'failed'}")
+
+
+def _config(common: str) -> str:
+    return os.path.join(common, "config")
