@@ -103,7 +103,11 @@ class Wait:
 
 @dataclass
 class Model:
-    """All sessions, locks and waits at the time `now` (seconds). `lease` is that of a session."""
+    """All sessions, locks and waits at the time `now` (seconds). `lease` is that of a session.
+
+    `homes`: on which machine of a team each session works, all on one where it is empty; `here`: on which of them is
+    asked. What a write has locked, and that somebody who waits is silent, is known on its own machine alone.
+    """
 
     lease: float
     now: float = 0.0
@@ -112,6 +116,8 @@ class Model:
     grants: list[Grant] = field(default_factory=list)
     queue: list[Wait] = field(default_factory=list)  # first come, first
     fence: int = 0  # the last number
+    homes: dict[str, int] = field(default_factory=dict)
+    here: int = 0
 
     # -------------------------------------------------------------------- ask
 
@@ -128,13 +134,17 @@ class Model:
         return session not in self.seen or session in self.dead
 
     def live(self) -> list[Grant]:
-        """The locks that hold now."""
-        return [grant for grant in self.grants if not self.has_gone(grant.holder[0])]
+        """The locks that hold here and now."""
+        live = [grant for grant in self.grants if not self.has_gone(grant.holder[0])]
+        return [grant for grant in live if grant.mode != AUTO or self.is_here(grant.holder)]
 
-    def held(self, session: str, agent: str, name: str, fence: int | None = None) -> list[Grant]:
+    def is_here(self, holder: Holder) -> bool:
+        return self.homes.get(holder[0], 0) == self.here
+
+    def held(self, session: str, agent: str, name: str) -> list[Grant]:
         """What a session (of it only that agent, where one is named) holds under that very name."""
         mine = [grant for grant in self.live() if grant.name == name and grant.holder[0] == session]
-        return [grant for grant in mine if agent in ("", grant.holder[1]) and fence in (None, grant.fence)]
+        return [grant for grant in mine if agent in ("", grant.holder[1])]
 
     def may_write(self, session: str, agent: str, path: str) -> bool:
         """Whether no lock of anybody else is on that path, shared or not."""
@@ -158,7 +168,7 @@ class Model:
         return [wait for wait in before if wait.holder != holder and self._goes_before(wait, holder, names, mode)]
 
     def _is_silent(self, wait: Wait) -> bool:
-        return self.now - wait.seen >= SILENT
+        return self.is_here(wait.holder) and self.now - wait.seen >= SILENT
 
     def _goes_before(self, wait: Wait, holder: Holder, names, mode: str) -> bool:
         common = [name for name in names if overlap([name], wait.names)]
@@ -245,7 +255,8 @@ class Model:
     def _grant(self, holder: Holder, name: str, mode: str, ttl: float | None) -> Grant:
         for grant in self.grants:
             if (grant.holder, grant.name) == (holder, name):
-                if grant.mode != mode and (grant.mode, mode) != (AUTO, "exclusive"):
+                is_team = len(set(self.homes.values())) > 1  # to which a write's lock is nothing yet
+                if grant.mode != mode and (is_team or (grant.mode, mode) != (AUTO, "exclusive")):
                     self.fence += 1
                     grant.fence = self.fence
                 grant.mode, grant.ttl, grant.renewed = mode, ttl, self.now
@@ -254,14 +265,9 @@ class Model:
         self.grants.append(Grant(holder, name, mode, self.fence, ttl, self.now))
         return self.grants[-1]
 
-    def release(self, session: str, agent: str, name: str, fence: int | None = None) -> int:
-        """Give up what a session (of it only that agent, where one is named) holds under that very name; how many.
-
-        With `fence` only the grant of that number.
-        """
-        mine = self.held(session, agent, name, fence)
-        self.grants = [grant for grant in self.grants if grant not in mine]
-        return len(mine)
+    def give_back(self, grants: list[Grant]) -> None:
+        """These are given up by their holder."""
+        self.grants = [grant for grant in self.grants if grant not in grants]
 
     def transfer(self, grant: Grant, to: str) -> None:
         """Give a lock to another session, past everybody who waits; one that it has there is merged into it."""

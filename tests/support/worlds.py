@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent_client
 
 
-class OneMachine:
+class World:
     """Sessions that share one machine's store.
 
     grounds  of each machine its own, with a checkout
@@ -45,25 +45,39 @@ class OneMachine:
     def even(self) -> None:
         """Have every machine know what all the others have done."""
 
-    def number(self, lock: Lock) -> int:
+    def on(self, home: int) -> Store:
+        """Have what is done next be done on that machine; its store."""
+        return self.stores[home]
+
+    def number(self, lock: Mapping) -> int:
         """The number of a grant, by which whoever is written to tells late writers from others."""
-        return int(lock.fence)
+        return int(lock["fence"])
+
+    def numbers(self, taken: Taken) -> list[int]:
+        """The numbers of what was taken just now."""
+        return [lock.fence for lock in taken]
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
 
     # ------------------------------------------------------------------ sessions
 
     def session(self, name: str, **given: Any) -> Session:
         """Begin a session: each on the next machine."""
         home = len(self.homes) % len(self.grounds)
+        self.on(home)
         row = self.grounds[home].session(name, **given)
         self.homes[row.id] = home
         self.even()
         return row
 
     def ground(self, row: Session) -> Ground:
+        self.on(self.homes[row.id])
         return self.grounds[self.homes[row.id]]
 
     def store(self, row: Session) -> Store:
-        return self.stores[self.homes[row.id]]
+        return self.on(self.homes[row.id])
 
     def leave(self, row: Session) -> None:
         self.store(row).instances.remove(row.id)
@@ -107,13 +121,15 @@ class OneMachine:
         self.even()
 
 
-class TwoMachines(OneMachine):
+class TwoMachines(World):
     """Sessions on two machines of a team, in one process: verbs ask the team agent's part of their own machine."""
 
     def __init__(self, folder: Path, server: Any, repository: str, patch: pytest.MonkeyPatch):
         self.machines = [Machine(folder / name, name, server, repository) for name in ("laptop", "sandbox")]
         super().__init__([one.ground for one in self.machines], [one.store for one in self.machines])
-        os.makedirs(os.path.join(state_dir(), "team", "clones"), exist_ok=True)
+        for home in range(2):
+            self.on(home)
+            os.makedirs(os.path.join(state_dir(), "team", "clones"))
         patch.setattr(agent_client, "confirm", self._confirm)
         patch.setattr(agent_client, "poke", lambda: None)
         self.even()
@@ -130,12 +146,21 @@ class TwoMachines(OneMachine):
 
     def _follow(self) -> list[int]:
         """Have each machine take in what is new, and post what it has done; the versions that they have then."""
-        for one in self.machines:
+        for home, one in enumerate(self.machines):
+            self.on(home)
             one.follow()
         return [one.replica.version for one in self.machines]
 
-    def number(self, lock: Lock) -> int:
-        return int(lock.team_fence)
+    def on(self, home: int) -> Store:
+        os.environ["SWARM_STATE_DIR"] = str(self.machines[home].ground.folder / "state")
+        return self.stores[home]
+
+    def number(self, lock: Mapping) -> int:
+        return int(lock["team_fence"])
+
+    def numbers(self, taken: Taken) -> list[int]:
+        assert taken.team and taken.team.is_everywhere
+        return [taken.team.fences[lock.id] for lock in taken]
 
     def give_all_back(self) -> None:
         for ground in self.grounds:
@@ -147,6 +172,8 @@ class TwoMachines(OneMachine):
         one = next(one for one in self.machines if one.store.team.of_ids(lock_ids))
         answer, version = one.following.confirm(lock_ids, clock.now() + 60)
         if version:
+            home = self.machines.index(one)
             self._follow()
+            self.on(home)
             answer["settled"] = one.server.settle(one.repository, version, 10.0)
         return dict(answer)

@@ -1,0 +1,28 @@
+"""Whatever is done with locks on two machines in whatever order: both stores and their hooks hold to the model."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+from support import lock_machine
+from support.worlds import TwoMachines
+from team.servers import PostgreSQL
+
+EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "15"))
+
+
+def test_both_stores_their_hooks_and_the_model_agree(
+    tmp_path: Path, team: str, repository: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = itertools.count()
+
+    def make_world() -> TwoMachines:
+        number = next(numbers)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        return TwoMachines(folder, PostgreSQL(team), f"{repository}-{number}", monkeypatch)
+
+    lock_machine.run(make_world, EXAMPLES, monkeypatch)
