@@ -359,6 +359,14 @@ class TeamRows:
         marks = ", ".join("?" * len(values))
         self._db.change(f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values()))
 
+    def drop_own_place(self, team_ticket: int) -> None:
+        """Remove the place of somebody here that has this number in the team, whether it is waited in or not."""
+        rows = self._db.rows(
+            "SELECT ticket FROM swarm_waiters WHERE team_ticket = ? AND machine IS NULL", (team_ticket,)
+        )
+        for row in rows:
+            self._queue().leave(row.ticket)
+
     def drop_places(self, places: Iterable[Waiter]) -> None:
         for place in places:
             self._queue().leave(place.ticket)

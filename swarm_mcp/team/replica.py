@@ -372,10 +372,9 @@ class Replica:
             gone = [one for one in here if one.team_ticket == row["number"] and one.scope in self.tops]
             self._rows.drop_places(gone)
             return
+        # Who waits there still, since its session was silent for long, joins again by itself, behind all others.
         self.places.pop(row["number"], None)
-        for place in self._rows.own_places():
-            if place.team_ticket == row["number"]:
-                self._rows.place_posted(place.ticket, None)
+        self._rows.drop_own_place(row["number"])
 
     # sessions
 

@@ -9,7 +9,7 @@ import pytest
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, TeamUnreachable
-from swarm_mcp.lock_acquisition import LockWait
+from swarm_mcp.lock_acquisition import SIGN_SECONDS, LockWait
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import protocol
 
@@ -551,3 +551,32 @@ def test_a_work_tree_that_is_added_knows_what_others_hold(machines):
     sandbox.begin()
     sandbox.follow()
     assert sandbox.store.locks.on(str(added / "a.py")) and len(sandbox.held()) == 2
+
+
+def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machines, monkeypatch):
+    laptop, sandbox = machines
+    began = laptop.store.now()
+    holder, other = laptop.session("holder"), sandbox.session("other")
+    silent = laptop.session("silent", lease_seconds=600)
+    laptop.take(holder, "a.py")
+    sandbox.follow()
+    first = LockWait(silent, request(silent, ["a.py"]), None)
+    second = LockWait(other, request(other, ["a.py"]), None)
+    for machine, wait in ((laptop, first), (sandbox, second)):
+        assert wait.advance(machine.store) is None
+        for one in (*machines, *machines):
+            one.follow()
+    assert [[row.instance_id for row in one.store.queue.waiting()] for one in machines] == [[silent.id, other.id]] * 2
+    monkeypatch.setattr(laptop.store.database, "now", lambda: began + 601)
+    for one in (*machines, *machines):
+        one.follow()
+    with laptop.store.database.writing():
+        laptop.store.instances.require(silent.id)  # it is back
+    for one in (*machines, *machines):
+        one.follow()
+    now = clock.now
+    monkeypatch.setattr(clock, "now", lambda: now() + SIGN_SECONDS)
+    assert first.advance(laptop.store) is None
+    for one in (*machines, *machines):
+        one.follow()
+    assert [[row.instance_id for row in one.store.queue.waiting()] for one in machines] == [[other.id, silent.id]] * 2

@@ -20,9 +20,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
 from support.worlds import World
-
 from swarm_hook_core import clock, paths
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
@@ -386,7 +386,9 @@ class Machine(RuleBasedStateMachine):
 
     def check_sign(self, wait: Wait, place: LockWait) -> None:
         """Who is asked again shows life, every ten seconds at least."""
-        (row,) = self.at(wait.holder[0]).database.rows("SELECT seen FROM swarm_waiters WHERE ticket = ?", (place.wanted.ticket,))
+        (row,) = self.at(wait.holder[0]).database.rows(
+            "SELECT seen FROM swarm_waiters WHERE ticket = ?", (place.wanted.ticket,)
+        )
         assert row["seen"] == self.model.now or (row["seen"] == wait.seen and self.model.now - wait.seen < SIGN)
         Machine.counted["awake again"] += self.model.now - wait.seen >= SILENT
         wait.seen = row["seen"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support import lock_machine
 from support.worlds import TwoMachines
+
 from team.servers import PostgreSQL
 
 EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "15"))
