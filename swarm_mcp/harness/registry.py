@@ -27,6 +27,8 @@ ADAPTERS: dict[str, tuple[str, str]] = {
     "claude": ("swarm_mcp.harness.claude.adapter", "Claude"),
     "codex": ("swarm_mcp.harness.codex.adapter", "Codex"),
     "pi": ("swarm_mcp.harness.pi.adapter", "Pi"),
+    "gemini": ("swarm_mcp.harness.gemini.adapter", "Gemini"),
+    "opencode": ("swarm_mcp.harness.opencode.adapter", "OpenCode"),
     "hs": ("swarm_mcp.harness.hs.adapter", "Hs"),
     "loop": ("swarm_mcp.loop.adapter", "Loop"),
     "process": ("swarm_mcp.harness.process_adapter", "Process"),

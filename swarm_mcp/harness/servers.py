@@ -109,6 +109,16 @@ def _value(match: re.Match, values: Mapping[str, str]) -> str:
     return values.get(match.group(1)) or (match.group() if default is None else default)
 
 
+# Starts a server in its own folder, which the settings of some harnesses cannot say.
+IN_FOLDER = 'cd "$1" || exit 1; shift; exec "$@"'
+
+
+def words_of(server: McpServer) -> list[str]:
+    """Return the command of a server that is no address; where it has a folder, by way of a shell that goes there."""
+    words = [server.command, *server.args]
+    return ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words] if server.cwd else words
+
+
 class HiddenValues:
     """What the variables and headers of servers hold, in the child's environment: argv and files have names alone.
 

@@ -37,7 +37,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
         Word("PROMPT", "what the agent is told; - reads it from standard input", optional=True, repeated=True),
         Option(
             "--harness NAME",
-            "claude, codex, pi, hs, loop or process (default: HARNESS_PROVIDER, else claude)",
+            "claude, codex, pi, ..., as in `swarm-mcp harness list` (default: HARNESS_PROVIDER, else claude)",
             source=(),
         ),
         Option("--watch", "show what happens meanwhile; at a terminal with a line that counts"),

@@ -26,7 +26,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.plugin import plugin_folder
 from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
-from swarm_mcp.harness.servers import OURS, SWITCH, HiddenValues, project_servers
+from swarm_mcp.harness.servers import OURS, SWITCH, HiddenValues, project_servers, words_of
 
 STREAM = ("-p", "--output-format", "stream-json", "--verbose")
 # What a run that may write nothing has: reading, searching, and errands of the same kind.
@@ -38,8 +38,6 @@ ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"
 # No update in the middle of a run, nor in twenty at once.
 CALM = {"DISABLE_AUTOUPDATER": "1"}
 LONGEST_WORD = 128 * 1024 - 1  # bytes of one word of argv (Linux: MAX_ARG_STRLEN)
-# Starts a server in its own folder, which the client's format cannot say.
-IN_FOLDER = 'cd "$1" || exit 1; shift; exec "$@"'
 
 
 def launch(query: Query, folder: Path, model: str) -> Launch:
@@ -149,9 +147,7 @@ def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict:
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
         return {"type": "http", "url": server.url, "headers": references}
-    words = [server.command, *server.args]
-    if server.cwd:
-        words = ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words]
+    words = words_of(server)
     return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
 
 

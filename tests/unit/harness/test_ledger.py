@@ -100,7 +100,7 @@ def streams() -> list[tuple[str, bytes, dict]]:
 
 
 STREAMS = streams()
-assert {name for name, _, _ in STREAMS} >= {"claude", "codex", "pi"}
+assert {name for name, _, _ in STREAMS} >= {"claude", "codex", "pi", "gemini", "opencode"}
 
 
 def lasting(found) -> None:
@@ -225,7 +225,7 @@ def test_mangled_lines_never_make_a_parser_raise(name, data):
 
 @settings(max_examples=40)
 @given(
-    st.sampled_from(["claude", "codex", "pi", "process"]),
+    st.sampled_from(["claude", "codex", "pi", "gemini", "opencode", "process"]),
     st.lists(st.text() | st.recursive(ODD, st.lists).map(json.dumps)),
 )
 def test_no_line_at_all_makes_a_parser_raise(name, lines):

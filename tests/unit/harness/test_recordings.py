@@ -7,12 +7,15 @@ import json
 import pytest
 from support.recordings import Recordings, data_of, named
 
-ALL = {name: Recordings(name) for name in ("claude", "codex", "pi")}
+from swarm_mcp.harness import outcome
+
+ALL = {name: Recordings(name) for name in ("claude", "codex", "pi", "gemini", "opencode")}
 
 
 def test_every_recording_is_expected() -> None:
     assert {name: sorted(found.expected) for name, found in ALL.items()} == {name: r.cases for name, r in ALL.items()}
-    assert {name: len(found.cases) for name, found in ALL.items()} == {"claude": 41, "codex": 39, "pi": 14}
+    counted = {"claude": 41, "codex": 39, "pi": 14, "gemini": 5, "opencode": 6}
+    assert {name: len(found.cases) for name, found in ALL.items()} == counted
 
 
 @pytest.mark.parametrize(("harness", "case"), [(name, case) for name, found in ALL.items() for case in found.cases])
@@ -40,3 +43,11 @@ def test_a_recording_becomes_what_is_expected(harness: str, case: str) -> None:
     assert closed <= set(calls) and shown["events"].count("session_init") <= 1
     for event in events:
         assert json.loads(json.dumps(event.to_dict()))["type"] == event.kind
+
+
+@pytest.mark.parametrize("harness", ALL)
+def test_a_session_that_is_gone_is_known_by_the_general_rules(harness: str) -> None:
+    """What each client says of it is enough: an adapter needs no rule of its own."""
+    _, ending = ALL[harness].replayed("resume_unknown")
+    code, words = outcome.error_of(ending) or ("", "")
+    assert code == outcome.SESSION_NOT_FOUND and "\x1b" not in words, (code, words)

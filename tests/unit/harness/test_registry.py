@@ -16,7 +16,7 @@ def test_an_unknown_harness_is_refused_with_the_known_ones(monkeypatch: pytest.M
     with pytest.raises(Refused) as refusal:
         registry.get("x")
     assert str(refusal.value) == f'Unknown HARNESS_PROVIDER: "x". Supported: {", ".join(registry.ADAPTERS)}'
-    assert {"claude", "codex", "pi", "hs", "loop", "process"} <= set(registry.names())
+    assert {"claude", "codex", "pi", "gemini", "opencode", "hs", "loop", "process"} <= set(registry.names())
     monkeypatch.setenv("HARNESS_PROVIDER", "y" * 500)
     with pytest.raises(Refused, match='"y{40}"'):
         registry.chosen_name()

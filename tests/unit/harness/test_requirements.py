@@ -55,6 +55,8 @@ def test_what_each_harness_cannot_do() -> None:
         "claude": "streaming_tokens read_only_servers",
         "codex": "native_skills streaming_tokens cost max_cost max_turns",
         "pi": "output_schema directories read_only_servers",
+        "gemini": "fork output_schema cost effort max_cost read_only_servers",
+        "opencode": "output_schema streaming_tokens effort read_only_servers",
         "hs": "fork system_prompt mcp client_tools output_schema streaming_tokens cost directories max_cost"
         " read_only_servers",
         "loop": "streaming_tokens cost directories max_cost",

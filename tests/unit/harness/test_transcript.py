@@ -19,7 +19,9 @@ from swarm_mcp.harness.record import Record, event_of, events_in, files_of
 from swarm_mcp.harness.transcript import KINDS, to_transcript, transcript
 
 GOLDEN = ROOT / "tests/data/golden"
-STREAMS = sorted(path for name in ("claude", "codex", "pi") for path in (GOLDEN / name).glob("*.jsonl"))
+STREAMS = sorted(
+    path for name in ("claude", "codex", "pi", "gemini", "opencode") for path in (GOLDEN / name).glob("*.jsonl")
+)
 FIELDS = {
     "init": {"session_id", "model"},
     "assistant": {"text"},
