@@ -1,76 +1,118 @@
-"""A run as somebody watches it: entries of the transcript as lines in colour, and one line that counts below them."""
+"""A run as somebody watches it: what is told of it in colour, with the time, and one line that counts below."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
+import sys
 import threading
 import time
-from typing import TextIO
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 from swarm_mcp.cli.output import encodable, one_line, safe
 from swarm_mcp.cli.progress import span
-from swarm_mcp.harness import events
+from swarm_mcp.harness import events, narration
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.transcript import to_transcript
+from swarm_mcp.harness.narration import Narrator, Told
+from swarm_mcp.harness.outcome import Cost
 
 BLUE, GREEN, YELLOW, RED, GRAY = "34", "32", "33", "31", "90"
-MOST_LINES, MOST_CHARACTERS = 12, 400  # of a tool's result, and of a line of it
-ARGUMENT = 160  # characters of a call's arguments
-QUIET = ("context_usage",)  # what the line below has
+MOST_LINES, MOST_CHARACTERS = 12, 400  # of a command, a patch or a result, and of a line of it
+SHORT_CALL = 160  # characters of a call's first line
 ERASE = "\r\x1b[K"
+TIME_WIDTH = len("12:34:56  ")
+PATCH = {"+": GREEN, "-": RED}
+COLOURS = {
+    narration.BEGINS: BLUE, narration.SAYS: GREEN, narration.IS_TOLD: BLUE, narration.CALLS: YELLOW,
+    narration.FAILS: RED, narration.DENIED: RED, narration.ERROR: RED, narration.WARNS: YELLOW, narration.NOTES: BLUE,
+    narration.ENDS: BLUE,
+}  # fmt: skip
+MARKS = {
+    narration.THINKS: "thinking: ", narration.IS_TOLD: "user: ", narration.GETS: "<- ", narration.FAILS: "<- failed: ",
+    narration.COMPLAINS: "stderr: ", narration.PRINTS: "",
+}  # fmt: skip
 
 
 class Counts:
-    """What can be counted of a run while it goes on: tools called, tokens, and what it has cost."""
+    """What can be counted of a run while it goes on: tools called, tokens, what it has cost; and its model."""
 
     def __init__(self) -> None:
         self.tools = 0
         self.tokens: int | None = None
         self.cost: float | None = None
+        self.model = ""
 
     def add(self, event: Event) -> None:
         """Count one event more."""
         data = event.data
-        if event.kind == events.TOOL_START:
+        if event.kind == events.SESSION_INIT:
+            self.model = str(data.get("model") or self.model)
+        elif event.kind == events.TOOL_START:
             self.tools += 1
-        elif event.kind == events.CONTEXT_USAGE and isinstance(data.get("context_used_tokens"), int):
-            self.tokens = data["context_used_tokens"]
+        elif event.kind == events.CONTEXT_USAGE:
+            used, cost = data.get("context_used_tokens"), data.get("cost_usd")
+            self.tokens = used if isinstance(used, int) else self.tokens
+            self.cost = float(cost) if isinstance(cost, (int, float)) else self.cost
         elif event.kind == events.RESULT:
             cost = data.get("cost")
-            if cost is not None and hasattr(cost, "_asdict"):
-                cost = cost._asdict()
-            cost = cost if isinstance(cost, dict) else {}
+            cost = cost.to_dict() if isinstance(cost, Cost) else cost if isinstance(cost, dict) else {}
             if isinstance(cost.get("total_cost_usd"), (int, float)):
                 self.cost = cost["total_cost_usd"]
+            self.model = str(cost.get("model") or self.model)
             counts = [cost.get(name) for name in ("input_tokens", "output_tokens", "cache_read_tokens")]
             if any(isinstance(count, int) for count in counts):
                 self.tokens = sum(count for count in counts if isinstance(count, int))
 
     def words(self) -> list[str]:
-        """Tools called, tokens and US dollars so far; what is not known is left out."""
+        """Tools called, tokens and US dollars so far, and the model; what is not known is left out."""
         parts = [f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
         parts += [f"{_amount(self.tokens)} tokens"] if self.tokens is not None else []
-        return [*parts, *([f"${self.cost:.4f}"] if self.cost is not None else [])]
+        parts += [f"${self.cost:.4f}"] if self.cost is not None else []
+        return [*parts, *([one_line(self.model)] if self.model else [])]
 
 
 class Live:
     """Writes what happens to `stream`. Every method may be called from any thread.
 
     With `colour` off (``NO_COLOR``) no escape sequence is written; `progress` keeps a line at the end of a terminal
-    that `tick` brings up to date. With `debug` also entries of unknown kinds are shown.
+    that `tick` brings up to date. With `debug` also events are shown that only the harness knows. The run works in
+    `folder`, with `model` as far as that is known beforehand, and began at `began` (Unix seconds; 0: now).
     """
 
-    def __init__(self, stream: TextIO, *, colour: bool, progress: bool = False, debug: bool = False):
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        colour: bool,
+        progress: bool = False,
+        debug: bool = False,
+        folder: str = "",
+        model: str = "",
+        began: float = 0.0,
+    ):
         self.stream, self.colour, self.debug = stream, colour, debug
         self.progress = progress
         self.counts = Counts()
+        self.counts.model = model
+        self._narrator = Narrator(folder)
+        self._before = max(0.0, time.time() - began) if began else 0.0  # seconds that it had run when this began
         self._began = time.monotonic()
-        self._below = self._error = ""
-        self._said = _digest("")  # of all words of standard output
-        self._has_said = False
+        self._day = time.strftime("%Y-%m-%d")
+        self._last_call = 0
+        self._ended: dict = {}
+        self._below = ""
         self._guard = threading.RLock()
         self._closed = False
+
+    @classmethod
+    def at_terminal(cls, stream: TextIO, *, counts: bool = True, **more: Any) -> Live:
+        """Return one for `stream`: in colour and with the line that `counts` where it is a terminal that has both."""
+        from swarm_mcp.cli import terminal
+
+        shown = stream.isatty()
+        colour = terminal.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
+        moves = counts and shown and os.environ.get("TERM") != "dumb"
+        return cls(stream, colour=colour, progress=moves, debug=bool(os.environ.get("SWARM_DEBUG")), **more)
 
     @property
     def is_closed(self) -> bool:
@@ -81,38 +123,25 @@ class Live:
         """One event. Never raises for a stream that has gone."""
         with self._guard:
             self.counts.add(event)
-            if event.kind == events.ERROR:
-                self._error = event.data.get("message") or ""
-            for entry in to_transcript(event):
-                text = "" if self._is_echo(entry) else self.line(entry)
+            if event.kind == events.RESULT:
+                self._ended = event.data
+            for told in self._narrator.tell(event):
+                text = self.text(told)
                 if text:
-                    self._write(self._cleared() + text + "\n")
+                    self._write(self._cleared() + text)
             self.tick()
 
-    def line(self, entry: dict) -> str:
-        """The text for an entry, without its line end; empty for one that is not shown."""
-        kind = entry["kind"]
-        if kind == "init":
-            if not entry["session_id"]:
-                return ""
-            model = f" with {entry['model']}" if entry["model"] else ""
-            return self._paint(one_line(f"session {entry['session_id']}{model}"), BLUE)
-        if kind == "assistant":
-            return self._paint(safe(entry["text"]).rstrip(), GREEN)
-        if kind == "user":
-            return self._paint(_indented("user: ", entry["text"]), BLUE)
-        if kind == "thinking":
-            return self._paint(_indented("thinking: ", entry["text"]), GRAY)
-        if kind == "tool_call":
-            return self._paint(one_line(f"-> {entry['name']} {_arguments(entry['input'])}").rstrip(), YELLOW)
-        if kind == "tool_result":
-            mark = "<- error: " if entry["is_error"] else "<- "
-            return self._paint(_indented(mark, entry["content"] or "(nothing)"), RED if entry["is_error"] else YELLOW)
-        if kind == "result":
-            return self._result(entry)
-        if kind in ("stderr", "stdout"):
-            return self._paint(_indented("stderr: " if kind == "stderr" else "", entry["text"]), GRAY)
-        return self._system(entry)
+    def text(self, told: Told) -> str:
+        """The lines for what is told, with their ends; empty for what is not shown."""
+        if told.kind == narration.UNKNOWN and not self.debug:
+            return ""
+        colour = COLOURS.get(told.kind, GRAY)
+        lines = [self._paint(line, colour) for line in self._lines(told)]
+        lines += [self._paint(line, PATCH.get(line[:1], GRAY)) for line in _cut(told.patch)]
+        time_of_day = self._time_of_day(told.at)
+        return "".join(
+            f"{line}\n" for line in (time_of_day + lines[0], *(" " * TIME_WIDTH + line for line in lines[1:]))
+        )
 
     def tick(self) -> None:
         """Bring the line below up to date."""
@@ -126,7 +155,7 @@ class Live:
 
     def status(self) -> str:
         """Seconds since the start, and what has been counted so far."""
-        return "  ".join([span(time.monotonic() - self._began), *self.counts.words()])
+        return "  ".join([span(self._before + time.monotonic() - self._began), *self.counts.words()])
 
     def close(self) -> None:
         """Take the line below away; nothing is written any more."""
@@ -136,36 +165,48 @@ class Live:
 
     # ------------------------------------------------------------------------------------------ innards
 
-    def _is_echo(self, entry: dict) -> bool:
-        """Whether it repeats what has been shown as plain standard output (the answer of the harness `process`)."""
-        if entry["kind"] == "stdout":
-            _add_words(self._said, entry["text"])
-            self._has_said = True
-            return False
-        if entry["kind"] != "assistant" or not self._has_said:
-            return False
-        return _digest(entry["text"]).digest() == self._said.digest()
+    def _lines(self, told: Told) -> list[str]:
+        """What is told, cut where it is too long; but what the agent says is whole."""
+        if told.kind == narration.SAYS:
+            return safe(told.text).rstrip().split("\n")
+        if told.kind == narration.ENDS:
+            return [f"{told.text}{self._sum()}"]
+        if told.kind == narration.CALLS:
+            self._last_call = told.number
+            first, *more = told.text.split("\n", 1)
+            first = first if len(first) <= SHORT_CALL else first[:SHORT_CALL] + "..."
+            return [one_line(f"#{told.number} {first}"), *_cut(more[0].split("\n") if more else ())]
+        if told.kind not in MARKS:
+            return [one_line(told.text)]
+        mark = MARKS[told.kind]
+        if told.number and told.number != self._last_call:
+            mark = mark.replace("<-", f"<- #{told.number}")  # another call has begun since
+        first, *more = _cut(told.text.rstrip().split("\n"))
+        return [mark + first, *(" " * len(mark) + line for line in more)]
 
-    def _result(self, entry: dict) -> str:
-        if entry["is_error"]:
-            if self._error and self._error in entry["errors"]:
-                return ""  # it was told a moment ago
-            return self._paint(one_line(f"failed: {'; '.join(entry['errors']) or entry['subtype']}"), RED)
-        counts = [f"{name} {_amount(entry[key])}" for name, key in
-                  (("in", "input_tokens"), ("out", "output_tokens"), ("cached", "cached_tokens"))
-                  if isinstance(entry[key], int)]  # fmt: skip
-        counts += [f"${entry['cost_usd']:.4f}"] if isinstance(entry["cost_usd"], (int, float)) else []
-        return self._paint("done" + (f": {', '.join(counts)}" if counts else ""), BLUE)
+    def _sum(self) -> str:
+        """How long the run took and what was counted of it, for its last line."""
+        found = self._ended.get("cost")
+        cost = found.to_dict() if isinstance(found, Cost) else found if isinstance(found, dict) else {}
+        took, denials = self._ended.get("duration_ms"), self._narrator.denials
+        counts = [f"{self.counts.tools} tool{'' if self.counts.tools == 1 else 's'}"] if self.counts.tools else []
+        counts += [f"{denials} denied"] if denials else []
+        counts += [f"{name} {_amount(cost[key])}" for name, key in
+                   (("in", "input_tokens"), ("out", "output_tokens"), ("cached", "cache_read_tokens"))
+                   if isinstance(cost.get(key), int)]  # fmt: skip
+        counts += [f"${self.counts.cost:.4f}"] if self.counts.cost is not None else []
+        counts += [one_line(self.counts.model)] if self.counts.model else []
+        length = f" in {span(took / 1000)}" if isinstance(took, (int, float)) else ""
+        return f"{length}{': ' if counts else ''}{', '.join(counts)}"
 
-    def _system(self, entry: dict) -> str:
-        name, text = entry["name"], one_line(entry["text"])[:MOST_CHARACTERS]
-        if name in QUIET:
-            return ""
-        if name == "error":
-            return self._paint(text, RED)
-        if name in (events.COMPACTION, *_TELLING):
-            return self._paint(f"{name}: {text}", BLUE)
-        return self._paint(one_line(f"{name}: ") + text, GRAY) if self.debug else ""
+    def _time_of_day(self, at: float) -> str:
+        """The time in front of a line; before it the day, in a line of its own, where that is another."""
+        if not at:
+            return " " * TIME_WIDTH
+        then = time.localtime(at)
+        day, before = time.strftime("%Y-%m-%d", then), self._day
+        self._day = day
+        return f"{'' if day == before else f'{day}{chr(10)}'}{self._paint(time.strftime('%H:%M:%S', then), GRAY)}  "
 
     def _paint(self, text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if self.colour and text else text
@@ -186,44 +227,11 @@ class Live:
             self._closed = True  # nobody watches any more; the run goes on
 
 
-_TELLING = ("lock_denied", "claude.api_retry", "warning")
-
-
-def _digest(text: str):
-    """What tells the words of `text` from others, however many there are."""
-    found = hashlib.blake2b()
-    _add_words(found, text)
-    return found
-
-
-def _add_words(digest, text: str) -> None:
-    digest.update("".join(f"{word}\n" for word in text.split()).encode("utf-8", "surrogatepass"))
-
-
-def _indented(mark: str, text: str) -> str:
-    """`text` behind `mark`, its further lines below its first; too much of it is left out, and counted."""
-    text = text.rstrip()
-    lines = text.split("\n", MOST_LINES)  # it may be megabytes: what is not shown is not looked at
+def _cut(lines: Sequence[str]) -> list[str]:
+    """The first lines, each cut where it is too long, and how many there are besides."""
     ends = ["..." if len(line) > MOST_CHARACTERS else "" for line in lines[:MOST_LINES]]
     shown = [safe(line[:MOST_CHARACTERS]) + end for line, end in zip(lines, ends)]
-    if len(lines) > MOST_LINES:
-        shown.append(f"... {text.count(chr(10)) + 1 - MOST_LINES} lines more")
-    return mark + ("\n" + " " * len(mark)).join(shown)
-
-
-def _arguments(value: object) -> str:
-    """The arguments of a call, short: a lone text as it stands, names before values, else JSON."""
-    if isinstance(value, dict):
-        value = " ".join(f"{name}={one if isinstance(one, str) else _json(one)}" for name, one in value.items())
-    text = value if isinstance(value, str) else "" if value is None else _json(value)
-    return text if len(text) <= ARGUMENT else text[:ARGUMENT] + "..."
-
-
-def _json(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, TypeError, RecursionError):
-        return str(value)
+    return [*shown, f"... {len(lines) - MOST_LINES} lines more"] if len(lines) > MOST_LINES else shown
 
 
 def _amount(number: int) -> str:

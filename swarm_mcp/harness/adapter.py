@@ -111,7 +111,10 @@ class HarnessAdapter(ABC):
         """
 
     def parse_stderr(self, line: str, state: dict) -> list[Event]:
-        """Return the events of a line of standard error, beside the runner's own ``raw_stderr``. Never raises."""
+        """Return the events of a line of standard error, beside the runner's own ``raw_stderr``. Never raises.
+
+        A line that makes events is not shown to people besides: the events have to say all that is in it.
+        """
         return []
 
     def recorded(self, line: str) -> str:

@@ -9,7 +9,8 @@
 | ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``); the last one, once |
 | ``error`` | ``message``, ``category`` (``outcome.ERRORS``) |
 | ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
-| ``raw_stderr`` | ``content``: one line of standard error, scrubbed |
+| ``raw_stderr`` | ``content``: one line of standard error, scrubbed; ``told`` true where other events say what is in
+  it |
 | ``custom`` | ``name`` (``claude.api_retry``), ``data``: whatever has no word of its own here |
 | ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; where
   it is known what the run took so far ``cost_usd``, ``num_turns``, and ``goes_on`` (false: this was its last answer) |

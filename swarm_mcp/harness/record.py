@@ -224,11 +224,11 @@ class EventSink:
         """Hand on an event."""
         self._pass_on(Event(event.kind, self.scrubber.data(event.data), event.at or time.time()))
 
-    def line(self, stream: str, line: str) -> None:
-        """Hand on a line that the child wrote."""
+    def line(self, stream: str, line: str, told: bool = False) -> None:
+        """Hand on a line that the child wrote; `told`: other events say what is in it."""
         shown = self.scrubber.text(line)
         kind = RAW_LOG if stream == "stdout" else RAW_STDERR
-        self._pass_on(Event(kind, {"content": shown}, time.time()))
+        self._pass_on(Event(kind, {"content": shown, **({"told": True} if told else {})}, time.time()))
         _call(self._logs, stream, shown + "\n")
 
     def flush(self) -> None:

@@ -145,11 +145,13 @@ class RunAttempt:
         )  # fmt: skip
 
     def _line(self, stream: str, line: str) -> None:
-        self._sink.line(stream, self._recorded(line) if stream == "stdout" else line)
         if stream == "stderr":
+            seen = self._ask(self._adapter.parse_stderr, line, self._state)
+            self._sink.line(stream, line, told=bool(seen))
             self._tails[stream].append(line[-TAIL_CHARACTERS:])
-            self._events(self._ask(self._adapter.parse_stderr, line, self._state))
+            self._events(seen)
             return
+        self._sink.line(stream, self._recorded(line))
         self._native += bool(line.strip())
         seen = self._ask(self._adapter.parse, line, self._state)
         if not seen:

@@ -32,7 +32,8 @@ KINDS = (
 def to_transcript(event: Event) -> list[dict]:
     """Return the entries that one event makes: mostly one. Never raises, whatever its data is.
 
-    A line that the harness wrote makes an entry only where it is not JSON: else its events say what was in it.
+    A line that the harness wrote makes an entry only where its events do not say what was in it: on standard output
+    where it is not JSON, on standard error where it is not marked as told.
     """
     data = event.data if isinstance(event.data, dict) else {}
     maker = _MAKERS.get(event.kind)
@@ -102,6 +103,8 @@ def _raw(data: dict) -> tuple[str, dict]:
 
 
 def _stderr(data: dict) -> tuple[str, dict]:
+    if data.get("told"):
+        return "", {}
     return "stderr", {"text": _text(data.get("content"))}
 
 

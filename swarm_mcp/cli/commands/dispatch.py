@@ -422,12 +422,13 @@ def work(args: Arguments) -> int:
 
     given = read(_text(args.value("--from")))
     os.environ.update(given.env)  # before anything asks where the store and the state are
+    from swarm_mcp.cli.live import Live
     from swarm_mcp.dispatch.supervision import Supervisor
 
-    live = _live() if args.given("--watch") else None
+    live = Live.at_terminal(sys.stdout, folder=given.cwd) if args.given("--watch") else None
     try:
         with Store() as store:
-            Supervisor(store, given, live and live.show).carry_out()
+            Supervisor(store, given, live.show if live else None).carry_out()
     finally:
         if live:
             live.close()
@@ -443,13 +444,6 @@ def _text(pipe: str) -> str:
             return file.read(LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SwarmError(f"the assignment cannot be read: {error}") from None
-
-
-def _live():
-    from swarm_mcp.cli.live import Live
-    from swarm_mcp.cli.terminal import wanted
-
-    return Live(sys.stdout, colour=wanted(), progress=sys.stdout.isatty())
 
 
 def _forget(log: str) -> None:

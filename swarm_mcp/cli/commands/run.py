@@ -237,7 +237,9 @@ def _supervised(args, adapter, query, previous):
     member.spec["record"] = run.record
     run_row = RunRow(query.run_id)
     run.on_event(run_row.note)
-    shown: Watched | Counted = Watched(args) if args.given("--watch") else Counted(args, query.run_id, adapter.name)
+    shown: Watched | Counted = Counted(args, query.run_id, adapter.name)
+    if args.given("--watch"):
+        shown = Watched(args, query.cwd, adapter.model(query))
     run.on_event(shown.note)
     try:
         with ended_by_signals(run) as caught:
@@ -291,17 +293,11 @@ class Counted:
 class Watched:
     """A run as `--watch` shows it: all that happens, and at a terminal a line below that counts."""
 
-    def __init__(self, args):
-        from swarm_mcp.cli import terminal
+    def __init__(self, args, folder: str, model: str):
         from swarm_mcp.cli.live import Live
 
         stream = sys.stderr if args.json else sys.stdout
-        self._live: Live | None = None
-        if stream is not None:
-            shown = stream.isatty()
-            wanted = terminal.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
-            counts = shown and os.environ.get("TERM") != "dumb"
-            self._live = Live(stream, colour=wanted, progress=counts, debug=bool(os.environ.get("SWARM_DEBUG")))
+        self._live = Live.at_terminal(stream, folder=folder, model=model) if stream else None
 
     def note(self, event) -> None:
         """Something has happened."""

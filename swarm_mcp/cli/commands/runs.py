@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 
@@ -108,17 +107,24 @@ def logs(args: Arguments) -> int:
         row = _begun(row)
     if not row.record:
         raise SwarmError(f"run {row.id} has no record" + ("" if row.state == "ended" else " yet; --follow waits"))
-    events = events_in(row.record, _Alive(row.id) if follow else lambda: False)
+    is_alive = _Alive(row.id) if follow else lambda: False
     if args.json:
-        return _as_json(row, events, follow)
-    from swarm_mcp.cli import terminal
+        return _as_json(row, events_in(row.record, is_alive), follow)
     from swarm_mcp.cli.live import Live
 
-    live = Live(sys.stdout, colour=terminal.wanted(), debug=bool(os.environ.get("SWARM_DEBUG")))
-    for event in events:
+    live = Live.at_terminal(
+        sys.stdout, counts=follow, folder=row.cwd or "", model=row.model or "", began=row.started_at
+    )
+
+    def is_live() -> bool:
+        live.tick()
+        return is_alive()
+
+    for event in events_in(row.record, is_live):
         live.show(event)
         if live.is_closed:
             return 0
+    live.close()
     state = row.state if not follow else "ended"
     say(f"run {row.id} ({row.harness}, {state}), record: {row.record}")
     return 0

@@ -13,6 +13,7 @@ import re
 import time
 
 from swarm_mcp.harness import events, outcome
+from swarm_mcp.harness.denials import reason_in
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
 from swarm_mcp.harness.query import parse_object
@@ -119,7 +120,7 @@ _RETRY = re.compile(r"Reconnecting\.\.\. (?:\d+/\d+|(waiting for network))\s*")
 MOST_WAITS = 4
 _DENIED = re.compile(r"(?:Command|Tool call) blocked by PreToolUse hook: (.*)")
 _CALL = re.compile(r"\. (Command|Tool): ")
-OUR_DENIAL = "swarm lock blocked"
+_OWN_LINE = re.compile(r"\S+\s+[A-Z]+\s+[\w:]+: |(?:Error|error|WARNING)\b")  # no part of a denied call
 LARGEST_TEXT = 100_000  # characters of one tool's result; the whole is in Codex's own record
 
 
@@ -149,12 +150,16 @@ def parse_stderr(line: str, state: dict) -> list[Event]:
     """Return calls that a hook has denied, and waits for the API: Codex writes them on standard error alone."""
     found = _DENIED.search(line)
     if not found:
+        if state.get("denied") and not _OWN_LINE.match(line):
+            return [events.custom("codex.denied_call", {"line": line})]  # it is printed whole, a patch in many lines
+        state["denied"] = False
         return _waits(line, state)
+    state["denied"] = True
     # A reason may itself have words that look like the end, so the last ones count.
     ends = list(_CALL.finditer(found.group(1)))
     reason = found.group(1)[: ends[-1].start()] if ends else found.group(1)
     call = found.group(1)[ends[-1].end() :] if ends else ""
-    name = "lock_denied" if OUR_DENIAL in reason else "codex.hook_denied"
+    name = "lock_denied" if reason_in(reason) else "codex.hook_denied"
     return [events.custom(name, {"message": reason, "call": call[:400], "harness": "codex"})]
 
 

@@ -9,7 +9,7 @@ import json
 import math
 import re
 
-from swarm_mcp.harness import outcome
+from swarm_mcp.harness import denials, outcome
 from swarm_mcp.harness.events import (
     COMPACTION,
     CONTEXT_USAGE,
@@ -26,7 +26,6 @@ from swarm_mcp.harness.events import tool_start as tool_started
 from swarm_mcp.harness.outcome import Cost, code_of
 from swarm_mcp.harness.query import parse_object
 
-OUR_DENIAL = "swarm lock blocked"
 _UPDATE = '{"type":"message_update"'
 _SILENT = frozenset({"agent_start", "turn_start", "turn_end", "message_start", "message_update", "queue_update"})
 # What pi itself and the providers it knows say beside what errors_of has.
@@ -151,7 +150,7 @@ def _end(told: dict, state: dict) -> list[Event]:
     text = _text(gave.get("content")) if isinstance(gave, dict) else "" if gave is None else str(gave)
     failed = told.get("isError") is True
     found = [tool_ended(str(told["toolCallId"]), str(told["toolName"]), text, failed)]
-    if failed and text.startswith(OUR_DENIAL):
+    if failed and text.startswith(denials.BEGINS):
         found.append(custom("lock_denied", {"message": text, "call": str(told["toolName"]), "harness": "pi"}))
     return found
 

@@ -1,0 +1,152 @@
+"""A run as people read it: what each event says, said once.
+
+Harnesses say some things twice, and some in the words of programs. A refusal of ours is one `DENIED`, whether it comes
+as the result of a call, on standard error or both; a call is told by what it does (``tool_words``), with a number of
+its own; the result of an edit that went well is not told, for the edit has been; paths are those of the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from swarm_mcp.harness import events
+from swarm_mcp.harness.denials import Denial, denial_in, reason_in
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.tool_words import Folder, call_in_words
+from swarm_mcp.harness.transcript import to_transcript
+
+BEGINS, SAYS, THINKS, IS_TOLD = "begins", "says", "thinks", "is told"
+CALLS, GETS, FAILS, DENIED = "calls", "gets", "fails", "denied"
+PRINTS, COMPLAINS, NOTES, WARNS, ERROR, ENDS = "prints", "complains", "notes", "warns", "error", "ends"
+UNKNOWN = "unknown"  # an event that only its harness knows, for debugging
+WITHIN = ("swarm.not_heeded", "swarm.tool_loop_warning", "swarm.record_full", "swarm.leftovers_ended")
+
+
+class Told(NamedTuple):
+    """One thing that happened: its `kind`, when (Unix seconds, 0: not known) and the text; of a call its `number` and
+    the `patch` that it makes, whose lines begin with ``+``, ``-`` or a blank."""
+
+    kind: str
+    at: float
+    text: str
+    number: int = 0
+    patch: tuple[str, ...] = ()
+
+
+class Narrator:
+    """Tells of one run, which works in `folder`; `calls` and `denials` count what was told so far."""
+
+    def __init__(self, folder: str = ""):
+        self._folder = Folder(folder)
+        self._numbers: dict[str, int] = {}  # call id -> its number
+        self._edits: set[str] = set()  # ids of calls whose result says nothing new
+        self._denial = ""  # the refusal that a call's result has just told
+        self._error = ""
+        self._said = _digest("")  # of all words of standard output
+        self._has_said = False
+        self.calls = self.denials = 0
+
+    def tell(self, event: Event) -> list[Told]:
+        """Return what is to be told of an event, mostly one thing or nothing. Never raises, whatever its data is."""
+        if event.kind == events.ERROR:
+            self._error = str(event.data.get("message") or "")
+        return [told for entry in to_transcript(event) for told in self._of_entry(entry)]
+
+    def _of_entry(self, entry: dict) -> list[Told]:
+        kind, at = entry["kind"], entry["ts"]
+        denied, self._denial = self._denial, ""
+        if kind == "init":
+            model = f" with {entry['model']}" if entry["model"] else ""
+            return [Told(BEGINS, at, f"session {entry['session_id']}{model}")] if entry["session_id"] else []
+        if kind == "tool_call":
+            return [self._call(entry)]
+        if kind == "tool_result":
+            return self._result(entry)
+        if kind == "result":
+            return self._end(entry)
+        if kind == "system":
+            return self._note(entry, denied)
+        if kind == "stderr":
+            self._denial = denied
+            return [Told(COMPLAINS, at, self._folder.short(entry["text"]))] if entry["text"].strip() else []
+        if self._is_echo(entry):
+            return []
+        kinds = {"assistant": SAYS, "thinking": THINKS, "user": IS_TOLD, "stdout": PRINTS}
+        return [Told(kinds[kind], at, entry["text"])]
+
+    def _call(self, entry: dict) -> Told:
+        self.calls += 1
+        self._numbers[entry["id"]] = self.calls
+        call = call_in_words(entry["name"], entry["input"], self._folder)
+        if call.is_edit:
+            self._edits.add(entry["id"])
+        text = "\n".join((call.words.replace("\n", "\\n"), *call.more))
+        return Told(CALLS, entry["ts"], text, self.calls, call.patch)
+
+    def _result(self, entry: dict) -> list[Told]:
+        number = self._numbers.pop(entry["id"], 0)
+        is_edit, text = entry["id"] in self._edits, entry["content"]
+        self._edits.discard(entry["id"])
+        if entry["is_error"] and reason_in(text):
+            self._denial = reason_in(text)
+            return self._denied(text, entry["ts"])
+        if entry["is_error"]:
+            return [Told(FAILS, entry["ts"], self._folder.short(text) or "(it did not say why)", number)]
+        return [] if is_edit else [Told(GETS, entry["ts"], self._folder.short(text) or "(nothing)", number)]
+
+    def _denied(self, text: str, at: float) -> list[Told]:
+        self.denials += 1
+        denial = denial_in(text) or Denial()
+        return [Told(DENIED, at, denial.line(self._folder.short(denial.file)))]
+
+    def _note(self, entry: dict, denied: str) -> list[Told]:
+        name, text, at = entry["name"], entry["text"], entry["ts"]
+        if name == "lock_denied":
+            message = _message_of(text)
+            return [] if denied and reason_in(message) == denied else self._denied(message, at)
+        self._denial = denied
+        if name == events.CONTEXT_USAGE:
+            return []  # counted, not told
+        if name == "error":
+            return [Told(ERROR, at, text)]
+        if name == events.COMPACTION or name in WITHIN or "retry" in name:
+            kind = NOTES if name == events.COMPACTION else WARNS
+            return [Told(kind, at, f"{name.rpartition('.')[2].replace('_', ' ')}: {_message_of(text)}")]
+        return [Told(UNKNOWN, at, f"{name}: {text}")]
+
+    def _end(self, entry: dict) -> list[Told]:
+        if not entry["is_error"]:
+            return [Told(ENDS, entry["ts"], "done")]
+        if self._error and self._error in entry["errors"]:
+            return []  # it was told a moment ago
+        return [Told(ERROR, entry["ts"], f"failed: {'; '.join(entry['errors']) or entry['subtype']}")]
+
+    def _is_echo(self, entry: dict) -> bool:
+        """Whether it repeats what has been told as plain standard output (the answer of the harness `process`)."""
+        if entry["kind"] == "stdout":
+            _add_words(self._said, entry["text"])
+            self._has_said = True
+            return False
+        if entry["kind"] != "assistant" or not self._has_said:
+            return False
+        return _digest(entry["text"]).digest() == self._said.digest()
+
+
+def _message_of(text: str) -> str:
+    """The message in the data of an event that only its harness knows; all of it where it has none."""
+    from swarm_mcp.harness.query import parse_object
+
+    found = parse_object(text).get("message")
+    return found if isinstance(found, str) else text
+
+
+def _digest(text: str):
+    """What tells the words of `text` from others, however many there are."""
+    found = hashlib.blake2b()
+    _add_words(found, text)
+    return found
+
+
+def _add_words(digest, text: str) -> None:
+    digest.update("".join(f"{word}\n" for word in text.split()).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,126 @@
+"""A tool call in words for people: a command without the shell around it, an edit as a patch, paths below the folder.
+
+Tools are known by what they are given, whatever their harness calls them: a command, a patch, a path with an old and a
+new text, a path with a content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+PATHS = ("file_path", "filePath", "path", "notebook_path", "absolute_path", "filename", "file")
+OLD, NEW = ("old_string", "oldString", "oldText", "old_str"), ("new_string", "newString", "newText", "new_str")
+CONTENTS = ("content", "contents", "file_text", "new_source")
+PATCHES = ("input", "patch", "patchText", "patch_text", "command", "diff")
+COMMANDS = ("command", "cmd", "script")
+UNSAID = ("description", "replace_all", "replaceAll", "timeout", "workdir", "command_line")
+_PATCH = re.compile(r"^(?:\*\*\* Begin Patch|diff --git |--- \S)", re.MULTILINE)
+_FILE = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(.+)$", re.MULTILINE)
+_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
+_SCRIPT = re.compile(r"-[a-z]*c")
+
+
+class Call(NamedTuple):
+    """What a call does: `words` in a line, the further lines of a command (`more`), or an edit, of which `patch` has
+    the lines as far as they are told, each with ``+``, ``-`` or a blank before it."""
+
+    words: str
+    more: tuple[str, ...] = ()
+    patch: tuple[str, ...] = ()
+    is_edit: bool = False
+
+
+class Folder:
+    """The folder a run works in, whose name is left out of what people read."""
+
+    def __init__(self, path: str = ""):
+        names = sorted({name.rstrip("/") for name in (path, os.path.realpath(path))}) if path else []
+        one = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        self._inside = re.compile(rf"(?<![\w./-])(?:{one})/") if one else None
+        self._there = re.compile(rf"cd (['\"]?)(?:{one})/?\1 *(?:&&|;) *") if one else None
+
+    def short(self, text: str) -> str:
+        """Return a text with the names of files in the folder as they are there."""
+        return self._inside.sub("", text) if self._inside else text
+
+    def command(self, text: str) -> str:
+        """Return a command without going to the folder, where it is carried out anyway."""
+        found = self._there.match(text) if self._there else None
+        return self.short(text[found.end() :] if found else text)
+
+
+def call_in_words(name: str, given: object, folder: Folder) -> Call:
+    """Return what a call of the tool `name` does. Never raises, whatever it was `given`."""
+    if not isinstance(given, Mapping):
+        text = "" if given is None else given if isinstance(given, str) else _json(given)
+        return _patch(name, text, folder) if _PATCH.search(text) else Call(f"{name} {folder.short(text)}".rstrip())
+    path = next((given[key] for key in PATHS if isinstance(given.get(key), str) and given[key]), "")
+    patch = next((given[key] for key in PATCHES if isinstance(given.get(key), str) and _PATCH.search(given[key])), "")
+    if patch:
+        return _patch(name, patch, folder)
+    if isinstance(given.get("changes"), list):
+        return Call(f"{name} {', '.join(_changes(given['changes'], folder))}".rstrip(), is_edit=True)
+    changed = tuple(_changed(given)) if path else ()
+    if changed:
+        return Call(f"{name} {folder.short(path)}", patch=changed, is_edit=True)
+    command = next((given[key] for key in COMMANDS if not path and given.get(key)), None)
+    if isinstance(command, str) or (isinstance(command, list) and all(isinstance(word, str) for word in command)):
+        first, *more = folder.command(bare(command)).split("\n")
+        return Call(f"$ {first}", tuple(more))
+    rest = [f"{key}={_word(one)}" for key, one in given.items() if key not in UNSAID and one is not path]
+    return Call(" ".join([name, *([folder.short(path)] if path else []), *map(folder.short, rest)]))
+
+
+def bare(command: str | list[str]) -> str:
+    """Return a command line without the shell that it was handed to: ``bash -lc 'make check'`` is ``make check``."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else command
+    except ValueError:
+        return str(command)
+    if len(words) == 3 and _SHELL.fullmatch(words[0]) and _SCRIPT.fullmatch(words[1]):
+        return words[2]
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+def _patch(name: str, text: str, folder: Folder) -> Call:
+    begin = _PATCH.search(text)
+    text = folder.short(text[begin.start() if begin else 0 :])
+    files = dict.fromkeys(file.strip() for file in _FILE.findall(text))
+    lines = [line for line in text.rstrip().split("\n") if line.strip() not in ("*** Begin Patch", "*** End Patch")]
+    return Call(f"{name} {', '.join(files)}".rstrip(), patch=tuple(lines), is_edit=True)
+
+
+def _changes(found: list, folder: Folder) -> Iterator[str]:
+    for one in found:
+        if isinstance(one, Mapping) and isinstance(one.get("path"), str):
+            yield f"{one.get('kind') or 'change'} {folder.short(one['path'])}"
+
+
+def _changed(given: Mapping) -> Iterator[str]:
+    """The lines of an edit, or of a new file."""
+    edits = given.get("edits")
+    for edit in edits if isinstance(edits, list) else [given]:
+        if isinstance(edit, Mapping):
+            yield from _signed("-", next((edit[key] for key in OLD if isinstance(edit.get(key), str)), ""))
+            yield from _signed("+", next((edit[key] for key in NEW if isinstance(edit.get(key), str)), ""))
+    yield from _signed("+", next((given[key] for key in CONTENTS if isinstance(given.get(key), str)), ""))
+
+
+def _signed(sign: str, text: str) -> Iterator[str]:
+    return (sign + line for line in text.removesuffix("\n").split("\n")) if text else iter(())
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        return str(value)
