@@ -163,7 +163,7 @@ def test_what_a_session_had_is_free_again_when_it_ends(pair) -> None:
     wait_for(lambda: status_of(south, asked) == "open")
     south.run("claim", asked, "--as", bob)
     wait_for(lambda: status_of(north, asked) == "in_progress")
-    south.run("deregister", "--as", bob)
+    south.run("deregister", "--force", "--as", bob)
     wait_for(lambda: status_of(north, asked) == "open")
     north.run("claim", asked, "--force", "--as", ann)
     wait_for(lambda: status_of(south, asked) == "in_progress")
@@ -237,11 +237,15 @@ def test_a_lock_is_asked_for_and_handed_over_to_another_machine(homes: tuple[Hom
     held = north.json("lock", "src/a.py", "--note", "renumbering", "--as", "n1")
     wait_for(lambda: '"deny"' in south.write("s1", "src/a.py"))
     south.run("request-lock", "src/a.py", "--reason", "one index", "--as", "s1")
-    said = wait_for(lambda: north.hook("user-prompt-submit", "n1", hook_event_name="UserPromptSubmit", prompt="go on"))
+    said = wait_for(lambda: north.hook("turn", "n1", hook_event_name="UserPromptSubmit", prompt="go on"))
     assert "asks for your lock on src/a.py" in said and "one index" in said
-    told = north.json("transfer", "src/a.py", "--to", south.json("whoami", "--as", "s1")["id"], "--as", "n1")
-    assert told["team"]["fence"] > held["team"]["fence"]
-    wait_for(lambda: south.write("s1", "src/a.py") == "")
+    north.run("transfer", "src/a.py", "--to", south.json("whoami", "--as", "s1")["id"], "--note", "go", "--as", "n1")
+    assert '"deny"' in north.write("n1", "src/a.py"), "it has it no more, whoever has heard of that"
+    heard: list[str] = []
+    wait_for(lambda: heard.append(south.write("s1", "src/a.py")) or '"deny"' not in heard[-1])
+    assert "been handed the lock on" in "".join(heard) and 'It says: \\"go\\"' in "".join(heard)
+    (row,) = south.json("locks")
+    assert row["team_fence"] > held["team"]["fence"]
     assert '"deny"' in north.write("n1", "src/a.py")
 
 
