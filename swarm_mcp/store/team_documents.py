@@ -232,14 +232,22 @@ class TeamDocuments:
 
     def take_value(self, scope: str, key: str, columns: Mapping[str, Any], machine: str) -> None:
         """Make a value what another `machine` has made of it: `columns` are value, owner_identity, updated_at."""
+        self._write(scope, key, columns)
+        text = columns["value"]
+        payload = {"value": text, "length": events.length(text), "machine": machine}
+        events.add(self._db, scope, "kv.set", SYSTEM, key, payload)
+
+    def append_again(self, scope: str, key: str, columns: Mapping[str, Any], items: list[str]) -> None:
+        """Make a value what the team has with the `items` that were appended here meanwhile."""
+        self._write(scope, key, {**columns, "updated_at": self._db.now()})
+        events.add(self._db, scope, "kv.appended", SYSTEM, key, f'{{"appended": [{",".join(items)}]}}')
+
+    def _write(self, scope: str, key: str, columns: Mapping[str, Any]) -> None:
         self._db.change(
             "INSERT OR REPLACE INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, ?, ?, ?)",
             (scope, key, columns["value"], columns["owner_identity"], columns["updated_at"]),
         )
         self._values().touch(scope)
-        text = columns["value"]
-        payload = {"value": text, "length": events.length(text), "machine": machine}
-        events.add(self._db, scope, "kv.set", SYSTEM, key, payload)
 
     def remove_value(self, scope: str, key: str) -> None:
         self._values().withdraw(scope, key)

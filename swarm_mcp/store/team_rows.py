@@ -328,6 +328,15 @@ class TeamRows:
             Session,
         )
 
+    def gather_sessions(self, tops: Iterable[str], scope: str) -> None:
+        """Let the sessions of other machines that are in one of these work trees be in `scope`."""
+        for top in tops:
+            self._db.change(
+                "UPDATE instances SET scope = ? WHERE scope = ? AND id IN"
+                " (SELECT instance_id FROM swarm_sessions WHERE runtime = ?)",
+                (scope, top, TEAM),
+            )
+
     def remove_session(self, session: Session, reason: str = "deregistered") -> None:
         """Remove a session of another machine, which has left."""
         self._signals.session_gone(session, reason)

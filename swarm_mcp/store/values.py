@@ -224,34 +224,43 @@ def appended_to(kept: object, item: str) -> tuple[str, int]:
     return (f"[{inner},{item}]" if inner else f"[{item}]"), len(value) + 1
 
 
-def appended_since(before: str | None, now: str) -> str:
-    """Return the items (compact JSON, commas between them) that `appended_to` has added to `before`; empty for none."""
+def appended_since(before: str | None, now: str) -> list[str]:
+    """Return the items (compact JSON) that `appended_to` has added to `before` since; none where it is another list."""
+    first, items = items_of(before), items_of(now)
+    return items[len(first) :] if len(items) > len(first) and items[: len(first)] == first else []
+
+
+def is_list(kept: str) -> bool:
+    """Tell whether a value is a list."""
     try:
-        first, kept = _items_of(before), compact_json(now)
+        return isinstance(_read(kept), list)
     except ValueError:
-        return ""
-    if not isinstance(_read(now), list):
-        return ""
-    items = kept[1:-1]
-    if not first:
-        return items
-    return items[len(first) + 1 :] if items.startswith(first + ",") else ""
+        return False
 
 
-def joined(kept: str, items: str) -> str:
-    """Return the list under a key with these `items` added: as `appended_to`, for several."""
-    first = _items_of(kept)
-    return f"[{first},{items}]" if first else f"[{items}]"
+def joined(items: list[str]) -> str:
+    """Return the list of these items as it is kept under a key."""
+    return f"[{','.join(items)}]"
 
 
-def _items_of(kept: str | None) -> str:
-    """Return the items of the list that a value is, or becomes when it is appended to."""
+def items_of(kept: str | None) -> list[str]:
+    """Return the items (compact JSON) of the list that a value is, or becomes when it is appended to."""
+    from json import JSONDecoder
+
     if kept is None:
-        return ""
+        return []
     try:
-        return compact_json(kept)[1:-1] if isinstance(_read(kept), list) else compact_json(kept)
+        value, text = _read(kept), compact_json(kept)
     except ValueError:
-        return _quoted(kept)
+        return [_quoted(kept)]
+    if not isinstance(value, list):
+        return [text]
+    decoder, found, place = JSONDecoder(parse_int=str, parse_float=str), [], 1
+    while place < len(text) - 1:
+        _, end = decoder.raw_decode(text, place)
+        found.append(text[place:end])
+        place = end + 1
+    return found
 
 
 def _read(text: str) -> object:

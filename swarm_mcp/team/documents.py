@@ -15,8 +15,9 @@ import json
 
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.message import SYSTEM, of_task
-from swarm_mcp.domain.task import BLOCKED, COLUMNS, OPEN, STATUSES, TERMINAL
+from swarm_mcp.domain.task import BLOCKED, CLAIMED, COLUMNS, IN_PROGRESS, OPEN, STATUSES, TERMINAL
 from swarm_mcp.store.team_outbox import canonical, path_at, place_in
+from swarm_mcp.store.values import appended_since, is_list, items_of, joined
 from swarm_mcp.team.protocol import MESSAGE, TASK, VALUE, item, item_error
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ class Documents:
     gave_way  those of which what was done here was given up for what the server had
     spared    those about which somebody waits to say so: nobody gets a message
     refused   those that the server does not take as they are, with why
-    arrived   ``(session, text)`` of messages that came from other machines, until somebody takes them
+    is_due    whether rows here may differ since this machine last looked, by what it has taken in itself
     """
 
     def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str], scope: str):
@@ -65,7 +66,7 @@ class Documents:
         self.gave_way: set[Ref] = set()
         self.spared: set[Ref] = set()
         self.refused: dict[Ref, tuple[str | None, str]] = {}
-        self.arrived: list[tuple[str, str]] = []
+        self.is_due = False
         self._pending: set[Ref] = set()
         self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` up to which tasks were looked at
         self._values_seen: int | None = None
@@ -80,10 +81,7 @@ class Documents:
     def differences(self) -> list[Item]:
         """Return what the server lacks. What it refuses is left out, as long as it stays as it is."""
         rows, repository = self._rows, self.repository
-        wanted = [
-            item(MESSAGE, row.key, 0, json.loads(row.body or "null"), (MESSAGE, row.key) in self.again)
-            for row in rows.unposted(repository)
-        ]
+        self.is_due = False
         for top in self.tops:
             for task in rows.tasks_since(top, self._tasks_seen.get(top, 0)):
                 self._pending.add((TASK, task.id))
@@ -95,13 +93,18 @@ class Documents:
             self._values_seen = changed_at
         values = sorted(ref for ref in self._pending if ref[0] == VALUE)
         tasks = rows.in_order(key for kind, key in self._pending if kind == TASK)
+        wanted = []
         for ref in [*((TASK, key) for key in tasks), *values]:
             found = self.difference(ref)
-            if found is None:
-                self._pending.discard(ref)
-            else:
+            if found is not None and self._is_taken(found):
                 wanted.append(found)
-        return [one for one in wanted if self._is_taken(one)]
+            else:
+                self._pending.discard(ref)
+        for row in rows.unposted(repository):  # last: they may be about the tasks
+            found = item(MESSAGE, row.key, 0, json.loads(row.body or "null"), (MESSAGE, row.key) in self.again)
+            if self._is_taken(found):
+                wanted.append(found)
+        return wanted
 
     def difference(self, ref: Ref) -> Item | None:
         """Return what of one task or value is to be posted; None for nothing."""
@@ -116,8 +119,7 @@ class Documents:
             return None
         if kind == TASK and known is None and body is not None and self._is_old(body):
             return None
-        seen = known.version if known is not None and known.body is not None else 0
-        return item(kind, key, seen, body, ref in self.again)
+        return item(kind, key, self.version(ref), body, ref in self.again)
 
     def done(self, one: Item, answer: PutAnswer) -> None:
         """Inside a transaction: the server has taken an item."""
@@ -151,7 +153,7 @@ class Documents:
     def version(self, ref: Ref) -> int:
         """Return the version at which the server has a document, as far as is known here; 0: it has none."""
         known = self._rows.known(self.repository, *ref)
-        return known.version if known is not None and known.body is not None else 0
+        return abs(known.version) if known is not None and known.body is not None else 0
 
     def _body(self, ref: Ref, known: Known | None) -> dict | None:
         kind, key = ref
@@ -170,24 +172,29 @@ class Documents:
 
     # -------------------------------------------------------------- what the server has
 
-    def take(self, row: DocumentRow) -> None:
-        """Inside a transaction: a document is new on the server, or was changed. To take it twice changes nothing."""
+    def take(self, row: DocumentRow, is_all: bool = False, is_first: bool = False, has_lost: bool = False) -> None:
+        """Inside a transaction: a document is new on the server, or was changed. To take it twice changes nothing.
+
+        `is_all`: it is one of all that there are, and what it was before is not told. `is_first`: this machine has
+        just joined, and what it has itself may be old. `has_lost`: the server may have lost what came last.
+        """
         kind, key = row["kind"], row["key"]
         known = self._rows.known(self.repository, kind, key)
-        if (known is not None and known.version >= row["version"]) or not isinstance(row["body"], dict):
+        if (known is not None and abs(known.version) >= row["version"]) or not isinstance(row["body"], dict):
             return
+        has_lost = has_lost or (known is not None and known.version < 0)
         if kind == MESSAGE:
             self._take_message(row, known)
         elif kind == TASK:
-            self._take_task(row, known)
-        elif kind == VALUE:
-            self._take_value(row, known)
+            self._take_task(row, known, is_first, has_lost)
+        elif kind == VALUE and _is_value(row["body"]):
+            self._take_value(row, known, is_all, is_first, has_lost)
 
     def take_gone(self, row: Any) -> None:
         """Inside a transaction: the server has a document no more."""
         kind, key = row["kind"], row["key"]
         known = self._rows.known(self.repository, kind, key)
-        if known is None or known.version > row["version"] or (kind == MESSAGE and known.version == 0):
+        if known is None or abs(known.version) > row["version"] or (kind == MESSAGE and known.version == 0):
             return
         if kind == MESSAGE:
             self._rows.note(self.repository, kind, key, known.version, None)  # that it was delivered stays known
@@ -198,7 +205,7 @@ class Documents:
             if value is not None and canonical(_value_body(value)) == known.body:
                 self._rows.remove_value(self.scope, key)
 
-    def take_all(self, rows: list[DocumentRow], has_lost: bool) -> None:
+    def take_all(self, rows: list[DocumentRow], has_lost: bool, is_first: bool) -> None:
         """Inside a transaction: these are all that the server has. `has_lost`: it is another one than before."""
         there = {(row["kind"], row["key"]): row for row in rows}
         for kind in (MESSAGE, TASK, VALUE):
@@ -207,27 +214,30 @@ class Documents:
                 if has_lost:
                     self._recover(kind, key, known, row)
                 elif row is None and known.version:
-                    self.take_gone({"kind": kind, "key": key, "version": known.version})
+                    self.take_gone({"kind": kind, "key": key, "version": abs(known.version)})
         for row in rows:
-            self.take(row)
+            self.take(row, True, is_first, has_lost)
         self.look_anew()
 
     def _recover(self, kind: str, key: str, known: Known, row: DocumentRow | None) -> None:
-        """The server may have lost what it had of a document: then what is here is posted once more."""
-        if row is not None and row["version"] > known.version:
-            return
+        """The server may have lost what it had of a document: then what is here is posted once more.
+
+        Until then it is known with a version below 0, and what others put there is compared by its age.
+        """
         if kind == MESSAGE:
             if row is None and known.version and known.body is not None:
                 self._rows.note(self.repository, kind, key, 0, known.body)
                 self.again.add((kind, key))
             return
-        if row is None:
-            self._rows.forget(self.repository, kind, key)
-        elif row["version"] == known.version and canonical(row["body"]) == known.body:
+        version = row["version"] if row is not None else 1
+        if version > abs(known.version) or (version == known.version and _text(row and row["body"]) == known.body):
             return
-        else:
-            self._rows.note(self.repository, kind, key, row["version"], canonical(row["body"]))
+        self._rows.note(self.repository, kind, key, -version, _text(row and row["body"]))
         self.again.add((kind, key))
+
+    def _put_again(self, ref: Ref) -> None:
+        self._pending.add(ref)
+        self.is_due = True
 
     # messages
 
@@ -245,14 +255,13 @@ class Documents:
         self._rows.note(self.repository, MESSAGE, row["key"], row["version"], None)
         file = path_at(body.get("file"), self._top_of(recipient.scope)) or ""
         self._rows.deliver(recipient, sender or SYSTEM, content, bool(body.get("told")), file)
-        self.arrived.append((recipient.id, content))
 
     def _top_of(self, scope: str) -> str:
         return scope if scope in self.tops else self.scope
 
     # tasks
 
-    def _take_task(self, row: DocumentRow, known: Known | None) -> None:
+    def _take_task(self, row: DocumentRow, known: Known | None, is_first: bool, has_lost: bool) -> None:
         ref = (TASK, row["key"])
         task = self._rows.task(row["key"])
         if task is not None and task.scope not in self.tops:
@@ -262,9 +271,10 @@ class Documents:
             return  # no task as this version knows them
         before = self._task_body(task, known) if task is not None else None
         base = known.body if known is not None else None
-        if before is not None and row["machine"] == self.machine and canonical(before) != canonical(row["body"]):
+        is_newer = (row["machine"] == self.machine and not is_first) or (has_lost and _age(before) > _age(columns))
+        if before is not None and is_newer and canonical(before) != canonical(row["body"]):
             self._rows.note(self.repository, *ref, row["version"], canonical(row["body"]))
-            self._pending.add(ref)
+            self._put_again(ref)
             return
         taken = self._rows.take_task(self.repository, columns, self.scope, row["machine"])
         left_out = row["body"].get("files_left_out")
@@ -296,46 +306,39 @@ class Documents:
 
     # values
 
-    def _take_value(self, row: DocumentRow, known: Known | None) -> None:
+    def _take_value(self, row: DocumentRow, known: Known | None, is_all: bool, is_first: bool, has_lost: bool) -> None:
         key, body = row["key"], row["body"]
-        if not _is_value(body):
-            return
         value = self._rows.value(self.scope, key)
         before = _value_body(value) if value is not None else None
-        incoming = canonical({name: body[name] for name in _VALUE})
         base = known.body if known is not None else None
-        if before is not None and canonical(before) not in (base, incoming):
-            newer = self._changed_here(before, row, base)
-            if newer is not None:
-                if newer != before["value"]:
-                    owner = body["owner_identity"]
-                    columns = {"value": newer, "owner_identity": owner, "updated_at": self._store.now()}
-                    self._rows.take_value(self.scope, key, columns, row["machine"])
-                self._rows.note(self.repository, VALUE, key, row["version"], incoming)
-                self._pending.add((VALUE, key))
-                return
-        elif before is not None and row["machine"] == self.machine and canonical(before) != incoming:
-            self._rows.note(self.repository, VALUE, key, row["version"], incoming)
-            self._pending.add((VALUE, key))
-            return
-        if before is None or canonical(before) != incoming:
-            self._rows.take_value(self.scope, key, body, row["machine"])
+        incoming = canonical({name: body[name] for name in _VALUE})
+        is_own = row["machine"] == self.machine
+        more: list[str] = []  # to be appended once more
+        is_set = False  # here, and to be set once more
+        if before is None or (is_first and before["updated_at"] <= body["updated_at"]):
+            pass
+        elif is_own:
+            is_set = canonical(before) != incoming
+        elif body["owner_identity"] not in (None, before["owner_identity"]):
+            pass  # it belongs to another identity by now
+        elif has_lost:
+            lacking = _lacking(before["value"], body["value"])
+            more = lacking or []
+            is_set = lacking is None and before["updated_at"] > body["updated_at"]
+        elif canonical(before) != base:
+            since = json.loads(base)["value"] if base else None
+            added = appended_since(since, before["value"]) if self._rows.was_appended(self.scope, key) else []
+            # What it has of them already it may have from here, without having said so.
+            more = added[_alike(added, appended_since(since, body["value"])) :] if is_all else added
+            is_set = not added and canonical(before) != incoming
         self._rows.note(self.repository, VALUE, key, row["version"], incoming)
-
-    def _changed_here(self, before: dict, row: DocumentRow, base: str | None) -> str | None:
-        """Return what a value is to be that was changed here and on the server; None for what the server has."""
-        from swarm_mcp.store.values import appended_since, joined
-
-        theirs = row["body"]
-        if row["machine"] == self.machine:
-            return before["value"]
-        if theirs["owner_identity"] not in (None, before["owner_identity"]):
-            return None  # it belongs to another identity by now
-        if self._rows.was_appended(self.scope, row["key"]):
-            more = appended_since(json.loads(base)["value"] if base else None, before["value"])
-            if more:
-                return joined(theirs["value"], more)
-        return before["value"]
+        if more:
+            columns = {**body, "value": joined([*items_of(body["value"]), *more])}
+            self._rows.append_again(self.scope, key, columns, more)
+        if more or is_set:
+            self._put_again((VALUE, key))
+        elif before is None or canonical(before) != incoming:
+            self._rows.take_value(self.scope, key, body, row["machine"])
 
 
 # ------------------------------------------------------------------------- bodies
@@ -439,6 +442,37 @@ def _is_value(body: Any) -> bool:
         and "owner_identity" in body
         and _is_number(body.get("updated_at"))
     )
+
+
+def _alike(first: list[str], second: list[str]) -> int:
+    """Return how many items both begin with."""
+    return next(
+        (place for place, pair in enumerate(zip(first, second)) if pair[0] != pair[1]), min(len(first), len(second))
+    )
+
+
+def _lacking(here: str, there: str) -> list[str] | None:
+    """Return the items of a list here that are not in one there; None where one of them is no list."""
+    if not (is_list(here) and is_list(there)):
+        return None
+    first, second = items_of(here), items_of(there)
+    alike = _alike(first, second)
+    left = second[alike:]
+    found = []
+    for one in first[alike:]:
+        if one in left:
+            left.remove(one)
+        else:
+            found.append(one)
+    return found
+
+
+def _age(task: dict | None) -> tuple[int, int]:
+    """Return what is greater for a later state of a task."""
+    if task is None:
+        return 0, 0
+    ranks = {BLOCKED: 0, OPEN: 1, CLAIMED: 2, IN_PROGRESS: 3, **dict.fromkeys(TERMINAL, 4)}
+    return task["updated_at"], ranks.get(task["status"], 0)
 
 
 def _is_number(value: object) -> bool:

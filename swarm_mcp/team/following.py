@@ -241,6 +241,8 @@ class Following:
 
     def _may_differ(self) -> bool:
         version, at = self._compared
+        if self.replica.documents.is_due:
+            return True
         return version != self._store.version() or clock.now() - at >= COMPARE_SECONDS
 
     def _post(self) -> None:
@@ -328,7 +330,7 @@ class Following:
         version = answer["version"]
         row: Any = {**one, "version": version, "body": answer.get("body"), "machine": answer.get("machine", "")}
         if version > documents.version(ref):
-            documents.take(row)
+            documents.take(row, is_all=True)
         elif not version and documents.version(ref) == one["seen"]:
             documents.take_gone({**row, "version": one["seen"]})
 

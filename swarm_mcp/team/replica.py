@@ -44,7 +44,8 @@ class Replica:
              posts something corrects it at once
     places   the same of its places in line
     spared   ids of local locks about whose refusal somebody waits to say it: their holders get no message
-    scope    the work tree in which sessions of other machines are here, and what they share besides locks
+    scope    the work tree in which sessions of other machines are here, and what they share besides locks: the first of
+             `tops`, and then as long as that takes part
     """
 
     def __init__(self, store: Store, name: str, machine: str, tops: Iterable[str]):
@@ -52,14 +53,15 @@ class Replica:
         self._rows = store.team
         self.repository = name
         self.machine = machine
-        self.tops = sorted(tops)
+        given = list(tops)
+        self.tops = sorted(given)
         self.own: dict[int, LockRow] = {}
         self.places: dict[int, WaitRow] = {}
         self.spared: set[str] = set()
         self.dropped: dict[str, LockRow] = {}  # ids of local locks that gave way -> to what
         self.version = self.mark = 0
         self.epoch = ""
-        self.scope = self.tops[0] if self.tops else ""
+        self.scope = given[0] if given else ""
         self.read()
         self.documents = Documents(store, name, machine, self.tops, self.scope)
 
@@ -74,8 +76,10 @@ class Replica:
             return
         with self._store.team.writing():  # another work tree has what others share from now on
             self._store.team_documents.begin_anew(self.repository)
+            self._rows.gather_sessions(self.tops, self.scope)
             self.forget()
-            self._rows.note(self.repository, scope=self.scope)
+            self.epoch = ""
+            self._rows.note(self.repository, epoch=None, scope=self.scope)
 
     # ------------------------------------------------------------------ the log
 
@@ -193,7 +197,7 @@ class Replica:
         for wait in sorted(found["waits"], key=lambda row: row["number"]):
             self._joined_line(wait)
         if "documents" in found:
-            self.documents.take_all(found["documents"], has_lost=self.epoch not in ("", epoch))
+            self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
         alive = {session["session"] for session in found["sessions"]}
         for known in self._rows.mirrored_sessions():
             if known.id not in alive and known.scope in self.tops:
@@ -393,6 +397,7 @@ class Replica:
             return
         here = [one for one in self._rows.mirrored_places() if one.instance_id == row["session"]]
         self._rows.drop_places(here)
+        self.documents.is_due = True  # what it worked on is let go
         for session in self._rows.mirrored_sessions():
             if session.id == row["session"]:
                 self._rows.remove_session(session, "reclaimed" if body.get("reason") == "lapsed" else "deregistered")
