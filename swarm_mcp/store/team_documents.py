@@ -15,7 +15,7 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import TEAM
 from swarm_mcp.domain.task import TERMINAL, Task
 from swarm_mcp.store import events
-from swarm_mcp.store.team_outbox import MESSAGE
+from swarm_mcp.store.team_outbox import MESSAGE, ask_to_wake
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,6 +115,11 @@ class TeamDocuments:
         )
 
     # ------------------------------------------------------------ messages
+
+    def ask_to_wake(self, sender_id: str, recipient_id: str, task_id: str, force: bool) -> None:
+        """Have a session of another machine woken there: see ``team_outbox.ask_to_wake``."""
+        with self._db.writing():
+            ask_to_wake(self._db, sender_id, recipient_id, task_id, force)
 
     def unposted(self, repository: str) -> list[Known]:
         """Return messages to sessions of other machines that the server has not got, in the order of writing."""

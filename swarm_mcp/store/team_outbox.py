@@ -62,6 +62,21 @@ def send_away(db: Database, repository: str, sender: str, recipient: str, conten
     if told:
         tops = [row.top for row in db.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))]
         body.update(told=True, file=place_in(file, tops))
+    _let_be_posted(db, repository, body)
+
+
+def ask_to_wake(db: Database, sender: str, recipient: str, task_id: str, force: bool) -> None:
+    """Have a session of another machine woken there for mail of `sender`, about this task; `force`: even while busy.
+
+    It is told as a message without content, and so comes after that mail.
+    """
+    repository = repository_of(db, recipient)
+    if repository is not None:
+        body: dict[str, object] = {"sender": sender, "recipient": recipient, "content": ""}
+        _let_be_posted(db, repository, {**body, "wake": True, "task": task_id, "force": force})
+
+
+def _let_be_posted(db: Database, repository: str, body: dict[str, object]) -> None:
     db.change(
         "INSERT INTO swarm_team_documents (repository, kind, key, version, body, noted_at) VALUES (?, ?, ?, 0, ?, ?)",
         (repository, MESSAGE, new_id(), canonical(body), db.now()),

@@ -20,6 +20,8 @@ from collections import deque
 
 from swarm_hook_core import __version__, clock, faults
 from swarm_hook_core.state import make_private, open_private
+from swarm_mcp.domain.message import of_task
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, TeamRefused, TeamUnreachable
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
@@ -31,6 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from swarm_mcp.team.documents import Wake
 
 IDLE_SECONDS = 300.0  # without any session of this machine in what it takes part in
 LOOK_SECONDS = 5.0  # between two looks at which clones take part, where nobody has said that this has changed
@@ -401,6 +405,7 @@ class _Talk:
             for name, one in self._followed.items():
                 is_due = now - one.beaten >= BEAT_SECONDS * DUE
                 one.follow(poked, beat=is_due or name in hinted or not one.is_greeted)
+            self._wake_up()
             if self._is_to_look():
                 for one in self._followed.values():
                     one.look_at_machines()
@@ -414,6 +419,13 @@ class _Talk:
             self._fail("the store cannot be used", error)
             self._give_up(requests)
             faults.record_hourly("team", "agent", str(error))
+
+    def _wake_up(self) -> None:
+        """Have sessions woken that other machines have asked for, each in its pane, which may take a while."""
+        for one in self._followed.values():
+            wakes, one.replica.documents.wakes = one.replica.documents.wakes, []
+            if wakes:
+                threading.Thread(target=_wake, args=(wakes,), daemon=True).start()
 
     def _is_to_look(self) -> bool:
         """Whether somebody looks on, and which machines there are was not looked at for a while."""
@@ -577,6 +589,22 @@ class _Talk:
                     self._unsettled.append(self._unsettled.pop(0))
             for one in done:
                 one.settled.set()
+
+
+def _wake(wakes: list[Wake]) -> None:
+    """Wake those of these sessions that still have mail."""
+    from swarm_mcp.workspace.panes import deliver
+
+    try:
+        with Store() as store:
+            for one in wakes:
+                row = store.instances.live(one.recipient)
+                if row is not None and store.messages.unread_count(row):
+                    # Whether the two may meet was looked at where the message was written.
+                    sender = Session(id=one.sender, label=row.label)
+                    deliver(store, sender, row.id, of_task(one.task, "") if one.task else "", force=one.force)
+    except SwarmError as error:
+        faults.record_hourly("team", "agent", str(error))
 
 
 def _remove(path: str) -> None:

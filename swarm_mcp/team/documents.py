@@ -12,6 +12,7 @@ machine itself has changed on the server, without having heard so, is no such th
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.message import SYSTEM, of_task
@@ -45,6 +46,15 @@ _MAYBE_NUMBERS = ("progress_updated_at", "expected_next_update_at")
 _TIMES = ("updated_at", "progress_updated_at", "expected_next_update_at")
 
 
+class Wake(NamedTuple):
+    """A session of this machine that is to be woken: for mail of `sender`, about `task`; `force`: even while busy."""
+
+    recipient: str
+    sender: str
+    task: str
+    force: bool
+
+
 class Documents:
     """The documents of one `repository`, in the work trees `tops` of this `machine`; those of others are in `scope`.
 
@@ -53,6 +63,7 @@ class Documents:
     spared    those about which somebody waits to say so: nobody gets a message
     refused   those that the server does not take as they are, with why
     is_due    whether rows here may differ since this machine last looked, by what it has taken in itself
+    wakes     what other machines have asked to be woken here, until somebody does so
     """
 
     def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str], scope: str):
@@ -67,6 +78,7 @@ class Documents:
         self.spared: set[Ref] = set()
         self.refused: dict[Ref, tuple[str | None, str]] = {}
         self.is_due = False
+        self.wakes: list[Wake] = []
         self._pending: set[Ref] = set()
         self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` up to which tasks were looked at
         self._values_seen: int | None = None
@@ -253,6 +265,9 @@ class Documents:
         if recipient is None:
             return
         self._rows.note(self.repository, MESSAGE, row["key"], row["version"], None)
+        if body.get("wake"):
+            self.wakes.append(Wake(recipient.id, sender, str(body.get("task") or ""), bool(body.get("force"))))
+            return
         file = path_at(body.get("file"), self._top_of(recipient.scope)) or ""
         self._rows.deliver(recipient, sender or SYSTEM, content, bool(body.get("told")), file)
 

@@ -22,7 +22,7 @@ from swarm_mcp.workspace import backend
 from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
 
 UNPUBLISHED = "no workspace identity is published for that instance"
-ELSEWHERE = "it works on another machine of the team, where it finds the message in its inbox"
+ELSEWHERE = "it works on another machine of the team, which wakes it where it can"
 
 
 class Unpublished(SwarmError):
@@ -150,7 +150,7 @@ def deliver(
 
     ``{message_sent, sender, recipient, nudged}`` with ``nudge_skipped`` or ``nudge_error`` where it was not
     woken, and what is known of its pane. Takes up to 15 s where the workspace hangs. `force` wakes also
-    a session that is at work.
+    a session that is at work. A session of another machine is woken by that machine.
     """
     answer = {"message_sent": True, "sender": sender.id, "recipient": recipient_id, "nudged": False}
     if not nudge:
@@ -159,6 +159,7 @@ def deliver(
     if row is None or not may_meet(sender.label, row.label):
         return {**answer, "nudge_skipped": "that instance is not active"}
     if row.runtime == TEAM:
+        store.team_documents.ask_to_wake(sender.id, row.id, task_and_text(message)[0], force)
         return {**answer, "nudge_skipped": ELSEWHERE}
     reached = None
     try:

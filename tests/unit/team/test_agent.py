@@ -18,6 +18,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import agent, agent_client, memberships
 from swarm_mcp.team.agent import Agent
+from swarm_mcp.workspace import panes
 
 pytestmark = pytest.mark.slow
 
@@ -143,6 +144,17 @@ def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer
     asked = team.calls.count("machines")
     time.sleep(0.5)
     assert team.calls.count("machines") == asked, "nobody looks any more"
+
+
+def test_who_is_to_be_woken_is_woken_in_its_pane(running, peer, herdr):
+    herdr.pane("w1:p1")
+    session = running.ground.session("one", "claude-code session:one", pane={"pane_id": "w1:p1"})
+    other = peer.session("other")
+    wait_for(lambda: peer.follow() or peer.store.instances.live(session["id"]))
+    panes.prompt(peer.store, other, session["id"], "look", force=True)
+    peer.follow()
+    wait_for(lambda: any(words[:2] == ["pane", "send-text"] for words in herdr.calls()))
+    assert [row["content"] for row in running.ground.sql("SELECT content FROM messages")] == ["look"]
 
 
 def test_not_reached_it_says_so_within_two_seconds_and_confirms_later(running, team):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.scripted_herdr import Herdr
 
 from swarm_hook_core.state import state_dir
 from swarm_mcp.dispatch.dispatch import carry_out
@@ -15,7 +16,9 @@ from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import NotConfirmed, Refused, TeamUnreachable
 from swarm_mcp.task_claiming import claim, claim_next, reserve
+from swarm_mcp.team import agent as agent_module
 from swarm_mcp.team import agent_client
+from swarm_mcp.workspace import panes
 
 LEAD = "identity:p mode:gateway role:planner"
 
@@ -178,7 +181,7 @@ def test_a_session_elsewhere_is_written_to_like_one_here(ground: Ground, agent: 
     assert ground.swarm("send", "hello", "--to", "5f0c2f6e", "--as", ann["id"]).code == 0
     assert ground.swarm("broadcast", "frozen", "--as", ann["id"], "--json").json["count"] == 1
     done = ground.swarm("prompt-peer", "--to", far, "--message", "look", "--as", ann["id"], "--json").json
-    assert done["nudge_skipped"].startswith("it works on another machine") and not done["nudged"]
+    assert "which wakes it where it can" in done["nudge_skipped"] and not done["nudged"]
     assert mail(ground, far) == ["hello", "frozen", "look"] and agent.pokes >= 3
 
 
@@ -261,6 +264,31 @@ def test_an_open_task_goes_to_no_worker_while_the_server_is_away(ground: Ground,
     agent.answer = {"answer": "unreachable"}
     assert dispatch(ground, lead)["status"] == "no_worker" and task(ground, first["task_id"]) == ("open", None)
     assert dispatch(ground, lead)["recipient"] == worker["id"]
+
+
+# --------------------------------------------------------------------------------------------------------- waking
+
+
+@pytest.mark.parametrize("state", ["idle", "working", "read already"])
+def test_a_session_is_woken_by_its_own_machine(machines, herdr: Herdr, monkeypatch, state: str) -> None:
+    here, mine, there, theirs = both(machines)
+    herdr.pane("w1:p1", status="working" if state == "working" else "idle")
+    with there.store.database.writing():
+        there.store.panes.publish(theirs, {"pane_id": "w1:p1"})
+    answer = panes.prompt(here.store, mine, theirs.id, "read the importer", task_id="t-1")
+    assert not answer["nudged"] and "which wakes it where it can" in answer["nudge_skipped"]
+    here.follow()
+    there.follow()
+    if state == "read already":
+        assert there.mail(theirs) == ["[task:t-1] read the importer"]
+    (wake,) = there.replica.documents.wakes
+    assert wake == (theirs.id, mine.id, "t-1", False)
+    monkeypatch.setattr(agent_module, "Store", lambda: there.ground.store())
+    agent_module._wake([wake])
+    typed = [words for words in herdr.calls() if words[:2] == ["pane", "send-text"]]
+    assert len(typed) == (state == "idle") and all("about task t-1. Call poll_messages" in str(one) for one in typed)
+    there.follow()
+    assert there.store.messages.unread_count(theirs) == (state != "read already"), "to be woken is no mail"
 
 
 # ------------------------------------------------------------------------------------ locks that change machines
