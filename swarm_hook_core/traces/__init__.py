@@ -9,6 +9,7 @@ what a call leaves. The rest is loaded where another session has left something 
     meetings   a call that meets what others have written; it composes
       others     what another session's journal says, and whether its writer lives
       unread     commands that nobody had read when they ran
+      machines   what sessions on other machines of a team have written and not pushed
       seen       what the session itself knows of a file
       committed  what git says of it
       clearing   folders that it removes, and what git commands in it throw away, as a whole
@@ -277,7 +278,7 @@ class Trail:
         try:
             size = os.fstat(handle).st_size
             if not size:
-                own = _first_line(self.config.runtime_name, self.call.session_id, self._top_of(place))
+                own = first_line(self.config.runtime_name, self.call.session_id, self._top_of(place))
                 lines = [own, *lines]
             write_all(handle, b"\n" + b"".join(lines))  # what a full disk has torn is a line of its own
             if size > LIMIT_BYTES:
@@ -407,7 +408,12 @@ def others_in(place: str, own_name: str) -> list:
 
 def line(kind: str, key: str, call, text: str = "", at_ns: int = 0) -> bytes:
     """One entry about what `call` does; of this moment, where `at_ns` says no other."""
-    data = f"{at_ns or time.time_ns()} {kind} {_word(call.agent)} {_word(call.tool)}".encode("ascii", "replace")
+    return entry(at_ns or time.time_ns(), kind, call.agent, call.tool, key, text)
+
+
+def entry(at_ns: int, kind: str, agent: str, tool: str, key: str, text: str = "") -> bytes:
+    """One entry, as ``journal`` has them."""
+    data = f"{at_ns} {kind} {_word(agent)} {_word(tool)}".encode("ascii", "replace")
     data += b"\0" + escaped(key)
     if text:
         data += b"\0" + escaped(text[:LONGEST_TEXT])
@@ -434,7 +440,8 @@ def state_of(path: str) -> str:
     return f"{there.st_ctime_ns} {there.st_ino} {there.st_size}"
 
 
-def _first_line(runtime: str, session_id: str, top: str) -> bytes:
+def first_line(runtime: str, session_id: str, top: str) -> bytes:
+    """The first entry of a journal: whose it is, and a folder of its place."""
     first = f"{time.time_ns()} session - {_word(runtime)}".encode("ascii", "replace")
     return first + b"\0" + escaped(session_id) + b"\0" + escaped(top) + b"\n"
 

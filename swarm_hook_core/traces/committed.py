@@ -61,6 +61,31 @@ class Committed:
             )
         return [trace for trace in traces if trace.path not in committed]
 
+    def unpushed_of(self, traces) -> list:
+        """Those of `traces` whose changes are not committed, or in commits that no remote has; not of ignored files."""
+        from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+        open_ = {id(trace) for trace in self.without_committed_since(self.left_of(traces))}
+        found: list = []
+        tops: dict = {}
+        for trace in traces:
+            tops.setdefault(_top_of(trace.path), []).append(trace)
+        for top, some in tops.items():
+            if not top:
+                continue
+            repository, oldest = Repository(top, SECONDS), min(trace.at_ns for trace in some) // 10**9
+            names = {id(trace): os.path.relpath(trace.path, top) for trace in some}
+            paths = list(dict.fromkeys(names.values()))
+            try:
+                known = {*repository.tracked(paths), *repository.untracked(paths)}
+                ahead = set()
+                if any(id(trace) not in open_ for trace in some):
+                    ahead = set(repository.unpushed(paths, oldest))
+            except (NoAnswer, Refused):
+                continue  # said to others is only what is certain
+            found += [one for one in some if names[id(one)] in known and (id(one) in open_ or names[id(one)] in ahead)]
+        return found
+
     def _ask(self, paths) -> None:
         """Learn which of `paths` git has as they are; what it cannot say counts as not committed."""
         asked: dict = {}

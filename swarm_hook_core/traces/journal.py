@@ -20,6 +20,9 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
     spares   it was denied
     ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
     stash    it put changes aside with ``git stash``; `key` is the work tree
+    far      a session on another machine of a team wrote the file that is called `key` here, and that is not pushed; a
+             journal of such, of the runtime ``team``, is made by the team agent, and has nothing else
+    heard    the session was told of the ``far`` of another, whose id is in `text`
 
 Entries are looked up by their key in the bytes, so that what does not concern a call is never parsed.
 """

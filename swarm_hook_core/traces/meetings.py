@@ -116,6 +116,17 @@ class Meetings:
         """Whether another living session has written that file lately, seen or not; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False) is not None
 
+    def on_other_machines(self, resolved: str) -> list:
+        """The Traces of writes, on other machines, of the file at `resolved` that are not pushed, the newest first."""
+        others = self._others_in(self.trail.place_of(os.path.dirname(resolved)))
+        found = [trace for theirs in others if (trace := theirs.far_on(keys_of(resolved)))]
+        return sorted(found, key=lambda trace: -trace.at_ns)
+
+    def on_other_machines_below(self, root: str) -> list:
+        """All of them at and below absolute `root`."""
+        root = self._real(root)
+        return [one for theirs in self._others_in(self.trail.place_of(root)) for one in theirs.far_below(root)]
+
     def unseen_below(self, root: str, admits) -> list:
         """The fresh unseen Traces at and below absolute `root` of which `admits(path)` is true."""
         root = self._real(root)
@@ -153,6 +164,15 @@ class Meetings:
 
     def fresh_of_each_below(self, root: str) -> list:
         """As `fresh_below`, but where several sessions have changed a file, the Trace of each of them."""
+        found = self._made_by_each_below(root)
+        return self._git.without_committed_since(self._git.left_of(found)) if found else []
+
+    def unpushed_of_each_below(self, root: str) -> list:
+        """The Traces of each session at and below absolute `root` that are not pushed; of no ignored files."""
+        found = self._made_by_each_below(root)
+        return self._git.unpushed_of(found) if found else []
+
+    def _made_by_each_below(self, root: str) -> list:
         root = self._real(root)
         below = self._below(root, {self.trail.place_of(root): [root]}, changed_first=True)
         found = []
@@ -161,7 +181,7 @@ class Meetings:
                 trace = _newest_of(path, [path], [one for one in writes if one[1] is journal_of])
                 if trace is not None:
                     found.append(trace)
-        return self._git.without_committed_since(self._git.left_of(found)) if found else []
+        return found
 
     def untold_below(self, root: str, most: int) -> tuple:
         """The newest fresh Traces below absolute `root` that this session has neither seen nor been told of.

@@ -155,6 +155,20 @@ class OthersJournal:
         earlier = journal.newest_first(self.data, newest.key, ("wrote",))
         return next((entry for entry in earlier if entry.text != state), None)
 
+    def far_on(self, keys):
+        """The Trace of a write, on another machine, of the file with these keys, None for none."""
+        if b" far " not in self.data:
+            return None
+        found = [entry for key in keys if (entry := journal.newest(self.data, key, ("far",)))]
+        return self.trace(keys[0], found[0]) if found else None
+
+    def far_below(self, root: str) -> list:
+        """The Traces of writes, on another machine, of files at and below absolute `root`."""
+        if b" far " not in self.data:
+            return []
+        entries = journal.entries_below(self.data, root, ("far",))
+        return [trace for entry in entries if (trace := self.trace(entry.key, entry))]
+
     def is_pending(self, path: str, newest) -> bool:
         """Whether `newest`, a write of the file at `path`, is checked or was let pass just now, and not made yet."""
         if self._now - newest.at_ns / 1e9 >= PENDING_SECONDS:

@@ -59,10 +59,16 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
             keep_content(resolved, now)
     for trace, _how, _by in met:
         trail.note("saw", trace.path)
-    trail.wrote(dict.fromkeys([target[1] for target in targets] + [trace.path for trace, _how, _by in met]))
+    written = dict.fromkeys(target[1] for target in targets)
+    trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]))
     trail.note_unnamed(effects)
     for read in effects.reads if effects is not None else ():
         trail.saw(read.folder, read.path)
+    far = [trace for resolved in written for trace in meetings.on_other_machines(resolved)]
+    if far:
+        from swarm_hook_core.traces import machines
+
+        words = "\n".join(filter(None, (machines.words(far, session, meetings, trail, now), words)))
     if met or swept or clearings:
         from swarm_hook_core.labels import token
         from swarm_hook_core.traces import wording

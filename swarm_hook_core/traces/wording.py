@@ -71,6 +71,20 @@ def are_cleared(clearings, identity: str) -> str:
     return "\n".join(lines)
 
 
+def were_written_elsewhere(traces, identity: str, now: float) -> str:
+    """One line for each of a few files that a call goes ahead to write, and that others write on other machines."""
+    from swarm_hook_core.untrusted_text import named
+
+    lines = [
+        f"swarm: {named(trace.path)} was written by {changed_by(trace, identity, now)}, and that is not pushed: the two"
+        " changes meet when one of you pulls. Keep yours small there, or agree with them first."
+        for trace in traces[:NAMED]
+    ]
+    if len(traces) > NAMED:
+        lines.append(f"swarm: so were {len(traces) - NAMED} more files that this call writes.")
+    return "\n".join(lines)
+
+
 def were_changed(traces, identity: str, now: float) -> str:
     """One line for each of a few files that a call goes ahead to write, and that others have changed."""
     from swarm_hook_core.untrusted_text import named

@@ -1,4 +1,4 @@
-"""Messages, tasks and values of a repository: what of this machine's rows the server lacks, and what it has anew.
+"""Messages, tasks, values and traces of a repository: what the server lacks of this machine's, and what it has anew.
 
 A row here becomes a *body*, which is told without any machine's folders. What is to be posted is how the bodies of rows
 differ from those that were here when the server last had the same (``store.team_documents``). Verbs change rows only;
@@ -19,7 +19,8 @@ from swarm_mcp.domain.message import SYSTEM, of_task
 from swarm_mcp.domain.task import BLOCKED, CLAIMED, COLUMNS, IN_PROGRESS, OPEN, STATUSES, TERMINAL
 from swarm_mcp.store.team_outbox import canonical, path_at, place_in
 from swarm_mcp.store.values import appended_since, is_list, items_of, joined
-from swarm_mcp.team.protocol import MESSAGE, TASK, VALUE, item, item_error
+from swarm_mcp.team.protocol import MESSAGE, TASK, TRACE, VALUE, item, item_error
+from swarm_mcp.team.traces import Traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Documents:
         self.is_due = False
         self.wakes: list[Wake] = []
         self._pending: set[Ref] = set()
+        self.traces = Traces(store, repository, machine, self.tops)
         self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` up to which tasks were looked at
         self._values_seen: int | None = None
 
@@ -116,7 +118,7 @@ class Documents:
             found = item(MESSAGE, row.key, 0, json.loads(row.body or "null"), (MESSAGE, row.key) in self.again)
             if self._is_taken(found):
                 wanted.append(found)
-        return wanted
+        return wanted + [one for one in self.traces.differences() if self._is_taken(one)]
 
     def difference(self, ref: Ref) -> Item | None:
         """Return what of one task or value is to be posted; None for nothing."""
@@ -201,6 +203,8 @@ class Documents:
             self._take_task(row, known, is_first, has_lost)
         elif kind == VALUE and _is_value(row["body"]):
             self._take_value(row, known, is_all, is_first, has_lost)
+        elif kind == TRACE:
+            self.traces.take(row)
 
     def take_gone(self, row: Any) -> None:
         """Inside a transaction: the server has a document no more."""
@@ -212,7 +216,9 @@ class Documents:
             self._rows.note(self.repository, kind, key, known.version, None)  # that it was delivered stays known
             return
         self._rows.forget(self.repository, kind, key)
-        if kind == VALUE:
+        if kind == TRACE:
+            self.traces.changed()
+        elif kind == VALUE:
             value = self._rows.value(self.scope, key)
             if value is not None and canonical(_value_body(value)) == known.body:
                 self._rows.remove_value(self.scope, key)
@@ -220,10 +226,13 @@ class Documents:
     def take_all(self, rows: list[DocumentRow], has_lost: bool, is_first: bool) -> None:
         """Inside a transaction: these are all that the server has. `has_lost`: it is another one than before."""
         there = {(row["kind"], row["key"]): row for row in rows}
-        for kind in (MESSAGE, TASK, VALUE):
+        for kind in (MESSAGE, TASK, VALUE, TRACE):
             for key, known in self._rows.all_known(self.repository, kind).items():
                 row = there.get((kind, key))
-                if has_lost:
+                if has_lost and kind == TRACE:
+                    self._rows.forget(self.repository, kind, key)  # as it is by now it is taken, or posted
+                    self.traces.changed()
+                elif has_lost:
                     self._recover(kind, key, known, row)
                 elif row is None and known.version:
                     self.take_gone({"kind": kind, "key": key, "version": abs(known.version)})

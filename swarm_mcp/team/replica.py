@@ -110,6 +110,7 @@ class Replica:
             self._rows.note(self.repository, state=FOLLOWING, scope=self.scope, **known)
         if moved:
             self.version, self.mark, self.epoch = news["version"], news["mark"], epoch
+        self.documents.traces.mirror()
         return moved
 
     def not_fresh(self, state: str, at_once: bool = False) -> None:

@@ -92,6 +92,14 @@ class Repository:
                 found.update((name, max(int(time_), found.get(name, 0))) for name in _split(names.lstrip("\n")))
         return found
 
+    def unpushed(self, paths, since: int) -> list:
+        """Those of these files that commits of HEAD change which are on no remote's branch, of those since then.
+
+        That is in Unix seconds.
+        """
+        options = ("--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", f"--since={since}")
+        return self.names("log", *options, "HEAD", "--not", "--remotes", paths=paths)
+
     def staged(self, paths, tree: str = "HEAD") -> list:
         """Files whose entry in the index is not that of `tree`."""
         try:

@@ -1,0 +1,210 @@
+"""Traces of work across machines: who has written which files, and not pushed that.
+
+A session's trace is a document: ``{machine, files}``, `files` with the Unix seconds of the last write to each, by its
+place from the top of the work tree. It is made of the journals that hooks keep (``swarm_hook_core.traces``) and of what
+git says. The traces of other machines become journals beside those, so that a hook meets them as it meets the sessions
+of this machine, without a connection and without asking the store for more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import closing
+from types import SimpleNamespace
+
+from swarm_hook_core import faults
+from swarm_hook_core.budget import Budget
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lookup import storable
+from swarm_hook_core.state import make_private, state_dir, write_private
+from swarm_hook_core.traces import KEEP, Trail, entry, first_line, journal_name, keys_of, others_in, place_of
+from swarm_mcp.domain.session import TEAM
+from swarm_mcp.store.team_outbox import canonical, path_at, place_in
+from swarm_mcp.team.protocol import KEPT, TRACE, item
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from swarm_mcp.store import Store
+    from swarm_mcp.team.protocol import DocumentRow, Item
+
+    Marks = dict[str, tuple[int, int]]
+
+MOST_FILES = 100  # of one session, the last ones
+LONGEST_PLACE = 1000  # characters
+SECONDS = 0.3  # of processor time, for commands that nobody has read yet
+PAUSE_SECONDS = 4.0  # between two looks at journals that grow all the time
+GIT_SECONDS = 20.0  # after which git is asked anew though no journal has grown: commits and pushes end traces
+MOVED_SECONDS = 60  # so much later is worth telling of a file that is known to be written
+_OWN = TEAM + "."  # with this the names of journals of other machines' sessions begin
+_PAST_NS = 10 * 10**9  # these journals look older than they are: nothing in them is about to be made
+
+
+class Traces:
+    """The traces of one `repository`, in the work trees `tops` of this `machine`."""
+
+    def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str]):
+        self._store = store
+        self._rows = store.team_documents
+        self._repository = repository
+        self._machine = machine
+        self._tops = sorted(tops)
+        self._marks: Marks = {}
+        self._looked = -GIT_SECONDS
+        self._here: dict[str, dict[str, int]] = {}
+        self._written: dict[str, str] | None = None  # path of a journal -> what it was made of
+        self._is_new = True  # until the journals of others are what the store says
+
+    # ---------------------------------------------------------------- of this machine
+
+    def differences(self) -> list[Item]:
+        """Return what the server lacks, or has and shall have no more."""
+        here = self._found()
+        known = {
+            key: (row.version, json.loads(row.body)["files"])
+            for key, row in self._rows.all_known(self._repository, TRACE).items()
+            if row.body is not None and json.loads(row.body)["machine"] == self._machine
+        }
+        wanted = [item(TRACE, key, version, None) for key, (version, _) in known.items() if key not in here]
+        for key, files in here.items():
+            version, there = known.get(key, (0, {}))
+            if files.keys() != there.keys() or any(at - there[place] >= MOVED_SECONDS for place, at in files.items()):
+                wanted.append(item(TRACE, key, version, {"machine": self._machine, "files": files}))
+        return wanted
+
+    def _found(self) -> dict[str, dict[str, int]]:
+        """Return which files each live session has written lately and not pushed, with the time of the last write."""
+        now = time.monotonic()
+        if now - self._looked < PAUSE_SECONDS:
+            return self._here
+        marks = self._journal_marks()
+        if marks == self._marks and (not marks or now - self._looked < GIT_SECONDS):
+            return self._here
+        self._marks, self._looked = marks, now
+        self._here = self._asked() if marks else {}
+        return self._here
+
+    def _journal_marks(self) -> Marks:
+        found: Marks = {}
+        for place in self._places():
+            for path in others_in(place, ""):
+                if not os.path.basename(path).startswith(_OWN):
+                    for file in (path, path + ".1"):
+                        try:
+                            there = os.stat(file)
+                        except OSError:
+                            continue
+                        found[file] = there.st_size, there.st_mtime_ns
+        return found
+
+    def _asked(self) -> dict[str, dict[str, int]]:
+        from swarm_hook_core.traces.meetings import Meetings
+
+        oldest = time.time() - KEPT[TRACE]
+        found: dict[str, dict[str, int]] = {}
+        for top in self._tops:
+            trail = Trail(SimpleNamespace(runtime_name=""), ToolCall("look", {}, "", top), KEEP)
+            try:
+                with closing(self._store.as_hooks_read_it()) as reader:
+                    traces = Meetings(trail, reader, time.time(), Budget(SECONDS)).unpushed_of_each_below(top)
+            except (OSError, ValueError):
+                continue  # the work tree, or a journal, has just gone
+            for trace in sorted(traces, key=lambda one: -one.at_ns):
+                place, at = place_in(trace.path, self._tops) or "", int(trace.at_ns / 1e9)
+                files = found.setdefault(trace.held.instance_id, {})
+                if at >= oldest and len(files) < MOST_FILES and 0 < len(place) <= LONGEST_PLACE and storable(place):
+                    files[place] = max(at, files.get(place, 0))
+        return {session: files for session, files in found.items() if files}
+
+    # ------------------------------------------------------------ of other machines
+
+    def take(self, row: DocumentRow) -> None:
+        """Inside a transaction: a session's trace is new on the server, or was changed."""
+        files = _files_in(row["body"])
+        body = {"machine": row["machine"], "files": files}  # the server knows whose it is
+        self._rows.note(self._repository, TRACE, row["key"], row["version"], canonical(body))
+        self.changed()
+
+    def changed(self) -> None:
+        """The journals of other machines' sessions are not what the store says they should be."""
+        self._is_new = True
+
+    def mirror(self) -> None:
+        """Make the journals of other machines' sessions what the store says. Outside of transactions; never fails."""
+        if not self._is_new:
+            return
+        try:
+            self._mirror()
+        except OSError as error:
+            faults.record_hourly("team", "traces", faults.describe(error))
+            return  # tried again with the next change
+        self._is_new = False
+
+    def _mirror(self) -> None:
+        if self._written is None:
+            self._written = {
+                path: ""
+                for place in self._places()
+                for path in others_in(place, "")
+                if os.path.basename(path).startswith(_OWN)
+            }
+        wanted: dict[str, tuple[str, str, dict[str, int]]] = {}
+        for session, row in self._rows.all_known(self._repository, TRACE).items():
+            body = json.loads(row.body) if row.body is not None else None
+            if body is not None and body["machine"] != self._machine and body["files"]:
+                for place in self._places():
+                    wanted[os.path.join(place, journal_name(TEAM, session))] = row.body or "", session, body["files"]
+        for path in self._written.keys() - wanted.keys():
+            _remove(path)
+            del self._written[path]
+        for path, (text, session, files) in wanted.items():
+            if self._written.get(path) != text:
+                self._write(path, session, files)
+                self._written[path] = text
+
+    def _write(self, path: str, session: str, files: dict[str, int]) -> None:
+        """Put a journal in its place, whole and at once."""
+        tops = self._places()[os.path.dirname(path)]
+        lines = [b"\n", first_line(TEAM, session, tops[0])]
+        for place, at in sorted(files.items(), key=lambda one: one[1]):
+            keys = [key for top in tops if (file := path_at(place, top)) for key in keys_of(file)]
+            lines += [entry(at * 10**9, "far", "", "", key) for key in keys]
+        make_private(os.path.dirname(path))
+        scratch = os.path.join(state_dir(), "team", "journal")  # in the folder itself it would be somebody's
+        write_private(scratch, b"".join(lines).decode("utf-8", "surrogateescape"))
+        past = time.time_ns() - _PAST_NS
+        os.utime(scratch, ns=(past, past))
+        os.replace(scratch, path)
+
+    def _places(self) -> dict[str, list[str]]:
+        """Return the folders of journals of these work trees, with the tops of those."""
+        found: dict[str, list[str]] = {}
+        for top in self._tops:
+            try:
+                found.setdefault(place_of(top), []).append(top)
+            except OSError:
+                continue  # it has gone
+        return found
+
+
+def _files_in(body: Any) -> dict[str, int]:
+    """Return the files that a trace's document says."""
+    given = body.get("files") if isinstance(body, dict) else None
+    if not isinstance(given, dict):
+        return {}
+    return {
+        place: at
+        for place, at in list(given.items())[:MOST_FILES]
+        if isinstance(at, int) and 0 <= at < 2**33 and place and len(place) <= LONGEST_PLACE and path_at(place, "/x")
+    }
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        return
