@@ -121,12 +121,13 @@ def test_all_is_reached_by_keyboard_and_seen_where_one_is(ground, browse):
 def tabbed_through(page) -> tuple[list[str], dict[str, bool]]:
     """What can be reached; and what the tab key comes to, in turn, each with whether it is outlined then.
 
-    Each by what it is and the how manieth of these: the page may be made anew meanwhile.
+    Each by what it is and the how manieth of these: the page may be made anew meanwhile, and links that begin now say
+    another time then.
     """
     everything = page.evaluate(
         """(reachable) => {
             const what = (one) => [one.tagName, ...['href', 'name', 'aria-label'].map(
-                (name) => one.getAttribute(name) || '')].join(' ').trim();
+                (name) => (one.getAttribute(name) || '').replace(/\\bat=\\d+/, 'at='))].join(' ').trim();
             const all = () => [...document.querySelectorAll(reachable)];
             const called = (one) => what(one) + ' ' + all().filter((other) => what(other) === what(one)).indexOf(one);
             window.reached = [];

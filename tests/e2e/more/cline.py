@@ -26,6 +26,8 @@ class Cline(OtherClient):
         servers.parent.mkdir(parents=True)
         servers.write_text('{ "mcpServers" : {} }')
         choices.write_text('{"telemetryOptOut": true, "autoUpdateEnabled": false}')
+        # It goes on without a plugin that a busy machine has not loaded within 4 seconds.
+        self.ground.env["CLINE_PLUGIN_IMPORT_TIMEOUT_MS"] = "60000"
         provider = ["-p", PROVIDER, "-b", f"http://127.0.0.1:{self.models.port}/v1", "-k", "dummy-key-for-loopback"]
         done = self.ground.run(["cline", "auth", *provider, "-m", self.model])
         assert done.returncode == 0, done.stderr
