@@ -34,7 +34,7 @@ class Assignment(NamedTuple):
     message        the instructions
     lock           name of the spawn lock; as long as that names another worker, this one is not wanted
     command        words that start the harness, empty where it knows its own
-    run            ``model, mode, effort, timeout_seconds, max_cost_usd, fresh``, as they apply
+    run            what the dispatch says of the run (``request.RUN_OPTIONS``), as far as it says something
     env            the environment to work in, empty where that of the process is meant
     log            file that standard error goes to, empty where somebody reads it
     tree_of        the folder of whose repository the task gets a work tree, in which `cwd` then is; empty for none
@@ -103,18 +103,10 @@ def query_of(
     `previous`: the session that the run continues, None for a new one. `reached`: how far an earlier run came.
     """
     from swarm_mcp.harness.prompting import run_environment, task_prompt, with_system_prompt
-    from swarm_mcp.harness.query import EDIT, Query
+    from swarm_mcp.harness.query import query_of as described
 
-    run = assignment.run
-    query = Query(
-        prompt="",
-        cwd=assignment.cwd,
-        mode=run.get("mode") or EDIT,
-        model=run.get("model") or "",
-        effort=run.get("effort") or "",
-        command=assignment.command,
-        timeout_seconds=run.get("timeout_seconds") or 0.0,
-        max_cost_usd=run.get("max_cost_usd") or 0.0,
+    config = {**assignment.run, "cwd": assignment.cwd, "command": assignment.command}
+    query = described("", config)._replace(
         instance_id=assignment.instance_id,
         scope=assignment.scope,
         label=assignment.label,

@@ -20,7 +20,6 @@ from swarm_hook_core.labels import token
 from swarm_mcp.dispatch import task_trees
 from swarm_mcp.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.dispatch.request import (
-    RUN_OPTIONS,
     DispatchRequest,
     PublicTexts,
     WorkerCommand,
@@ -28,6 +27,7 @@ from swarm_mcp.dispatch.request import (
     public_texts,
     require_gateway,
     require_own_limits,
+    run_facts,
     worker_command,
 )
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
@@ -202,6 +202,7 @@ def plan(requester: Session, request: DispatchRequest) -> Planned:
     """Return what the request comes to. Raises Refused."""
     require_gateway(requester)
     request = checked(request)
+    request = request._replace(skills=tuple(clean(skill, requester.directory) for skill in request.skills))
     command = worker_command(request, requester)
     cwd = clean(request.cwd, requester.directory) if request.cwd else requester.directory
     if request.spawn and not os.path.isdir(cwd):
@@ -381,7 +382,7 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
         placement=request.placement,
         title=work.task.title,
         lock=lock,
-        run={name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)},
+        run=run_facts(request),
         tree_of=tree_of,
     )
 

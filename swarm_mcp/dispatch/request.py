@@ -34,6 +34,8 @@ class DispatchRequest(NamedTuple):
     resume                 id, or the beginning of the id, of a task whose worker has gone and that is to go on
     model ... fresh        how the run of a worker that is supervised (``spawners.SUPERVISED``) goes; `command` is one
                            line, split as a shell does; `fresh` leaves the session of the task's earlier run alone
+    append_system_prompt, skills, output_schema, env, mcp_servers   the same of it; skills are folders, servers stand as
+                           in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
     worktree               the task gets a work tree of the repository for itself (``task_trees``)
     """
 
@@ -71,12 +73,18 @@ class DispatchRequest(NamedTuple):
     command: str = ""
     fresh: bool = False
     worktree: bool = False
+    append_system_prompt: str = ""
+    skills: tuple[str, ...] = ()
+    output_schema: dict = {}
+    env: dict = {}
+    mcp_servers: dict = {}
 
     @property
     def wants_new_worker(self) -> bool:
         """Whether it says how a worker is to be started: sessions that already live were not started like that."""
         said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd,
-                self.worktree)  # fmt: skip
+                self.worktree, self.append_system_prompt, self.skills, self.output_schema, self.env,
+                self.mcp_servers)  # fmt: skip
         return self.spawn and (self.force_spawn or any(said))
 
     def key(self, requester: Session, repository: str = "") -> str:
@@ -119,6 +127,8 @@ def checked(request: DispatchRequest) -> DispatchRequest:
         model=request.model.strip(),
         mode=request.mode.strip(),
         effort=request.effort.strip(),
+        append_system_prompt=request.append_system_prompt.strip(),
+        env={str(name): str(value) for name, value in request.env.items()},
     )
     if not request.title and not request.resume:
         raise Refused("a dispatch needs a title")
@@ -174,8 +184,12 @@ def require_own_limits(store: Store, requester: Session, request: DispatchReques
     asked = request.mode or EDIT
     if MODES.index(asked) > MODES.index(own):
         raise Refused(f"a worker of mode {own} can have none of mode {asked} started; ask for mode {own}")
-    if request.command and own != YOLO:
+    if own == YOLO:
+        return
+    if request.command:
         raise Refused(f"a worker of mode {own} cannot say which command is started")
+    if request.mcp_servers or request.env:  # a server is a command, and PATH finds one
+        raise Refused(f"a worker of mode {own} can give another neither MCP servers nor variables")
 
 
 def mode_of(run: Run) -> str:
@@ -190,7 +204,24 @@ def mode_of(run: Run) -> str:
 
 
 # The fields of a request that say how a supervised worker's run goes.
-RUN_OPTIONS = ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh")
+RUN_OPTIONS = (
+    "model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh", "append_system_prompt", "skills",
+    "output_schema", "env", "mcp_servers",
+)  # fmt: skip
+
+
+def run_facts(request: DispatchRequest) -> dict:
+    """Return what a supervisor is told of the run: those fields that say something, as JSON can have them.
+
+    Raises Refused for a server that is none.
+    """
+    from swarm_mcp.harness.servers import servers_in
+
+    facts = {name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)}
+    if request.mcp_servers:
+        servers = servers_in(request.mcp_servers, {**os.environ, **request.env})
+        facts["mcp_servers"] = {name: server.to_dict() for name, server in servers.items()}
+    return facts
 
 
 class WorkerCommand(NamedTuple):
@@ -216,8 +247,8 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
     if spawner not in SUPERVISED:
         if any(getattr(request, name) for name in (*RUN_OPTIONS, "command", "worktree")):
             raise Refused(
-                f"{spawner} starts a harness as it is: model, mode, effort, timeout, cost limit, command, fresh and"
-                f" worktree are for {' and '.join(SUPERVISED)}"
+                f"{spawner} starts a harness as it is: model, mode, effort, limits, command, words, skills, schema,"
+                f" variables, servers, fresh and worktree are for {' and '.join(SUPERVISED)}"
             )
         return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
     words = _split(request.command) if request.command else tuple(settings.harness_command(harness))
@@ -225,16 +256,15 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
         words = ()
     if not request.spawn:
         return WorkerCommand(spawner, harness, words)
-    from swarm_mcp.harness.query import EDIT, Query
+    from swarm_mcp.harness.plugin import skill_folders
+    from swarm_mcp.harness.query import query_of
     from swarm_mcp.harness.registry import get
     from swarm_mcp.harness.requirements import left_out, require_possible
 
     harness = _harness_name(harness, words)
     _require_run_options(request, requester)
-    query = Query(
-        "", request.cwd, mode=request.mode or EDIT, model=request.model, effort=request.effort,
-        timeout_seconds=request.timeout_seconds, max_cost_usd=request.max_cost_usd,
-    )  # fmt: skip
+    query = query_of("", {**run_facts(request), "cwd": request.cwd or requester.directory})
+    skill_folders(query)
     require_possible(get(harness), query)
     return WorkerCommand(spawner, harness, words, tuple(left_out(get(harness), query)))
 

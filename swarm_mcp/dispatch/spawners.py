@@ -42,7 +42,7 @@ class WorkerSpec(NamedTuple):
     command      the words that start the harness; empty for a harness that knows its own
     title        of the task
     lock         name of the spawn lock under which it is started
-    run          for supervised workers: ``model, mode, effort, timeout_seconds, max_cost_usd, fresh``
+    run          for supervised workers: what is said of the run (``request.RUN_OPTIONS``)
     tree_of      the folder of whose repository the task gets a work tree, in which `cwd` then is; empty for none
     """
 

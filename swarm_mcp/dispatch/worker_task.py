@@ -14,7 +14,7 @@ from swarm_mcp.errors import NotConfirmed, Refused, SwarmError
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import result_columns
-from swarm_mcp.harness.outcome import TRANSIENT, RunResult
+from swarm_mcp.harness.outcome import TRANSIENT, RunResult, answer_text
 from swarm_mcp.store import Store, spawn_locks
 from swarm_mcp.task_claiming import claim, reserve
 from swarm_mcp.workspace.panes import deliver
@@ -91,7 +91,7 @@ class Progress:
 def result_text(result: RunResult) -> str:
     """Return what the task is told as its result: the answer, or the error's code and words."""
     if not result.is_error:
-        return result.output.strip()[:LONGEST_RESULT] or WORDLESS
+        return answer_text(result).strip()[:LONGEST_RESULT] or WORDLESS
     text = f"{result.error_category}: {' '.join((result.error_message or 'it did not say why').split())}"
     if result.error_category in TRANSIENT:
         text += "; it passes, and the same work may be dispatched again"

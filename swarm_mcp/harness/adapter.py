@@ -162,8 +162,12 @@ class HarnessAdapter(ABC):
         return [{"name": name, "short": short, "context_tokens": None} for short, name in self.models.items()]
 
     def model(self, query: Query) -> str:
-        """Return the model to ask for: the query's, else ``<NAME>_DEFAULT_MODEL``, expanded; empty: its own default."""
+        """Return the model to ask for, expanded: the query's, else ``MODEL_OVERRIDE``, else ``<NAME>_DEFAULT_MODEL``.
+
+        Empty: the harness's own default.
+        """
         from swarm_hook_core.environment import first_set
 
-        chosen = query.model.strip() or first_set(f"{self.name.upper().replace('-', '_')}_DEFAULT_MODEL")
+        own = f"{self.name.upper().replace('-', '_')}_DEFAULT_MODEL"
+        chosen = query.model.strip() or first_set("MODEL_OVERRIDE", own)
         return self.models.get(chosen, chosen)

@@ -8,7 +8,7 @@ from swarm_hook_core import faults
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.events import Ledger
-from swarm_mcp.harness.outcome import Cost, Ending, RunResult, cost_of, own_part, priced
+from swarm_mcp.harness.outcome import PER_RUN, SESSION_CUMULATIVE, Cost, Ending, RunResult, cost_of, own_part, priced
 from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.record import RUNTIME, EventSink
 from swarm_mcp.harness.requirements import limit_passed, schema_mismatch
@@ -78,11 +78,18 @@ def concluded(
         session_params=kept,
         cost=cost._replace(model=model),
         session_cost=counted,
+        usage_basis=SESSION_CUMULATIVE if _is_of_the_session(adapter, query, before, session_id) else PER_RUN,
         model=model,
         provider=given.get("provider") if isinstance(given.get("provider"), str) else None,
         retry_not_before=_moment(given.get("retry_not_before"), trouble, ledger) if failure else None,
         result_json=_structured_answer(given, ending, failure is not None),
     )
+
+
+def _is_of_the_session(adapter: HarnessAdapter, query: Query, before: Cost, session_id: str | None) -> bool:
+    """Whether the cost is that of a whole session, of whose earlier part nothing is known."""
+    continued = query.resume_session_id and (query.fork_session or session_id == query.resume_session_id)
+    return bool(adapter.cumulative and continued) and before == Cost()
 
 
 def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:

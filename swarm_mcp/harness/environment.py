@@ -17,8 +17,10 @@ from swarm_mcp.harness.query import Query
 # Of swarm itself, and of the terminal that a session sits in; `_OWN_ENDS` are of every runtime's own (SWARM_CC_LABEL).
 _OWN = frozenset({
     "SWARM_MCP_INSTANCE_ID", "SWARM_TASK_ID", "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO", "HERDR_PANE_ID",
-    "HERDR_PANE", "SWARM_LOOP_CONFIG", "SWARM_MCP_SESSION_ARGUMENT", RUN_ID, OUTLIVES,
+    "HERDR_PANE", "SWARM_LOOP_CONFIG", "SWARM_MCP_SESSION_ARGUMENT", "SWARM_ITERATION",
+    RUN_ID, OUTLIVES,
 })  # fmt: skip
+API_KEY = "SWARM_API_KEY"
 _OWN_ENDS = ("_LABEL", "_AGENT_ROLE")
 
 
@@ -64,6 +66,9 @@ def swarm_variables(query: Query) -> dict[str, str]:
         "SWARM_AGENT_ROLE": query.role,
         "SWARM_TASK_ID": query.task_id,
         RUN_ID: query.run_id,
+        "SWARM_ITERATION": str(query.iteration or ""),
+        "SWARM_API_URL": query.api_url,
+        API_KEY: query.api_key,
     }
     return {name: value for name, value in known.items() if value}
 

@@ -5,6 +5,7 @@ The patterns are for harnesses that have nothing better to say of their failures
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -70,6 +71,9 @@ class Ending(NamedTuple):
     native_lines: int = 0
 
 
+PER_RUN, SESSION_CUMULATIVE = "per_run", "session_cumulative"
+
+
 class RunResult(NamedTuple):
     """How a run ended; everything in it is scrubbed of secrets.
 
@@ -80,6 +84,8 @@ class RunResult(NamedTuple):
     clear_session         the session that was asked for does not exist any more: forget it
     cost                  of this run alone, also where the harness counts the whole session
     session_cost          as the harness counted, the basis of the next run's delta
+    usage_basis           what `cost` is of: ``per_run``, or ``session_cumulative`` where the harness counts a
+                          session of which nobody knows what it had cost before (resumed by its bare id)
     retry_not_before      Unix seconds; for an error that passes
     result_json           the answer by schema, else what could not be understood ({"stdout", "stderr"})
     attempts              how often a child was started: 2 after a fresh retry
@@ -106,6 +112,7 @@ class RunResult(NamedTuple):
     result_json: object = None
     record: str = ""
     attempts: int = 1
+    usage_basis: str = PER_RUN
 
     def to_dict(self) -> dict:
         """Return the result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and other names."""
@@ -126,6 +133,15 @@ class RunResult(NamedTuple):
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def answer_text(result: RunResult) -> str:
+    """Return the answer of a run that went well: by its schema, as JSON, where it had one, else its words."""
+    if result.result_json is None:
+        return result.output
+    return json.dumps(result.result_json, ensure_ascii=False)
+
+
 LONGEST_LINE = 500  # characters of one line that says why
 NOTHING_RAN = (126, 127)  # a shell, or env, that found no program, or one that cannot be run
 # A program may print these about anything that it works with: they count only as its own error.

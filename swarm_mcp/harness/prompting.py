@@ -138,11 +138,10 @@ def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
     return query._replace(append_system_prompt=text)
 
 
-def run_environment(query: Query, context: Mapping[str, object] = {}, token: str = "") -> dict[str, str]:
+def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[str, str]:
     """Return the environment of a worker; of its layers the later win: who it is, why it runs, what the user set.
 
     `context` may have wake_reason, message_id, approval_id, approval_status and linked_task_ids (a list).
-    `token` becomes SWARM_API_KEY where the user has not set that.
     """
     from swarm_mcp.harness.environment import swarm_variables
 
@@ -155,10 +154,7 @@ def run_environment(query: Query, context: Mapping[str, object] = {}, token: str
         "SWARM_LINKED_TASK_IDS": ",".join(map(str, linked)) if isinstance(linked, (list, tuple)) else linked,
     }
     known = {name: str(value) for name, value in why.items() if value not in (None, "")}
-    made = {**swarm_variables(query), **known, **query.env}
-    if token:
-        made.setdefault("SWARM_API_KEY", token)
-    return made
+    return {**swarm_variables(query), **known, **query.env}
 
 
 # --------------------------------------------------------------------------------------------- innards

@@ -60,6 +60,10 @@ class Query(NamedTuple):
     command            argv of the harness ``process``; of others, words that start it instead of its own name
     timeout_seconds    0 for none; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 for none
     instance_id, scope, label, role, task_id, requester_id, run_id   who the child is in the swarm
+    iteration          which round of somebody's loop this is, 0 for none; the child has it as ``SWARM_ITERATION``
+    api_url, api_key   where the child reaches whoever had it started, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
+                       key is a secret
+    log_file           one more file that the record's lines are added to
     """
 
     prompt: str
@@ -90,6 +94,34 @@ class Query(NamedTuple):
     task_id: str = ""
     requester_id: str = ""
     run_id: str = ""
+    iteration: int = 0
+    api_url: str = ""
+    api_key: str = ""
+    log_file: str = ""
+
+
+def server_of(entry: object) -> McpServer | None:
+    """Return the server that an entry of a configuration describes (``McpServer.to_dict``, or as ``.mcp.json`` has it).
+
+    None for what is none, and for kinds that not every harness can have (sse, ws).
+    """
+    if isinstance(entry, McpServer):
+        return entry
+    if not isinstance(entry, Mapping):
+        return None
+    kind = entry.get("type") or ("stdio" if entry.get("command") else "http")
+    if kind == "stdio" and isinstance(entry.get("command"), str):
+        args = entry.get("args")
+        words = tuple(map(str, args)) if isinstance(args, (list, tuple)) else ()
+        return McpServer(entry["command"], words, _texts(entry.get("env")), str(entry.get("cwd") or ""))
+    if kind in ("http", "streamable-http", "streamableHttp") and isinstance(entry.get("url"), str):
+        return McpServer(url=entry["url"], headers=_texts(entry.get("headers")))
+    return None
+
+
+def _texts(table: object) -> dict[str, str]:
+    items = table.items() if isinstance(table, Mapping) else ()
+    return {str(name): str(value) for name, value in items}
 
 
 def checked(query: Query) -> Query:
@@ -171,6 +203,7 @@ def build_config(values: Mapping[str, object]) -> dict:
 def query_of(prompt: str, config: Mapping[str, object]) -> Query:
     """Return the query that a configuration describes; what cannot be read counts as not given."""
     env = parse_object(config.get("env"))
+    listed = [(str(name), server_of(entry)) for name, entry in parse_object(config.get("mcp_servers")).items()]
     return Query(
         prompt,
         cwd=as_string(config.get("cwd")),
@@ -191,4 +224,9 @@ def query_of(prompt: str, config: Mapping[str, object]) -> Query:
         max_cost_usd=as_number(config.get("max_cost_usd")),
         max_turns=int(as_number(config.get("max_turns"))),
         env={str(name): value for name, value in env.items() if isinstance(value, str)},
+        mcp_servers={name: server for name, server in listed if server},
+        iteration=int(as_number(config.get("iteration"))),
+        api_url=as_string(config.get("api_url")),
+        api_key=as_string(config.get("api_key")),
+        log_file=as_string(config.get("log_file")),
     )

@@ -32,12 +32,14 @@ def default_folder() -> str:
 class Record:
     """One file, ``<folder>/<run id>/<time>-<first 8 of the task's or run's id>.jsonl``, mode 0600.
 
-    Nothing here raises: a disk that is full must not end a run. `fault` says what went wrong first.
+    Nothing here raises: a disk that is full must not end a run. `fault` says what went wrong first. What is written is
+    added to the file `copy` as well, if one is named.
     """
 
-    def __init__(self, folder: str, run_id: str, name: str):
+    def __init__(self, folder: str, run_id: str, name: str, copy: str = ""):
         self.fault = ""
-        self._handle = -1
+        self._handle = self._copied = -1
+        self._copy = copy
         self._waiting: list[bytes] = []
         self._bytes = 0
         self._written = 0
@@ -50,6 +52,11 @@ class Record:
     def open(self) -> None:
         """Make the file. Where one of its name is there already, `path` is another one from now on."""
         try:
+            if self._copy:
+                self._copied = os.open(self._copy, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as error:
+            self.fault = f"{self._copy}: {error.strerror or error}"
+        try:
             make_private(self._place)
             for number in range(2, 1000):
                 try:
@@ -58,7 +65,7 @@ class Record:
                 except FileExistsError:
                     self.path = os.path.join(self._place, f"{self._name}-{number}.jsonl")
         except OSError as error:
-            self.fault = str(error)
+            self.fault = self.fault or str(error)
 
     def metadata(self, found: dict) -> None:
         """Write the first line."""
@@ -77,12 +84,12 @@ class Record:
     def flush(self) -> None:
         """Write what waits."""
         data, self._waiting, self._bytes = b"".join(self._waiting), [], 0
-        if not data or self._handle < 0:
-            return
-        try:
-            write_all(self._handle, data)
-        except OSError as error:
-            self.fault = self.fault or str(error)
+        for handle in (self._handle, self._copied):
+            try:
+                if data and handle >= 0:
+                    write_all(handle, data)
+            except OSError as error:
+                self.fault = self.fault or str(error)
         self._written += len(data)
         if self._written > LARGEST_RECORD and not self._full:
             self._full = True
@@ -92,9 +99,10 @@ class Record:
     def close(self) -> None:
         """Write what waits, and close the file. Idempotent."""
         self.flush()
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            os.close(handle)
+        handles, self._handle, self._copied = (self._handle, self._copied), -1, -1
+        for handle in handles:
+            if handle >= 0:
+                os.close(handle)
 
     def _add(self, shown: dict) -> None:
         try:

@@ -280,7 +280,7 @@ class Run:
     # -------------------------------------------------------------------- parts
 
     def _new_record(self) -> Record:
-        return Record(self._folder, self.run_id, self._query.task_id or self.run_id)
+        return Record(self._folder, self.run_id, self._query.task_id or self.run_id, self._query.log_file)
 
     def _tools(self):
         if not self._query.client_tools:

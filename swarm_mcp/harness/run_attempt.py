@@ -14,7 +14,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.harness.child import Child, LineSplitter, StopRequest, follow, found
-from swarm_mcp.harness.environment import added, without_session
+from swarm_mcp.harness.environment import API_KEY, added, without_session
 from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.outcome import Ending
@@ -105,7 +105,7 @@ class RunAttempt:
     def _scrubber(self, own) -> Scrubber:
         query = self._query
         servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
-        return Scrubber(os.environ, query.env, own, *servers, folder=query.cwd)
+        return Scrubber(os.environ, query.env, own, {API_KEY: query.api_key}, *servers, folder=query.cwd)
 
     def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict:
         """What the record begins with. Of the environment only what the child has beside this process's."""
@@ -114,11 +114,11 @@ class RunAttempt:
             "timestamp": time.time(), "adapter": self._adapter.name, "command": launch.argv[0],
             "args": list(launch.argv[1:]), "command_line": shlex.join(launch.argv), "cwd": query.cwd,
             "env": self._sink.scrubber.environment(own), "prompt": query.prompt, "model": query.model,
-            "effort": query.effort, "mode": query.mode, "run_id": query.run_id, "task_id": query.task_id,
+            "effort": query.effort, "mode": query.mode,  "run_id": query.run_id, "task_id": query.task_id,
             "instance_id": query.instance_id, "requester_id": query.requester_id, "scope": query.scope,
             "label": query.label, "role": query.role, "resume_session_id": query.resume_session_id,
             "timeout_seconds": query.timeout_seconds, "grace_seconds": query.grace_seconds, "attempt": number,
-            "supervisor_pid": os.getpid(),
+            "supervisor_pid": os.getpid(), "iteration": query.iteration,
         }  # fmt: skip
 
     # ------------------------------------------------------------------- lines

@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.harness.query import McpServer, Query
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness.query import McpServer, Query, server_of
 
 OURS = "swarm"
 PROJECT_FILE = ".mcp.json"
@@ -75,28 +76,34 @@ def project_file(cwd: str) -> Path | None:
     return None
 
 
+def servers_in(listed: Mapping[str, object], values: Mapping[str, str]) -> dict[str, McpServer]:
+    """Return name -> server of a list as ``.mcp.json`` has it, with `values` put in for their names.
+
+    Raises Refused for an entry that is no server which every harness could have.
+    """
+    found = {str(name): _server(entry, values) for name, entry in listed.items()}
+    odd = next((name for name, server in found.items() if server is None), None)
+    if odd is not None:
+        raise Refused(f"the MCP server {odd[:60]!r} has neither a command nor an address that harnesses could use")
+    return {name: server for name, server in found.items() if server}
+
+
 def _server(entry: object, values: Mapping[str, str]) -> McpServer | None:
-    """One entry of the file; None where it is of a kind that not every harness can have (sse, ws)."""
-    if not isinstance(entry, dict):
-        return None
-    kind = entry.get("type") or ("stdio" if entry.get("command") else "http")
-    if kind == "stdio" and isinstance(entry.get("command"), str):
-        args = entry.get("args")
-        return McpServer(
-            command=_plain(entry["command"], values),
-            args=tuple(_plain(str(word), values) for word in args) if isinstance(args, list) else (),
-            env=_expanded(entry.get("env"), values),
-            cwd=_plain(str(entry.get("cwd") or ""), values),
-        )
-    if kind in ("http", "streamable-http", "streamableHttp") and isinstance(entry.get("url"), str):
-        return McpServer(url=_plain(entry["url"], values), headers=_expanded(entry.get("headers"), values))
-    return None
+    """One entry, with its variables put in; None where it is none."""
+    server = server_of(entry)
+    return server and McpServer(
+        command=_plain(server.command, values),
+        args=tuple(_plain(word, values) for word in server.args),
+        env=_expanded(server.env, values),
+        cwd=_plain(server.cwd, values),
+        url=_plain(server.url, values),
+        headers=_expanded(server.headers, values),
+    )
 
 
-def _expanded(table: object, values: Mapping[str, str]) -> dict[str, str]:
-    """The texts of an object with their variables put in; they travel by environment, so secrets may be in them."""
-    items = table.items() if isinstance(table, dict) else ()
-    return {str(name): _VARIABLE.sub(lambda m: _value(m, values), str(text)) for name, text in items}
+def _expanded(table: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """Texts with their variables put in; they travel by environment, so secrets may be in them."""
+    return {name: _VARIABLE.sub(lambda m: _value(m, values), text) for name, text in table.items()}
 
 
 def _plain(text: str, values: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 from swarm_hook_core.labels import token
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import acting_session
+from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import (
     ACTING,
     EFFORTS,
@@ -96,6 +97,7 @@ OPTIONS = (
         "--command LINE",
         "what the harness `process` runs; for other harnesses, what to start instead of their own command",
     ),
+    *run_options.OPTIONS,
     Option("--fresh", "begin a new conversation, instead of continuing that of the task's earlier run"),
     Option(
         "--worktree",
@@ -186,6 +188,11 @@ def _request(args) -> DispatchRequest:
         command=args.value("--command"),
         fresh=args.given("--fresh"),
         worktree=args.given("--worktree"),
+        append_system_prompt=args.value("--system-prompt"),
+        skills=run_options.skills(args),
+        output_schema=run_options.schema(args),
+        env=run_options.variables(args),
+        mcp_servers=run_options.servers(args),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import (
     EFFORTS,
     FOLDERS,
@@ -59,10 +60,14 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
             "what the harness `process` runs; for other harnesses, what to start instead of their own command",
         ),
         Option("--resume SESSION", "continue a session: its id, or the id of a run (swarm-mcp runs)", source=()),
-        Option("--schema FILE", "a JSON schema that the answer is to follow"),
-        Option("--system-prompt TEXT", "more instructions, after the harness's own"),
-        Option("--skill DIR", "a folder with a SKILL.md for the agent", repeatable=True, source=FOLDERS),
-        Option("--env KEY=VALUE", "a variable for the agent alone", repeatable=True),
+        Option("--fork", "leave the session of --resume as it is, and continue a copy of it"),
+        Option("--add-dir DIR", "one more folder that it may work in", repeatable=True, source=FOLDERS),
+        Option(
+            "--template FILE",
+            "the prompt is this text, in which {{message}} is PROMPT; {{agentId}}, {{runId}}, {{run.cwd}}, ... as in a"
+            " worker's",
+        ),
+        *run_options.OPTIONS,
         Option("--role ROLE", "what it is among the other sessions (default: run)", source=ROLES),
         Option("--label TEXT", "more words for its label"),
         SCOPE,
@@ -87,7 +92,7 @@ def run(args: Arguments) -> int:
     """
     from swarm_mcp.harness import registry
     from swarm_mcp.harness.errors import Unsupported
-    from swarm_mcp.harness.outcome import UNSUPPORTED
+    from swarm_mcp.harness.outcome import UNSUPPORTED, answer_text
     from swarm_mcp.harness.query import checked
     from swarm_mcp.harness.requirements import left_out, require_possible
 
@@ -106,8 +111,8 @@ def run(args: Arguments) -> int:
     result, ended_by = _supervised(args, adapter, query, previous)
     if args.json:
         show(result.to_dict())
-    elif not result.is_error and not (args.given("--watch") and result.output):
-        say_text(result.output.rstrip("\n"))
+    elif not result.is_error and not (args.given("--watch") and result.output and result.result_json is None):
+        say_text(answer_text(result).rstrip("\n"))
     if result.is_error and not args.json:
         complain(f"swarm-mcp run: {result.error_category}: {one_line(result.error_message or '')}"
                  f" (swarm-mcp logs {result.run_id[:8]})")  # fmt: skip
@@ -125,6 +130,7 @@ def _query(args, adapter):
     from swarm_mcp.domain.record import new_id
     from swarm_mcp.harness.checks import command_of
     from swarm_mcp.harness.query import build_config, query_of
+    from swarm_mcp.harness.servers import servers_in
     from swarm_mcp.runtimes import started_by
     from swarm_mcp.views import short
 
@@ -132,6 +138,7 @@ def _query(args, adapter):
     role = args.value("--role").strip().lower() or DEFAULT_ROLE
     if not is_word(role):
         raise UsageError(f"{role[:40]!r} is not a role (letters, digits, _ . -)")
+    env = run_options.variables(args)
     config = build_config({
         "cwd": cwd,
         "model": args.value("--model"),
@@ -142,15 +149,18 @@ def _query(args, adapter):
         "max_cost_usd": args.seconds("--max-cost"),
         "max_turns": args.number("--max-turns"),
         "grace_seconds": args.seconds("--grace", 15.0),
-        "output_schema": _schema(args.value("--schema")),
-        "skills": tuple(clean(folder) for folder in args.all("--skill")),
-        "env": dict(_pair(text) for text in args.all("--env")),
+        "output_schema": run_options.schema(args),
+        "skills": run_options.skills(args),
+        "additional_directories": tuple(clean(folder) for folder in args.all("--add-dir")),
+        "mcp_servers": servers_in(run_options.servers(args), {**os.environ, **env}),
+        "env": env,
     })  # fmt: skip
     words = command_of(adapter, {"command": args.value("--command")} if args.value("--command") else {})
     run_id = new_id()
     labels = [f"identity:{identity('MCP')}" if identity("MCP") else "", "platform:cli", f"role:{role}",
               f"origin:{started_by(adapter.name)}", f"run:{short(run_id)}", args.value("--label")]  # fmt: skip
-    return query_of(_prompt(args), config)._replace(
+    query = query_of(_prompt(args), config)._replace(
+        fork_session=args.given("--fork"),
         command=words if words != (adapter.program,) else (),
         instance_id=new_id(),
         run_id=run_id,
@@ -158,6 +168,17 @@ def _query(args, adapter):
         role=role,
         label=" ".join(" ".join(labels).split()),
     )
+    if args.given("--fork") and not args.value("--resume"):
+        raise UsageError("--fork wants --resume SESSION")
+    return query._replace(prompt=_templated(args, adapter, query)) if args.value("--template") else query
+
+
+def _templated(args, adapter, query) -> str:
+    """The prompt in the words of a template."""
+    from swarm_mcp.harness.prompting import filled, template_values
+
+    template = run_options.text_of("--template", args.value("--template"))
+    return filled(template, template_values(query, adapter.name, message=query.prompt))
 
 
 def _prompt(args) -> str:
@@ -168,28 +189,6 @@ def _prompt(args) -> str:
     if not args.words and not args.value("--command"):
         raise UsageError("missing the prompt: swarm-mcp run PROMPT..., or - for standard input")
     return " ".join(args.words)
-
-
-def _schema(path: str) -> dict:
-    from swarm_mcp.harness.query import parse_json
-
-    if not path:
-        return {}
-    try:
-        with open(clean(path), encoding="utf-8") as file:
-            found = parse_json(file.read())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--schema: {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if not isinstance(found, dict) or not found:
-        raise UsageError(f"--schema: {path} holds no JSON schema")
-    return found
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise UsageError("--env wants KEY=VALUE")  # without what was given: it may be a secret
-    return name, value
 
 
 def _resumed(args, adapter, query):

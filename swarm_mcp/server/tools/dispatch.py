@@ -71,8 +71,9 @@ def _with_completion(call: Call, answer: dict) -> dict:
 
 def _request(arguments: dict) -> DispatchRequest:
     given = {name: arguments[name] for name in DispatchRequest._fields if name in arguments}
-    for name in ("files", "depends_on"):
+    for name in ("files", "depends_on", "skills"):
         given[name] = tuple(given.get(name, ()))
+    given["append_system_prompt"] = arguments.get("system_prompt", "")
     return DispatchRequest(**given)
 
 
@@ -130,6 +131,23 @@ TOOLS = (
             "max_cost_usd": _seconds(
                 "End a started worker when it has cost that much; refused where its harness cannot tell."
             ),
+            "system_prompt": text("More instructions for a started worker, after its harness's own."),
+            "skills": texts("Folders with a SKILL.md for a started worker."),
+            "output_schema": {
+                "type": "object",
+                "description": "JSON schema that a started worker's answer is to follow; the result is JSON then.",
+            },
+            "env": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "Variables for a started worker alone.",
+            },
+            "mcp_servers": {
+                "type": "object",
+                "additionalProperties": {"type": "object"},
+                "description": "More MCP servers for a started worker, name to entry as in a `.mcp.json`; in it"
+                " `${NAME}` is a variable of `env`, or of this server.",
+            },
             "resume": text(
                 "Id of a task that is there already, whose worker has gone: start one that goes on with it, in the"
                 " same session where that can be. `title` is not looked at then."

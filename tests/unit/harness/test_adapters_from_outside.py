@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from support.fixtures import BARE_PYTHON, FOLDERS, Ground
+from support.fixtures import Ground
+from support.outside_packages import command, installed_packages, package
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
@@ -32,32 +33,9 @@ class Outside(HarnessAdapter):
 """
 
 
-def package(folder: Path, name: str, code: str, offered: str) -> None:
-    """An installed package with one module, as an installer leaves it."""
-    about = folder / f"{name}-1.0.dist-info"
-    about.mkdir(parents=True)
-    (folder / f"{name}.py").write_text(code)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{offered}\n")
-
-
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder of installed packages: all that this run has, and room for more."""
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    for place in FOLDERS:
-        if os.path.isdir(place) and "python3" not in os.path.basename(place) and "lib-dynload" not in place:
-            for entry in os.scandir(place):
-                if not (folder / entry.name).exists():
-                    (folder / entry.name).symlink_to(entry.path)
-    return folder
-
-
-def command(installed: Path) -> list[str]:
-    """`swarm-mcp` as hooks and servers start it, from that folder."""
-    code = f"import sys; sys.path[:0] = [{str(installed)!r}]; from swarm_mcp.cli.main import main; sys.exit(main())"
-    return [*BARE_PYTHON, "-c", code]
+    return installed_packages(tmp_path)
 
 
 @pytest.mark.parametrize("worked_on", [False, True])

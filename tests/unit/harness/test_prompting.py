@@ -127,15 +127,16 @@ def test_the_system_prompt_goes_only_to_harnesses_that_take_one() -> None:
 
 def test_later_layers_win() -> None:
     context = {"wake_reason": "mail", "message_id": 7, "approval_id": "", "linked_task_ids": ["a", "b"]}
-    made = prompting.run_environment(QUERY, context, token="tok")
+    reached = QUERY._replace(api_url="http://127.0.0.1:1", api_key="tok", iteration=3)
+    made = prompting.run_environment(reached, context)
     assert made["SWARM_MCP_INSTANCE_ID"] == "i1" and made["SWARM_TASK_ID"] == "t1" and made["SWARM_RUN_ID"] == "r1"
     assert made["SWARM_WAKE_REASON"] == "mail" and made["SWARM_WAKE_MESSAGE_ID"] == "7"
     assert made["SWARM_LINKED_TASK_IDS"] == "a,b" and "SWARM_APPROVAL_ID" not in made
-    assert made["SWARM_API_KEY"] == "tok"
-    own = QUERY._replace(env={"SWARM_API_KEY": "mine", "SWARM_WAKE_REASON": "me", "X": "1"})
-    made = prompting.run_environment(own, context, token="tok")
+    assert (made["SWARM_API_URL"], made["SWARM_API_KEY"], made["SWARM_ITERATION"]) == ("http://127.0.0.1:1", "tok", "3")
+    own = reached._replace(env={"SWARM_API_KEY": "mine", "SWARM_WAKE_REASON": "me", "X": "1"})
+    made = prompting.run_environment(own, context)
     assert (made["SWARM_API_KEY"], made["SWARM_WAKE_REASON"], made["X"]) == ("mine", "me", "1")
-    assert "SWARM_API_KEY" not in prompting.run_environment(QUERY)
+    assert not [name for name in prompting.run_environment(QUERY) if "API" in name or "ITERATION" in name]
 
 
 # -- configurations ----------------------------------------------------------------------------------
