@@ -37,7 +37,7 @@ class Gate:
         self._reached = threading.Event()
         self._opened = threading.Event()
 
-    def wait_reached(self, seconds: float = 25.0) -> bool:
+    def wait_reached(self, seconds: float = 90.0) -> bool:
         return self._reached.wait(seconds)
 
     def open(self) -> None:
