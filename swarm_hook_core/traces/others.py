@@ -167,7 +167,7 @@ class OthersJournal:
         if b" far " not in self.data:
             return []
         entries = journal.entries_below(self.data, root, ("far",))
-        return [trace for entry in entries if (trace := self.trace(entry.key, entry))]
+        return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
     def is_pending(self, path: str, newest) -> bool:
         """Whether `newest`, a write of the file at `path`, is checked or was let pass just now, and not made yet."""

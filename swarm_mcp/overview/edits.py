@@ -24,7 +24,10 @@ PREFIX = "MCP"  # of variables that are about no client
 
 
 class Edit(NamedTuple):
-    """Somebody's change of the file at `path` that is not committed: when, in Unix seconds, and with which tool."""
+    """Somebody's change of the file at `path` that is not committed: when, in Unix seconds, and with which tool.
+
+    The tool of one on another machine is not known: it is ``-``.
+    """
 
     path: str
     instance_id: str
@@ -41,6 +44,7 @@ def journal_marks(scope: str) -> Marks:
 def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:
     """The newest changes in a scope that are not committed, of sessions that are still there, newest first.
 
+    Of sessions on other machines of a team they are those that are not pushed.
     Raises nothing: where journals, or the folder, cannot be read there are none.
     """
     if not store.exists() or not _journals(scope):
@@ -51,7 +55,8 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
     trail = Trail(SimpleNamespace(runtime_name=""), nobody, level(PREFIX, scope))
     try:
         with closing(store.as_hooks_read_it()) as reader:
-            traces = Meetings(trail, reader, time.time(), Budget(SECONDS)).fresh_of_each_below(scope)
+            meetings = Meetings(trail, reader, time.time(), Budget(SECONDS))
+            traces = meetings.fresh_of_each_below(scope) + meetings.on_other_machines_below(scope)
     except (OSError, ValueError):
         return []
     traces.sort(key=lambda trace: -trace.at_ns)

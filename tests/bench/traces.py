@@ -1,8 +1,9 @@
 """What it costs that writes leave traces, and that others' are met: ``--part traces``.
 
 The command of the installed plugin, as in the other checks, beside a store in which nobody holds a lock: of a session
-that is alone, and of one beside `PEERS` living ones, whose journals hold `TRACES` writes of other files. What a shell
-command writes is found by going through it, which has no limit here (see ``--part shell``).
+that is alone, and of one beside `PEERS` living ones, whose journals hold `TRACES` writes of other files; the same two
+where the checkout has joined a team, and those others are on other machines (each with as many files as may be told of
+one). What a shell command writes is found by going through it, which has no limit here (see ``--part shell``).
 
 Limits, in bare interpreters: 1.9 alone, 2.2 beside others; memory 1.6.
 """
@@ -10,12 +11,18 @@ Limits, in bare interpreters: 1.9 alone, 2.2 beside others; memory 1.6.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+from swarm_hook_core import clock
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import KEEP, MOST, Trail
+from swarm_mcp.store import Store
+from swarm_mcp.team.traces import MOST_FILES
+from swarm_mcp.team.traces import Traces as TeamTraces
 
 from . import figures, stores
 from .plugin import RUNTIMES, Plugin, check_silence, payload, write_payload
@@ -41,7 +48,8 @@ class Traces:
 
     def measure(self) -> None:
         """Measure everything and print it."""
-        cases = [case for peers in (0, PEERS) for runtime in RUNTIMES for case in self._cases(peers, runtime)]
+        beside = [(peers, is_team) for is_team in (False, True) for peers in (0, PEERS)]
+        cases = [case for one in beside for runtime in RUNTIMES for case in self._cases(*one, runtime)]
         for number in range(-1, RUNS):  # the first round only warms the caches
             for series, argv, sent, env in cases:
                 bare, ran = run(self.bare, sent, self.env, self.checkout), run(argv, sent, env, self.checkout)
@@ -58,18 +66,24 @@ class Traces:
         print(figures.table(found), end="\n\n")
         self.missed += figures.misses(found)
 
-    def _cases(self, peers: int, runtime: str) -> list[tuple[figures.Series, list[str], bytes, dict[str, str]]]:
+    def _cases(
+        self, peers: int, is_team: bool, runtime: str
+    ) -> list[tuple[figures.Series, list[str], bytes, dict[str, str]]]:
         """``(series, argv, payload, environment)`` of the calls of a session beside so many others."""
-        name = f"traces-{peers}-{runtime}"
+        name = f"traces-{peers}-{is_team}-{runtime}"
         store, state = str(self.root / f"{name}.db"), str(self.root / name)
         env = {**self.env, "SWARM_DB_PATH": store, "SWARM_STATE_DIR": state}
         stores.fill(store, self.checkout, 0, "")
         stores.join(store, self.checkout, runtime, "me")
         with mock.patch.dict(os.environ, env):
-            for number in range(peers):
+            if is_team:
+                self._join(store, peers)
+            for number in range(0 if is_team else peers):
                 stores.join(store, self.checkout, "codex", f"peer-{number}")
                 self._leave(f"peer-{number}", TRACES // peers)
-        where, limit = (f"beside {peers}, {TRACES:,} traces", BESIDE) if peers else ("alone", ALONE)
+        count = peers * MOST_FILES if is_team else TRACES
+        where, limit = (f"beside {peers}, {count:,} traces", BESIDE) if peers else ("alone", ALONE)
+        where += ", in a team" if is_team else ""
         calls = [("a write", write_payload(runtime, "me", self.checkout, f"{self.checkout}/src/free.py"), True)]
         for what, command, is_limited in CALLS:
             called = {"tool_name": "Bash", "tool_input": {"command": command}}
@@ -81,6 +95,25 @@ class Traces:
             series = figures.Series(f"{what:13} {runtime:<11} {where}", "", *limits)
             cases.append((series, self.plugin.command(runtime, "PreToolUse"), sent, env))
         return cases
+
+    def _join(self, path: str, peers: int) -> None:
+        """Have the checkout join a team, and so many sessions of other machines leave their traces."""
+        os.makedirs(os.path.join(state_dir(), "team", "clones"))
+        with Store(path) as store:
+            known = {"fresh_until": clock.now() + 1e6, "booted": clock.boot(store.here), "said_at": int(time.time())}
+            with store.team.writing():
+                store.team.set_trees({self.checkout: "example.org/app"})
+                store.team.note("example.org/app", state="following", **known)
+            mirror = TeamTraces(store, "example.org/app", "here", [self.checkout])
+            with store.team.writing():
+                for number in range(peers):
+                    session = f"peer-{number}"
+                    store.team.add_session(session, "laptop", f"codex session:{session}", self.checkout)
+                    files = {f"{session}/module_{one}.py": int(time.time()) for one in range(MOST_FILES)}
+                    body = {"files": files}
+                    mirror.take({"kind": "trace", "key": session, "version": 1, "body": body, "machine": "laptop",
+                                 "member": "", "at": 0.0})  # fmt: skip
+            mirror.mirror()
 
     def _leave(self, session_id: str, count: int) -> None:
         """Leave the traces of `count` writes of that session."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,6 +95,17 @@ def test_status_at_a_glance_shows_which_machines_are_there_and_which_is_silent(h
     wait_for(lambda: machines()["south"] == (2, "there"))
     south.run("team", "agent", "--stop")
     wait_for(lambda: machines()["south"] == (2, "ended"))
+
+
+def test_what_is_written_and_not_pushed_on_one_machine_is_told_on_the_other(homes: tuple[Home, Home]) -> None:
+    north, south = homes
+    north.begin("n1")
+    south.begin("s1")
+    assert south.write("s1", "src/a.py") == ""
+    (south.clone / "src/a.py").write_text("written there")
+    told = wait_for(lambda: north.write("n1", "src/a.py"))
+    assert re.search(r"/src/a.py was written by claude-code \S+ on south-\S+ \d+ s ago, and that is not pushed", told)
+    assert '"deny"' not in told and north.write("n1", "src/a.py") == ""
 
 
 def test_without_the_server_locks_hold_here_and_say_so_within_two_seconds(

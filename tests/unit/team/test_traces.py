@@ -14,6 +14,9 @@ from support.sessions import mistakes, run, start, write, write_payload
 from support.team_machines import REPOSITORY, Machine
 
 from swarm_hook_core.traces import place_of
+from swarm_mcp.overview.edits import edits
+from swarm_mcp.overview.now import now
+from swarm_mcp.overview.people import People
 from swarm_mcp.team import traces as subject
 
 pytestmark = pytest.mark.slow
@@ -178,6 +181,21 @@ def test_at_level_off_nothing_is_told_and_nobody_hears_of_anything(sides, machin
     sandbox.write(they, "b.py")
     both(machines)
     assert laptop.write(laptop.session("one"), "b.py", SWARM_AUTO="off") == ""
+
+
+def test_those_who_look_on_see_it_too(sides, machines):
+    laptop, sandbox = sides
+    me, they = laptop.session("one"), sandbox.session("two")
+    laptop.write(me, "b.py")
+    sandbox.write(they, "b.py")
+    both(machines)
+    found = edits(machines[0].store, str(laptop.top), People(machines[0].store))
+    assert sorted(one.name.partition(" on ")[2] for one in found if one.path == str(laptop.top / "b.py")) == [
+        "",
+        "sandbox",
+    ]
+    shown = now(machines[0].store, str(laptop.top), People(machines[0].store), found)
+    assert [(Path(one.path).name, one.conflict) for one in shown.files] == [("b.py", "changed by several")]
 
 
 def label(side: Side, which: str, word: str) -> None:
