@@ -8,7 +8,17 @@ from swarm_hook_core import faults
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.events import Ledger
-from swarm_mcp.harness.outcome import PER_RUN, SESSION_CUMULATIVE, Cost, Ending, RunResult, cost_of, own_part, priced
+from swarm_mcp.harness.outcome import (
+    PER_RUN,
+    SESSION_CUMULATIVE,
+    Changes,
+    Cost,
+    Ending,
+    RunResult,
+    cost_of,
+    own_part,
+    priced,
+)
 from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.record import RUNTIME, EventSink
 from swarm_mcp.harness.requirements import limit_passed, schema_mismatch
@@ -96,6 +106,10 @@ def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:
     """Return the result without secrets, and emit the run's last events: its error, then its result."""
     names = ("output", "error_message", "result_json", "session_id", "session_params", "model", "provider")
     clean: dict[str, Any] = {name: sink.scrubber.data(getattr(result, name)) for name in names}
+    clean["changes"] = Changes(
+        tuple(map(sink.scrubber.text, result.changes.files)), tuple(map(sink.scrubber.text, result.changes.commits)),
+        result.changes.more_files,
+    )  # fmt: skip
     for name in ("cost", "session_cost"):  # a model's name is the harness's word as well
         cost = getattr(result, name)
         clean[name] = cost._replace(model=sink.scrubber.data(cost.model))
@@ -107,6 +121,7 @@ def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:
         result.output, result.is_error, result.error_category, cost=result.cost.to_dict(),
         error_message=result.error_message, session_id=result.session_id, exit_code=result.exit_code,
         signal=result.signal, timed_out=result.timed_out, duration_ms=result.duration_ms,
+        changes=result.changes.to_dict(),
     ))  # fmt: skip
     return result
 

@@ -6,7 +6,7 @@
 | ``message`` | ``role`` (assistant, user), ``content`` (text); ``thinking`` true for the model's own thoughts |
 | ``tool_start`` | ``tool_call_id``, ``tool_name``, ``args`` |
 | ``tool_end`` | ``tool_call_id``, ``tool_name``, ``result`` (text), ``is_error``; one for every tool_start |
-| ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``); the last one, once |
+| ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``), ``changes``; last, once |
 | ``error`` | ``message``, ``category`` (``outcome.ERRORS``) |
 | ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
 | ``raw_stderr`` | ``content``: one line of standard error, scrubbed; ``told`` true where other events say what is in

@@ -8,6 +8,7 @@ its own; the result of an edit that went well is not told, for the edit has been
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from swarm_mcp.harness import events
@@ -43,6 +44,7 @@ class Narrator:
         self._edits: set[str] = set()  # ids of calls whose result says nothing new
         self._denial = ""  # the refusal that a call's result has just told
         self._error = ""
+        self._changes: object = None
         self._said = _digest("")  # of all words of standard output
         self._has_said = False
         self.calls = self.denials = 0
@@ -51,6 +53,8 @@ class Narrator:
         """Return what is to be told of an event, mostly one thing or nothing. Never raises, whatever its data is."""
         if event.kind == events.ERROR:
             self._error = str(event.data.get("message") or "")
+        elif event.kind == events.RESULT:
+            self._changes = event.data.get("changes")
         return [told for entry in to_transcript(event) for told in self._of_entry(entry)]
 
     def _of_entry(self, entry: dict) -> list[Told]:
@@ -64,7 +68,7 @@ class Narrator:
         if kind == "tool_result":
             return self._result(entry)
         if kind == "result":
-            return self._end(entry)
+            return [*self._end(entry), *(Told(NOTES, at, line) for line in changes_in_words(self._changes))]
         if kind == "system":
             return self._note(entry, denied)
         if kind == "stderr":
@@ -118,9 +122,10 @@ class Narrator:
     def _end(self, entry: dict) -> list[Told]:
         if not entry["is_error"]:
             return [Told(ENDS, entry["ts"], "done")]
+        ended = [Told(ENDS, entry["ts"], "ended")]
         if self._error and self._error in entry["errors"]:
-            return []  # it was told a moment ago
-        return [Told(ERROR, entry["ts"], f"failed: {'; '.join(entry['errors']) or entry['subtype']}")]
+            return ended  # why was told a moment ago
+        return [Told(ERROR, entry["ts"], f"failed: {'; '.join(entry['errors']) or entry['subtype']}"), *ended]
 
     def _is_echo(self, entry: dict) -> bool:
         """Whether it repeats what has been told as plain standard output (the answer of the harness `process`)."""
@@ -131,6 +136,28 @@ class Narrator:
         if entry["kind"] != "assistant" or not self._has_said:
             return False
         return _digest(entry["text"]).digest() == self._said.digest()
+
+
+MOST_NAMED = 12
+
+
+def named_of(names: Sequence[str], more: int = 0) -> str:
+    """Return names in a line: the first of very many, and how many there are `more`."""
+    left = len(names) - MOST_NAMED + more if len(names) > MOST_NAMED else more
+    return ", ".join(names[:MOST_NAMED]) + (f" and {left} more" if left else "")
+
+
+def changes_in_words(found: object) -> list[str]:
+    """Return lines for what a run has changed, of which `found` is ``outcome.Changes`` as JSON; nothing for nothing."""
+    if not isinstance(found, dict):
+        return []
+    files, commits = (
+        [one for one in found.get(name) or () if isinstance(one, str)] for name in ("files", "commits")
+    )  # fmt: skip
+    more = found.get("more_files")
+    lines = [f"changed {named_of(files, more if isinstance(more, int) else 0)}"] if files else []
+    lines += [f"commit {line}" for line in commits[:MOST_NAMED]]
+    return [*lines, *([f"and {len(commits) - MOST_NAMED} commits more"] if len(commits) > MOST_NAMED else [])]
 
 
 def _message_of(text: str) -> str:

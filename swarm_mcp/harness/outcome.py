@@ -74,6 +74,20 @@ class Ending(NamedTuple):
 PER_RUN, SESSION_CUMULATIVE = "per_run", "session_cumulative"
 
 
+class Changes(NamedTuple):
+    """What a run has changed: `files`, by paths from the run's folder where they are in its checkout; `commits`, as
+    ``<short id> <subject>``, oldest first. Of very many there are the first; `more_files` counts the others.
+    """
+
+    files: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+    more_files: int = 0
+
+    def to_dict(self) -> dict:
+        """Return the changes as a JSON object."""
+        return {"files": list(self.files), "commits": list(self.commits), "more_files": self.more_files}
+
+
 class RunResult(NamedTuple):
     """How a run ended; everything in it is scrubbed of secrets.
 
@@ -89,6 +103,7 @@ class RunResult(NamedTuple):
     retry_not_before      Unix seconds; for an error that passes
     result_json           the answer by schema, else what could not be understood ({"stdout", "stderr"})
     attempts              how often a child was started: 2 after a fresh retry
+    changes               files and commits that came of it (``changes``)
     """
 
     run_id: str
@@ -113,10 +128,12 @@ class RunResult(NamedTuple):
     record: str = ""
     attempts: int = 1
     usage_basis: str = PER_RUN
+    changes: Changes = Changes()
 
     def to_dict(self) -> dict:
         """Return the result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and other names."""
-        shown = {**self._asdict(), "cost": self.cost.to_dict(), "session_cost": self.session_cost.to_dict()}
+        shown = {**self._asdict(), "cost": self.cost.to_dict(), "session_cost": self.session_cost.to_dict(),
+                 "changes": self.changes.to_dict()}  # fmt: skip
         shown.update(
             cost_usd=self.cost.total_cost_usd,
             usage={

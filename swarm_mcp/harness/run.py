@@ -18,13 +18,14 @@ from swarm_hook_core import faults
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events, outcome, registry
 from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.changes import ChangeWatch
 from swarm_mcp.harness.child import Child, StopRequest
 from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
 from swarm_mcp.harness.errors import Unsupported, checked_result
 from swarm_mcp.harness.event_stream import EventStream, waker
 from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.membership import joined
-from swarm_mcp.harness.outcome import Cost, Ending, RunResult
+from swarm_mcp.harness.outcome import Changes, Cost, Ending, RunResult
 from swarm_mcp.harness.private_folder import private_folder
 from swarm_mcp.harness.query import Query, checked
 from swarm_mcp.harness.record import RUNTIME, EventSink, Record
@@ -75,6 +76,7 @@ class Run:
         self._attempts = 0
         self._forget = False
         self._began = 0.0
+        self._changes: ChangeWatch | None = None
 
     # ---------------------------------------------------------------- the face
 
@@ -222,6 +224,8 @@ class Run:
     def _carry_out(self) -> RunResult:
         self._record.open()
         try:
+            self._changes = ChangeWatch(self._query.cwd)
+            self.on_event(self._changes.note)
             with joined(self._membership), private_folder() as folder, self._tools() as tools:
                 return self._attempt_twice_at_most(self._equipped(tools), folder)
         except (SwarmError, OSError) as error:
@@ -309,7 +313,9 @@ class Run:
         return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
 
     def _announced(self, result: RunResult) -> RunResult:
+        changes = self._changes.changes(result.session_id) if self._changes and self._attempts else Changes()
         return announced(self._sink, self._ledger, result._replace(
+            changes=changes,
             clear_session=self._forget, attempts=self._attempts, record=self.record,
             duration_ms=int((time.monotonic() - self._began) * 1000),
         ))  # fmt: skip

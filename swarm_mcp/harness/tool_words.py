@@ -76,6 +76,26 @@ def call_in_words(name: str, given: object, folder: Folder) -> Call:
     return Call(" ".join([name, *([folder.short(path)] if path else []), *map(folder.short, rest)]))
 
 
+def edited(given: object) -> list[str]:
+    """Return the files that a call edits, as it names them; none where it says no edit. Never raises."""
+    if not isinstance(given, Mapping):
+        return _FILE.findall(given) if isinstance(given, str) and _PATCH.search(given) else []
+    patch = next((given[key] for key in PATCHES if isinstance(given.get(key), str) and _PATCH.search(given[key])), "")
+    path = next((given[key] for key in PATHS if isinstance(given.get(key), str) and given[key]), "")
+    changes = given.get("changes")
+    listed = [one.get("path") for one in changes if isinstance(one, Mapping)] if isinstance(changes, list) else []
+    own = [path] if path and any(True for _ in _changed(given)) else []
+    return [name.strip() for name in (*_FILE.findall(patch), *listed, *own) if isinstance(name, str) and name.strip()]
+
+
+def commanded(given: object) -> str:
+    """Return the command line that a call carries out, without the shell around it; empty for none. Never raises."""
+    command = next((given[key] for key in COMMANDS if given.get(key)), "") if isinstance(given, Mapping) else ""
+    if isinstance(command, str) or (isinstance(command, list) and all(isinstance(word, str) for word in command)):
+        return bare(command)
+    return ""
+
+
 def bare(command: str | list[str]) -> str:
     """Return a command line without the shell that it was handed to: ``bash -lc 'make check'`` is ``make check``."""
     try:

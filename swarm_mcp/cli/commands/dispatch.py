@@ -29,11 +29,13 @@ from swarm_mcp.cli.arguments import (
 from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.work_words import report_lines, run_lines
 from swarm_mcp.dispatch import control, task_trees
 from swarm_mcp.dispatch.dispatch import Answered, AwaitingEnd, Finished, Starting, State, carry_out
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.dispatch.spawners import SUPERVISED
 from swarm_mcp.dispatch.task_trees import TaskTree
+from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL, TYPES
 from swarm_mcp.errors import Refused, SwarmError
@@ -107,6 +109,8 @@ OPTIONS = (
     *ACTING,
 )
 
+LAST_WORDS_SECONDS = 15.0
+
 
 @verb(
     Usage(Word("TITLE", "the title", repeated=True), *OPTIONS),
@@ -139,9 +143,10 @@ def dispatch(args: Arguments) -> int:
     with Store() as store:
         requester = acting_session(store, args)
         reader = Reader(args, store, token(requester.label or "", "identity"))
+        last_run = partial(_last_run, store, requester.scope)
         with Progress(args.json) as progress:
             try:
-                answer = carry_out(store, requester, request, partial(_tell, progress, reader))
+                answer = carry_out(store, requester, request, partial(_tell, progress, reader, last_run))
             except Refused as refusal:
                 if not args.json:
                     raise  # the contract has it as an error of the command: `swarm-mcp dispatch: ...`
@@ -202,7 +207,7 @@ def _completion_wait(args) -> float:
     return next((args.seconds(flag) for flag in flags if args.value(flag).strip()), 0.0)
 
 
-def _tell(progress: Progress, reader: Reader, state: State) -> None:
+def _tell(progress: Progress, reader: Reader, last_run: Callable[[str], Run | None], state: State) -> None:
     """Say what is being done in this state of a dispatch, or what has come of it."""
     if isinstance(state, Starting):
         command = state.plan.command
@@ -217,7 +222,7 @@ def _tell(progress: Progress, reader: Reader, state: State) -> None:
         progress.begin(f"waiting for task {short(state.wait.task_id)} to end, at most {span}")
     elif isinstance(state, Finished):
         if "completion" in state.answer:
-            first, *more = _ending(state.answer, reader)
+            first, *more = _ending(state.answer, reader, last_run)
             progress.end(first)
             for line in more:
                 progress.say(line)
@@ -247,16 +252,27 @@ def _worker(answer: dict, reader: Reader) -> str:
     return reader.called(answer["instance_id"]) if answer.get("instance_id") else "worker"
 
 
-def _ending(answer: dict, reader: Reader) -> list[str]:
-    """How the task has ended, in lines for people."""
+def _ending(answer: dict, reader: Reader, last_run: Callable[[str], Run | None]) -> list[str]:
+    """How the task has ended, in lines for people: what was reported, what was changed and what it cost."""
     task, ended = answer["task_id"], answer["completion"]
     if ended["status"] == "completed":
-        shown = [f"task {task} {ended['task_status']}: {ended['result'] or '(no result)'}"]
+        first, *more = report_lines(ended["result"]) or ["(no result)"]
+        shown = [f"task {task} {ended['task_status']}: {first}", *more]
+        run = last_run(task)
+        shown += [f"  {line}" for line in run_lines(run)] if run else []
     elif ended["status"] == "missing":
         shown = [f"task {task} is gone"]
     else:
         shown = [f"task {task} has not ended yet"]
     return [*shown, *(f"message from {reader.called(mail['sender'])}: {mail['content']}" for mail in ended["messages"])]
+
+
+def _last_run(store: Store, scope: str, task_id: str) -> Run | None:
+    """The run that has ended the task, once it is over too: its agent may have said so itself, and have words left."""
+    found = store.runs.of_task(scope, task_id)
+    if found and not _ends(store, found[0].id, LAST_WORDS_SECONDS):
+        return found[0]
+    return store.runs.get(found[0].id) if found else None
 
 
 def _next_step(answer: dict) -> str:
@@ -348,8 +364,6 @@ def _say_discarded(gone: dict) -> None:
 def _ends(store: Store, run_id: str, seconds: float) -> bool:
     """Whether that run has ended, after waiting for it at most that long."""
     import time
-
-    from swarm_mcp.domain.run import ENDED
 
     until = time.monotonic() + seconds
     with store.changes() as changes:

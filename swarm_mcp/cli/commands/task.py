@@ -8,6 +8,7 @@ from swarm_mcp.answer_size import fitted, printed
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASKS, WORKERS, Arguments, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_prose, show
 from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.work_words import report_lines, run_lines
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import onlooker
@@ -73,7 +74,7 @@ def _say_task(row: Task, reader: Reader) -> None:
     if isinstance(row.expected_next_update_at, (int, float)):
         away = row.expected_next_update_at - reader.now
         say(f"  next report: {f'in {duration(away)}' if away > 0 else f'{duration(-away)} overdue'}")
-    _say_part("result", row.result)
+    _say_part("result", "\n".join(report_lines(row.result)))
 
 
 def _say_part(name: str, text: str | None) -> None:
@@ -87,11 +88,10 @@ def _say_part(name: str, text: str | None) -> None:
 
 
 def _say_run(row: Run, reader: Reader) -> None:
-    cost = "unknown" if row.cost_usd is None else f"${row.cost_usd:.4f}"
-    model = f" {row.model}" if row.model else ""
     begun = f"begun {reader.when(row.started_at)}" if row.started_at else moment(row.started_at)
-    state, name = outcome(row), short(row.id)
-    say(f"  run {name}: {row.harness}{model}, {state}, {begun}, cost {cost}; swarm-mcp logs {name}")
+    say(f"  run {short(row.id)}: {row.harness}, {outcome(row)}, {begun}")
+    for line in run_lines(row):
+        say(f"    {line}")
 
 
 def _say_messages(rows: list[Message], reader: Reader) -> None:

@@ -110,8 +110,8 @@ def test_a_refusal_that_only_standard_error_and_an_event_tell_is_one_line() -> N
 
 def test_a_failure_is_told_once() -> None:
     failed = events.result("", True, "timeout", error_message="too long")
-    assert shown([failed]) == indented("failed: too long")
-    assert shown([events.error("too long", "timeout"), failed]) == indented("timeout: too long")
+    assert shown([failed]) == indented("failed: too long\nended")
+    assert shown([events.error("too long", "timeout"), failed]) == indented("timeout: too long\nended")
 
 
 def test_nothing_that_is_said_reaches_the_terminal_as_a_command() -> None:
@@ -125,7 +125,7 @@ def test_nothing_that_is_said_reaches_the_terminal_as_a_command() -> None:
     ]  # fmt: skip
     text = shown(told, debug=True)
     assert text.replace("\n", "").isprintable()
-    assert len(text.splitlines()) == 12  # line ends stay only in texts of several lines
+    assert len(text.splitlines()) == 13  # line ends stay only in texts of several lines
 
 
 def test_long_results_are_cut_and_counted() -> None:

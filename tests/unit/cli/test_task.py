@@ -28,7 +28,7 @@ def test_a_task_is_shown_whole(ground: Ground):
     for words in (
         f"task {made['id']}  [in_progress]  fix, priority 0\n  Mend it\n", "  what:\n    first\n    then\n",
         f"  asked by {who}, now; {other} does it\n", "  files: src/a.py\n", "  progress, 5 min ago: half way\n",
-        "  result: done\n", "  run 12ab34cd: codex, running, ", "cost $0.2500; swarm-mcp logs 12ab34cd\n",
+        "  result: done\n", "  run 12ab34cd: codex, running, ", "its worker has not ended yet; swarm-mcp logs 12ab34cd -f\n",
         f"{who} → {other}\n      about {made['id']}\n      please\n",
     ):  # fmt: skip
         assert words in out, (words, out)
