@@ -49,7 +49,7 @@ def journal(folder: Path, session: str, file: str) -> None:
     line = traces.line("wrote", str((folder / file).resolve()), call)
     with open(Path(place) / traces.journal_name("codex", session), "ab") as entries:
         if not entries.tell():
-            entries.write(traces._first_line("codex", session, str(folder)))
+            entries.write(traces.first_line("codex", session, str(folder)))
         entries.write(line)
 
 
