@@ -14,7 +14,7 @@ from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach, Lock
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
@@ -60,7 +60,7 @@ class Breaches:
                 told.setdefault(change["holder_id"], []).append(row)
                 self._say(lock, writer, row)
             for holder_id, rows in told.items():
-                self._post(self._sessions.get(holder_id), writer, rows)
+                self._post(self._sessions.with_evidence(holder_id), writer, rows)
         return added
 
     def restored(self, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
@@ -77,6 +77,8 @@ class Breaches:
                 holder = self._sessions.live(lock.instance_id)
                 if holder and not (restorer and restorer.id == holder.id):
                     undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
+                    if holder.runtime == TEAM:
+                        undo = " That was in a clone on another machine: yours is as it was."
                     who = _name(restorer, holder) if restorer else "A person at a terminal"
                     what = f"has restored an earlier content of {untrusted_text.named(file)}, which you hold."
                     text = f"[auto] {who} {what}{undo}"
@@ -177,6 +179,10 @@ class Breaches:
             text = f"[auto] {len(rows)} files that you hold changed {age}, {while_ran}:"
             text += "".join(f"\n- {named(row['file'])} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])
             text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
+        if holder.runtime == TEAM:
+            text += "\nThat was in a clone on another machine: yours is as it was, and the two may conflict."
+            self._messages.post(holder.scope, "system", holder.id, text)
+            return
         text += "".join(f"\n{_how_to_undo(row)}" for row in rows[:LISTED])
         text += "\nLook at the file before you restore it: only that it changed meanwhile is known, not by whose hand."
         self._messages.post(holder.scope, "system", holder.id, text)

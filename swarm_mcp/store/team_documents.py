@@ -137,6 +137,8 @@ class TeamDocuments:
 
     def deliver(self, recipient: Session, sender: str, content: str, told: bool, file: str) -> None:
         """A message from another machine; its recipient's next hook tells it where it is to be `told`."""
+        if told and file and sender != SYSTEM and self._notices().unread(recipient, sender, file):
+            return  # it has asked for that before
         if told:
             self._notices().post(recipient, content, file, sender)
         else:

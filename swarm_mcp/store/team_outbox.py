@@ -5,7 +5,7 @@ What a document says names files by their *places*, from the top of a work tree:
 
 from __future__ import annotations
 
-from swarm_mcp.domain.message import SYSTEM
+from swarm_mcp.domain.message import SYSTEM, task_and_text
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import TEAM
 
@@ -57,10 +57,17 @@ def repository_of(db: Database, recipient_id: str) -> str | None:
 
 
 def send_away(db: Database, repository: str, sender: str, recipient: str, content: str, told: bool, file: str) -> None:
-    """Have a message posted to a session of another machine. `told`, `file`: as for ``Notices.post``."""
+    """Have a message posted to a session of another machine. `told`, `file`: as for ``Notices.post``.
+
+    Where it is in our words, the files that it names are told by their places.
+    """
+    rows = db.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))
+    tops = sorted((row.top for row in rows), key=len, reverse=True)
+    if task_and_text(content)[1].startswith("[auto] "):
+        for top in tops:
+            content = content.replace(f"{top}/", "")
     body: dict[str, object] = {"sender": "" if sender == SYSTEM else sender, "recipient": recipient, "content": content}
     if told:
-        tops = [row.top for row in db.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))]
         body.update(told=True, file=place_in(file, tops))
     _let_be_posted(db, repository, body)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from os.path import relpath
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
@@ -119,9 +118,7 @@ class Transfers:
                 " before you write, and release it when you are done.",
             )
         elif words:  # that it has the lock, its own machine says to it
-            self._notices.post(
-                taker, f"[auto] {_name(giver, taker)} hands you its lock on {named(relpath(file, lock.scope))}.{words}"
-            )
+            self._notices.post(taker, f"[auto] {_name(giver, taker)} hands you its lock on {named(file)}.{words}")
         self._tell_waiting(reach, {giver.id, taker.id}, giver, taker, file)
         self._sessions.dismiss({giver.id})
         return row
@@ -171,14 +168,12 @@ class Transfers:
         events.add(self._db, lock.scope, "context.lock_requested", instance.id, held, payload)
         if self._notices.unread(holder, instance.id, held):
             return
-        # On another machine the same file has another path; from the top of the work tree it has the same.
-        said, meant = (relpath(one, lock.scope) if lock.machine else one for one in (held, file))
-        wants = "" if held == file else f" (it wants {named(meant)})"
+        wants = "" if held == file else f" (it wants {named(file)})"
         why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
         self._notices.post(
             holder,
-            f"[auto] {_name(instance, holder)} asks for your lock on {named(said)}{wants}{why}. When you can spare it,"
-            f" hand it over (`swarm-mcp transfer {as_word(said)} --to {instance.id}`, or transfer_lock) or"
+            f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{why}. When you can spare it,"
+            f" hand it over (`swarm-mcp transfer {as_word(held)} --to {instance.id}`, or transfer_lock) or"
             " release it; if not, tell it until when you need it.",
             held,
             sender=instance.id,

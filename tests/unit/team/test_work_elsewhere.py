@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +82,12 @@ def ask(ground: Ground, who: dict, **given) -> str:
 def task(ground: Ground, task_id: str) -> tuple[str, str | None]:
     (row,) = ground.sql("SELECT status, assignee FROM tasks WHERE id = ?", task_id)
     return row["status"], row["assignee"]
+
+
+def posted(ground: Ground) -> list[tuple[str, str | None]]:
+    """Text and file of messages as other machines are told of them."""
+    rows = ground.sql("SELECT body FROM swarm_team_documents WHERE kind = 'message' ORDER BY rowid")
+    return [(body["content"], body.get("file")) for row in rows for body in [json.loads(row["body"])]]
 
 
 def mail(ground: Ground, recipient: str) -> list[str]:
@@ -197,12 +205,36 @@ def test_another_identity_elsewhere_hears_nothing(ground: Ground, agent: Agent, 
 def test_a_holder_elsewhere_is_asked_in_words_that_mean_the_same_there(ground: Ground, far: str) -> None:
     ann = ground.session("ann", "identity:p")
     assert ground.swarm("request-lock", "f", "--reason", "one index", "--as", ann["id"]).code == 0
-    (asked,) = mail(ground, far)
+    ((asked, file),) = posted(ground)
     assert "asks for your lock on f:" in asked and "`swarm-mcp transfer f --to" in asked and "one index" in asked
-    assert ground.scope not in asked
-    assert ground.sql("SELECT instance_id, file FROM swarm_notices") == [
-        {"instance_id": far, "file": f"{ground.scope}/f"}
-    ]
+    assert ground.scope not in asked and file == "f"
+
+
+def test_what_is_asked_for_again_before_it_was_read_is_said_once(machines) -> None:
+    here, mine, there, theirs = both(machines)
+    there.take(theirs, "a.py")
+    here.follow()
+    for _ in range(2):
+        here.store.transfers.request(mine, "a.py")
+        here.follow()
+        there.follow()
+    (asked,) = there.store.messages.take(theirs)
+    assert "asks for your lock on a.py." in asked.content
+    there.store.messages.acknowledge([asked.id])
+    here.store.transfers.request(mine, "a.py")
+    here.follow()
+    there.follow()
+    assert len(there.mail(theirs)) == 1
+
+
+def test_what_was_written_here_all_the_same_is_told_there_without_commands_for_here(ground: Ground, far: str) -> None:
+    ann = ground.session("ann", "identity:p")
+    change = {"file": f"{ground.scope}/f", "holder_id": far, "kind": "changed", "kept": "/kept/7", "at": time.time()}
+    with ground.store() as store:
+        assert store.breaches.report(Session(ann), "Bash", "make", [change])
+    ((said, _),) = posted(ground)
+    assert said.startswith("[auto] f, which you hold,") and "in a clone on another machine" in said
+    assert "restore" not in said and "/kept" not in said
 
 
 def test_a_task_is_handed_to_a_session_elsewhere(ground: Ground, agent: Agent, far: str) -> None:
