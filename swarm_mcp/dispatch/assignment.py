@@ -96,11 +96,17 @@ def read(text: str) -> Assignment:
 
 
 def query_of(
-    assignment: Assignment, adapter: HarnessAdapter, task: Task, previous: Mapping | None = None, reached: str = ""
+    assignment: Assignment,
+    adapter: HarnessAdapter,
+    task: Task,
+    previous: Mapping | None = None,
+    reached: str = "",
+    message_id: int = 0,
 ) -> Query:
     """Return what a harness is asked on behalf of a task (its row).
 
     `previous`: the session that the run continues, None for a new one. `reached`: how far an earlier run came.
+    `message_id`: of the message that has the instructions, 0 for none.
     """
     from swarm_mcp.harness.prompting import run_environment, task_prompt, with_system_prompt
     from swarm_mcp.harness.query import query_of as described
@@ -115,7 +121,7 @@ def query_of(
         requester_id=assignment.requester_id,
         run_id=assignment.run_id,
     )
-    linked = {"linked_task_ids": task.depends_on or []}
+    linked = {"linked_task_ids": task.depends_on or [], "message_id": message_id or None}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
     first = [*([GO_ON] if previous else []), *([IN_A_TREE] if assignment.tree_of else [])]
     message = "\n\n".join([*first, assignment.message])

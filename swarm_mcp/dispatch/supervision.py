@@ -124,7 +124,7 @@ class Supervisor:
             previous = None
             if self.result or not self.assignment.run.get("fresh"):
                 previous = self.store.runs.session_of(task.id, self.adapter.name)
-            query = query_of(self.assignment, self.adapter, task, previous, self._reached)
+            query = query_of(self.assignment, self.adapter, task, previous, self._reached, self.task.message_id)
             run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
             for listener in (self.progress.listen, self.listener):
                 if listener:

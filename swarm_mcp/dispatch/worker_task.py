@@ -117,6 +117,7 @@ class WorkerTask:
         self.assignment = assignment
         self.me = Session()
         self.paused_by = ""  # who wants the pause, as ``by <label>``
+        self.message_id = 0  # of the message that has its instructions, 0 where that could not be written
         self._unwritten: dict = {}  # columns of the run that could not be written yet
 
     # ---------------------------------------------------------------- looking
@@ -218,7 +219,7 @@ class WorkerTask:
         given = self.assignment
         content = of_task(given.task_id, public_text(given.message))
         try:
-            self.store.messages.write_down(given.scope, given.requester_id, self.me.id, content)
+            self.message_id = self.store.messages.write_down(given.scope, given.requester_id, self.me.id, content)
         except SwarmError as error:
             record_fault(str(error))
 

@@ -141,7 +141,7 @@ def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
 def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[str, str]:
     """Return the environment of a worker; of its layers the later win: who it is, why it runs, what the user set.
 
-    `context` may have wake_reason, message_id, approval_id, approval_status and linked_task_ids (a list).
+    `context` may have wake_reason, message_id and linked_task_ids (a list).
     """
     from swarm_mcp.harness.environment import swarm_variables
 
@@ -149,8 +149,6 @@ def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[st
     why = {
         "SWARM_WAKE_REASON": context.get("wake_reason"),
         "SWARM_WAKE_MESSAGE_ID": context.get("message_id"),
-        "SWARM_APPROVAL_ID": context.get("approval_id"),
-        "SWARM_APPROVAL_STATUS": context.get("approval_status"),
         "SWARM_LINKED_TASK_IDS": ",".join(map(str, linked)) if isinstance(linked, (list, tuple)) else linked,
     }
     known = {name: str(value) for name, value in why.items() if value not in (None, "")}

@@ -433,8 +433,8 @@ class Messages(Protocol):
         It lies there while it is unread; with `read_too` also once it has been read.
         """
 
-    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
-        """Add a message as read: it shows what was said, and nobody is given it."""
+    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> int:
+        """Add a message as read and return its id: it shows what was said, and nobody is given it."""
 
     def take(self, instance: Session, limit: int = 50, about: str = "") -> list[Message]:
         """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first.

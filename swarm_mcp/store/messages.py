@@ -106,10 +106,11 @@ class Messages:
             if not there and recipient_id != sender.id:
                 self.post(sender.scope, sender.id, recipient_id, content)
 
-    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
+    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> int:
         with self._db.writing():
             posted = self.post(scope, sender_id, recipient_id, content)
             self._db.change("UPDATE messages SET read = 1 WHERE id = ?", (posted,))
+        return posted
 
     def forget_of(self, session: Session) -> None:
         """Inside a transaction: drop the mail of a session that has gone."""

@@ -162,6 +162,7 @@ TOOLS = (
     *(
         Deviation("dispatch", f"extra properties.{name}", SUPERVISED)
         for name in "model mode effort timeout_seconds max_cost_usd resume fresh worktree".split()
+        + "system_prompt skills output_schema env mcp_servers".split()
     ),
     *(
         Deviation("lock_file", f"extra properties.{name}", PLANNED)

@@ -84,8 +84,10 @@ class Messages(Part):
         if not any(mail.content in (content, same) and mail.read <= read_too for mail in there):
             self.post(sender["scope"], sender["id"], recipient_id, content)
 
-    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
-        self.acknowledge([self.post(scope, sender_id, recipient_id, content)])
+    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> int:
+        posted = self.post(scope, sender_id, recipient_id, content)
+        self.acknowledge([posted])
+        return posted
 
     def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
         found = self._seen_in(scope, viewer=viewer)

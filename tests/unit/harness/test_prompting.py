@@ -126,12 +126,12 @@ def test_the_system_prompt_goes_only_to_harnesses_that_take_one() -> None:
 
 
 def test_later_layers_win() -> None:
-    context = {"wake_reason": "mail", "message_id": 7, "approval_id": "", "linked_task_ids": ["a", "b"]}
+    context = {"wake_reason": "mail", "message_id": 7, "linked_task_ids": ["a", "b"]}
     reached = QUERY._replace(api_url="http://127.0.0.1:1", api_key="tok", iteration=3)
     made = prompting.run_environment(reached, context)
     assert made["SWARM_MCP_INSTANCE_ID"] == "i1" and made["SWARM_TASK_ID"] == "t1" and made["SWARM_RUN_ID"] == "r1"
     assert made["SWARM_WAKE_REASON"] == "mail" and made["SWARM_WAKE_MESSAGE_ID"] == "7"
-    assert made["SWARM_LINKED_TASK_IDS"] == "a,b" and "SWARM_APPROVAL_ID" not in made
+    assert made["SWARM_LINKED_TASK_IDS"] == "a,b"
     assert (made["SWARM_API_URL"], made["SWARM_API_KEY"], made["SWARM_ITERATION"]) == ("http://127.0.0.1:1", "tok", "3")
     own = reached._replace(env={"SWARM_API_KEY": "mine", "SWARM_WAKE_REASON": "me", "X": "1"})
     made = prompting.run_environment(own, context)
@@ -162,6 +162,22 @@ def test_typed_reading() -> None:
     assert query.as_string_array(["a", 1, ""]) == ("a",) and query.as_string_array("a", ("f",)) == ("f",)
     assert query.parse_object('{"a": 1}') == {"a": 1} and query.parse_object("[1]") == {}
     assert query.parse_json("{", 4) == 4 and query.parse_json("[1]") == [1]
+
+
+def test_a_configuration_keeps_its_servers() -> None:
+    listed = {
+        "db": {"command": "db", "args": ["--x"], "env": {"A": "b"}, "cwd": "/srv"}, "odd": {"type": "ws", "url": "ws://x"},
+        "web": {"type": "http", "url": "http://x", "headers": {"K": "v"}}, "none": 3,
+    }  # fmt: skip
+    asked = query.query_of(
+        "p", {"mcp_servers": listed, "iteration": "2", "log_file": "/l", "api_url": "u", "api_key": "k"}
+    )
+    assert {name: server.to_dict() for name, server in asked.mcp_servers.items()} == {
+        "db": listed["db"], "web": listed["web"],
+    }  # fmt: skip
+    assert (asked.iteration, asked.log_file, asked.api_url, asked.api_key) == (2, "/l", "u", "k")
+    again = query.query_of("p", {"mcp_servers": asked.mcp_servers})
+    assert again.mcp_servers == asked.mcp_servers
 
 
 def test_a_configuration_has_no_empty_values_and_always_time_limits() -> None:

@@ -614,3 +614,49 @@ def test_endless_output_is_survived(tmp_path):
     raw = [e.data["content"] for e in seen if e.kind == "raw_log"]
     assert [len(line) for line in raw] == [4 * 1024 * 1024, 4, 10] and len(result.output) <= 30000
     assert [e.data["name"] for e in seen if e.kind == "custom"][:1] == ["swarm.line_cut"]
+
+
+# ------------------------------------------------------------------------ what a query says besides
+
+
+def test_a_log_file_has_what_the_record_has(tmp_path: Path) -> None:
+    """One more file for whoever keeps logs of its own: of each attempt, and not read by others."""
+    log = tmp_path / "mine.jsonl"
+    adapter = Scripted("sys.exit('No session found')", GOOD)
+    run = run_of(adapter, tmp_path, log_file=str(log), resume_session_id=SESSION)
+    result, _ = seen_of(run)
+    assert result.attempts == 2 and log.stat().st_mode & 0o777 == 0o600
+    records = sorted(Path(result.record).parent.glob("*.jsonl"), key=lambda path: (len(path.name), path.name))
+    assert log.read_text() == "".join(path.read_text() for path in records) and len(records) == 2
+    result, _ = seen_of(run_of(Scripted(GOOD), tmp_path, log_file=str(tmp_path / "none" / "such")))
+    assert not result.is_error and [fault for fault in recorded_faults() if "none/such" in str(fault)]
+
+
+def test_a_child_is_told_of_its_round_and_of_whoever_had_it_started(tmp_path: Path) -> None:
+    look = "tell('say', ' '.join(os.environ.get('SWARM_' + n, '-') for n in ('ITERATION', 'API_URL', 'API_KEY')))"
+    query = {"iteration": 3, "api_url": "http://127.0.0.1:1", "api_key": "hunter2-hunter2"}
+    result, _ = seen_of(run_of(Scripted(look), tmp_path, **query))
+    assert result.output == "3 http://127.0.0.1:1 [REDACTED:SWARM_API_KEY]"
+    assert "hunter2-hunter2" not in Path(result.record).read_text()
+    result, _ = seen_of(run_of(Scripted(look), tmp_path))
+    assert result.output == "- - -"
+
+
+def test_what_a_cost_is_of(tmp_path: Path) -> None:
+    """A harness that counts a session: what a bare id had cost before is not known, what a result says of it is."""
+    script = f"tell('init', '{SESSION}'); tell('result', 'x', False, {{'total_cost_usd': 0.5}})"
+    bare, _ = seen_of(run_of(Scripted(script), tmp_path, resume_session_id=SESSION))
+    assert (bare.usage_basis, bare.cost.total_cost_usd) == ("session_cumulative", 0.5)
+    known, _ = seen_of(run_of(Scripted(script), tmp_path, previous=bare.session_params))
+    assert (known.usage_basis, known.cost.total_cost_usd) == ("per_run", 0.0)
+    first, _ = seen_of(run_of(Scripted(script), tmp_path))
+    assert first.usage_basis == first.to_dict()["usage_basis"] == "per_run"
+
+
+def test_one_model_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIPTED_DEFAULT_MODEL", "usual")
+    monkeypatch.setenv("MODEL_OVERRIDE", "for-all")
+    asked = [Scripted(GOOD).model(run_of(Scripted(GOOD), tmp_path, model=model)._query) for model in ("", "own")]
+    assert asked == ["for-all", "own"]
+    monkeypatch.delenv("MODEL_OVERRIDE")
+    assert Scripted(GOOD).model(run_of(Scripted(GOOD), tmp_path)._query) == "usual"

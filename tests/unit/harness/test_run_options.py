@@ -108,6 +108,7 @@ def test_dispatch(ground: Ground, program: list[str], files: list[str], tmp_path
     told = json.loads(json.loads(ended["result"])["told"])
     assert_handed_over(told, tmp_path)
     assert told["task_id"] == answer["task_id"] and told["env"]["GIVEN"].startswith("[REDACTED")
+    assert int(told["env"]["SWARM_WAKE_MESSAGE_ID"]) > 0 and told["env"]["SWARM_WAKE_REASON"] == "task_assigned"
 
 
 @pytest.mark.parametrize(("flags", "why"), [
