@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from swarm_mcp.harness.query import Query
 
 GO_ON = "You were interrupted while you worked on this task, and are to go on with it. Look first at what is done."
+AGAIN = "You have tried this before, and it failed: {} Look first at what is done, then try it once more; where the way\
+ that you took was the cause, take another."
 IN_A_TREE = (
     "This folder is a work tree of the repository for this task alone, on a branch of its own: commit there what\
  you do. What you have not committed when you close is committed for you, and the branch is merged later."
@@ -102,11 +104,12 @@ def query_of(
     previous: Mapping | None = None,
     reached: str = "",
     message_id: int = 0,
+    failure: str = "",
 ) -> Query:
     """Return what a harness is asked on behalf of a task (its row).
 
-    `previous`: the session that the run continues, None for a new one. `reached`: how far an earlier run came.
-    `message_id`: of the message that has the instructions, 0 for none.
+    `previous`: the session that the run continues, None for a new one. `reached`: how far an earlier run came, and
+    `failure` why it failed, empty where it did not. `message_id`: of the message that has the instructions, 0 for none.
     """
     from swarm_mcp.harness.prompting import run_environment, task_prompt, with_system_prompt
     from swarm_mcp.harness.query import query_of as described
@@ -123,7 +126,8 @@ def query_of(
     )
     linked = {"linked_task_ids": task.depends_on or [], "message_id": message_id or None}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
-    first = [*([GO_ON] if previous else []), *([IN_A_TREE] if assignment.tree_of else [])]
+    again = [AGAIN.format(failure)] if failure else [GO_ON] if previous else []
+    first = [*again, *([IN_A_TREE] if assignment.tree_of else [])]
     message = "\n\n".join([*first, assignment.message])
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.
     prompt = task_prompt(task, message, reached, query=query, context=context)

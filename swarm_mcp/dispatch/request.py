@@ -36,6 +36,7 @@ class DispatchRequest(NamedTuple):
                            line, split as a shell does; `fresh` leaves the session of the task's earlier run alone
     append_system_prompt, skills, output_schema, env, mcp_servers   the same of it; skills are folders, servers stand as
                            in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
+    retries                how often the worker tries once more, with the reason told, where its run has failed
     worktree               the task gets a work tree of the repository for itself (``task_trees``)
     """
 
@@ -72,6 +73,7 @@ class DispatchRequest(NamedTuple):
     max_cost_usd: float = 0.0
     command: str = ""
     fresh: bool = False
+    retries: int = 0
     worktree: bool = False
     append_system_prompt: str = ""
     skills: tuple[str, ...] = ()
@@ -205,8 +207,8 @@ def mode_of(run: Run) -> str:
 
 # The fields of a request that say how a supervised worker's run goes.
 RUN_OPTIONS = (
-    "model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh", "append_system_prompt", "skills",
-    "output_schema", "env", "mcp_servers",
+    "model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh", "retries", "append_system_prompt",
+    "skills", "output_schema", "env", "mcp_servers",
 )  # fmt: skip
 
 

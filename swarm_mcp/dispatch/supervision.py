@@ -22,13 +22,16 @@ from swarm_mcp.harness import registry
 from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.outcome import UNKNOWN, UNSUPPORTED, RunResult
+from swarm_mcp.harness.outcome import FINAL, STUCK, TRANSIENT, UNKNOWN, UNSUPPORTED, Cost, RunResult, added
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 5.0
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 600.0  # for what passes, where nobody says how long that takes
+LEAST_LIMIT = 1e-6  # US dollars
+LONGEST_REASON = 300  # characters
 WAITS, STARTED = "waits for a free slot", "{} has been started"
 UNCONFIRMED = "waits for the team's server, which knows whether another machine has the task"
 UNCONFIRMED_SECONDS = 3.0  # between two questions
@@ -47,7 +50,10 @@ class Supervisor:
         self.task = WorkerTask(store, assignment)
         self.progress = Progress(self.adapter.name)
         self.result: RunResult | None = None  # of the last attempt
-        self._reached = ""  # how far an earlier attempt came
+        self._reached = self._failure = ""  # how far an earlier attempt came, and why it failed
+        self._before = Cost()  # what the attempts have cost so far
+        self._retries_left = int(assignment.run.get("retries") or 0)
+        self._limit = float(assignment.run.get("max_cost_usd") or 0.0)
         self._signal = ""  # name of the signal that ends this process
         self._beaten_at = 0.0
         self._last_fault = ""  # what the last look at the store met with
@@ -91,7 +97,43 @@ class Supervisor:
                 reason = self._wait_for_resume()
                 if not reason:
                     continue
+            elif not reason and self._tries_again():
+                reason = self._wait_before_retry()
+                if not reason:
+                    continue
             return reason
+
+    def _tries_again(self) -> bool:
+        """Whether what has failed is to be tried once more; then the reason is kept for the worker to be told."""
+        if not self.result or not self.result.is_error or self._retries_left <= 0:
+            return False
+        if self.result.error_category in FINAL or (self._limit and self._money_left() <= 0):
+            return False
+        self._retries_left -= 1
+        self._failure = result_text(self.result)
+        return True
+
+    def _money_left(self) -> float:
+        """What the run may still cost, US dollars; where nobody knows what it has cost so far, nothing."""
+        spent = self._before.total_cost_usd
+        return self._limit - spent if spent is not None else 0.0
+
+    def _wait_before_retry(self) -> str:
+        """Give the slot to others for as long as the endpoint has asked for; return a reason to stop, else empty."""
+        assert self.result is not None
+        passes = self.result.error_category in TRANSIENT
+        wanted = (self.result.retry_not_before or time.time() + RETRY_SECONDS) - time.time() if passes else 0.0
+        until = time.monotonic() + min(wanted, LONGEST_RETRY_SECONDS)
+        self.slot.release()
+        self._reached = self.progress.summary()
+        self.task.note(state=QUEUED)
+        while True:
+            task, reason = self._look()
+            if reason or time.monotonic() >= until:
+                return "" if reason == PAUSE else reason  # it waits for its turn next, which looks for that
+            if task:
+                self._report(task, f"tries once more, after: {self._failure}"[:LONGEST_REASON])
+            self._rest()
 
     def _wait_for_turn(self) -> str:
         """Wait until the task may begin and there is a slot; return a reason to stop, empty where the work begins."""
@@ -122,9 +164,14 @@ class Supervisor:
                 task_trees.make(self.assignment.tree_of, task)
                 os.makedirs(self.assignment.cwd, exist_ok=True)  # git keeps no folder without files
             previous = None
-            if self.result or not self.assignment.run.get("fresh"):
+            is_stuck = self.result is not None and self.result.error_category in STUCK
+            if not is_stuck and (self.result or not self.assignment.run.get("fresh")):
                 previous = self.store.runs.session_of(task.id, self.adapter.name)
-            query = query_of(self.assignment, self.adapter, task, previous, self._reached, self.task.message_id)
+            query = query_of(
+                self.assignment, self.adapter, task, previous, self._reached, self.task.message_id, self._failure
+            )
+            if self._limit and self.result:
+                query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would be none
             run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
             for listener in (self.progress.listen, self.listener):
                 if listener:
@@ -133,7 +180,12 @@ class Supervisor:
         except SwarmError as error:
             code = UNSUPPORTED if isinstance(error, Unsupported) else UNKNOWN
             self.result = RunResult(
-                self.assignment.run_id, self.adapter.name, is_error=True, error_category=code, error_message=str(error)
+                self.assignment.run_id,
+                self.adapter.name,
+                is_error=True,
+                error_category=code,
+                error_message=str(error),
+                cost=self._before,
             )
             self.task.write_result_down(self.result)
             return ""
@@ -147,6 +199,11 @@ class Supervisor:
             raise
         result = run.wait()
         assert result is not None  # its end has been waited for
+        if self.result:
+            result = result._replace(attempts=self.result.attempts + result.attempts)
+            if self.result.exit_code is not None:  # else nothing was begun that could have cost something
+                result = result._replace(cost=added(self._before, result.cost))
+        self._before = result.cost
         self.result = result
         self.task.write_result_down(result)
         return reason

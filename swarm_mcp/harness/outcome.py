@@ -20,6 +20,10 @@ ERRORS = (
     TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE, BUDGET, UNREACHABLE, MODEL_NOT_FOUND, SCHEMA_MISMATCH,
     UNSUPPORTED, UNKNOWN,
 )  # fmt: skip
+# What no second try of the same helps against.
+FINAL = frozenset({AUTH_FAILED, NOT_INSTALLED, ABORTED, UNSUPPORTED, BUDGET, MODEL_NOT_FOUND})
+# Where a session that has come to this is gone on with, it comes to it again.
+STUCK = frozenset({CONTEXT_OVERFLOW, TOOL_LOOP, SESSION_NOT_FOUND})
 # What may work if it is tried again later, unchanged.
 TRANSIENT = frozenset({RATE_LIMITED, UNREACHABLE})
 SUMMARY_LENGTH = 400  # characters of the output that stand for it in a list
@@ -259,6 +263,16 @@ def cost_of(found: object) -> Cost:
     figures = {name: _figure(found.get(name)) for name in (*TOKENS, "num_turns")}
     dollars, model = _figure(found.get("total_cost_usd"), whole=False), found.get("model")
     return Cost(total_cost_usd=dollars, model=model if isinstance(model, str) else None, **figures)
+
+
+def added(one: Cost, other: Cost) -> Cost:
+    """Return what two runs took together; a figure that is not known of one of them is not known."""
+
+    def both(name: str):
+        figures = [getattr(cost, name) for cost in (one, other)]
+        return None if None in figures else sum(figures)
+
+    return other._replace(**{name: both(name) for name in ("total_cost_usd", *TOKENS, "num_turns")})
 
 
 def own_part(counted: Cost, before: Cost, cumulative: frozenset[str]) -> Cost:

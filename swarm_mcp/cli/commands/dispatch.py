@@ -108,12 +108,24 @@ OPTIONS = (
     ),
     *ACTING,
 )
+# Those that say how a worker is started, whatever it is to do.
+OF_WORKERS = (
+    "--spawner", "--harness", "--directory", "--label", "--model", "--effort", "--mode", "--timeout", "--command",
+    "--fresh", "--worktree", "--as", "--scope", "--json",
+)  # fmt: skip
 
 LAST_WORDS_SECONDS = 15.0
 
 
 @verb(
     Usage(Word("TITLE", "the title", repeated=True), *OPTIONS),
+    Usage(
+        Option("--all", "have all open tasks of this scope done, and those that wait for them", required=True),
+        Option("--max N", "at most N workers at a time (default: SWARM_MAX_WORKERS, 4)"),
+        Option("--max-cost USD", "start none any more once all of them have cost so much"),
+        Option("--parent-task ID", "only the tasks that are a part of this one", source=TASKS),
+        *(option for option in OPTIONS if option.name in OF_WORKERS),
+    ),
     Usage(
         Option(
             "--resume TASK",
@@ -133,6 +145,11 @@ def dispatch(args: Arguments) -> int:
     has the task already. At most SWARM_MAX_WORKERS (default: 4; 0: any number) run at once on this machine; the others
     wait.
 
+    With --all the tasks that are there already (`swarm-mcp request-task`, with --depends-on) are done, each as soon as
+    those are that it depends on, and this waits for the end. What fails is tried once more, and the worker told why. A
+    worker gets an even share of what is left of --max-cost for its limit, where its harness can be held to one. Killed,
+    it is typed again: tasks that are done stay so, and workers that go on are waited for. Exit 1 unless all is done.
+
     Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, or anybody with
     SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch is refused. Exit 0 where the task is there, even if no worker
     could be started for it (status spawn_failed), and however it has ended; --json says which.
@@ -143,6 +160,10 @@ def dispatch(args: Arguments) -> int:
     with Store() as store:
         requester = acting_session(store, args)
         reader = Reader(args, store, token(requester.label or "", "identity"))
+        if args.given("--all"):
+            from swarm_mcp.cli.all_tasks import dispatch_all
+
+            return dispatch_all(args, store, requester, request, reader)
         last_run = partial(_last_run, store, requester.scope)
         with Progress(args.json) as progress:
             try:

@@ -1,0 +1,121 @@
+"""``swarm-mcp dispatch --all``: what is said while many tasks are done, and of what came of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from swarm_mcp.cli.arguments import Arguments
+from swarm_mcp.cli.output import complain, flush, listing, say, show
+from swarm_mcp.cli.progress import Progress, span
+from swarm_mcp.cli.reader import Reader
+from swarm_mcp.dispatch import task_trees
+from swarm_mcp.dispatch.all_tasks import AllTasks, TaskEnd, is_well
+from swarm_mcp.dispatch.dispatch import ALL
+from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import DONE, FAILED, Task
+from swarm_mcp.store import Store
+from swarm_mcp.views import short
+
+LONGEST = 200  # characters of a task's result in a line
+
+
+def dispatch_all(args: Arguments, store: Store, requester: Session, request: DispatchRequest, reader: Reader) -> int:
+    """See all tasks of the requester's scope done; 0 where all of them are, else 1. Raises Refused."""
+    with Progress(args.json) as progress:
+
+        def tell(task: Task, words: str) -> None:
+            progress.end(f"{short(task.id)} {words}: {task.title}{_why_failed(task)}", short(task.id))
+
+        work = AllTasks(store, requester, request, args.number("--max"), _parent(args, store, requester), tell)
+        for warning in work.warnings:
+            complain(f"swarm-mcp dispatch: {warning}")
+        try:
+            with store.changes() as changes:
+                while not work.advance(store):
+                    progress.note(_counted(work))
+                    changes.wait(work.seconds_left())
+        except KeyboardInterrupt:
+            progress.end()
+            progress.say("workers that are at work go on; swarm-mcp dispatch --all looks on, and starts the others")
+            raise
+        progress.end()
+    ends = work.ends(store)
+    mail = [message for end in ends for message in store.messages.take(requester, ALL, about=end.task.id)]
+    if args.json:
+        show(_answer(ends, work.stopped, mail))
+    else:
+        _say_ends(ends, work.stopped, mail, reader)
+    if flush():  # only what is out of this process has been delivered
+        store.messages.acknowledge([message.id for message in mail])
+    return 0 if is_well(ends) else 1
+
+
+def _parent(args: Arguments, store: Store, requester: Session) -> str:
+    from swarm_mcp.dispatch.control import named_task
+
+    reference = args.value("--parent-task")
+    return named_task(store, requester, reference).id if reference else ""
+
+
+def _counted(work: AllTasks) -> str:
+    counts = work.counts()
+    told = [f"{counts[DONE]} of {counts['all']} done", f"{counts['at work']} at work"]
+    return ", ".join([*told, *([f"{counts[FAILED]} failed"] if counts[FAILED] else [])])
+
+
+def _why_failed(task: Task) -> str:
+    return f" ({_first_line(task.result)})" if task.status == FAILED and task.result else ""
+
+
+def _first_line(text: str | None) -> str:
+    lines = (text or "").strip().splitlines()
+    return lines[0][:LONGEST] if lines else ""
+
+
+def _answer(ends: list[TaskEnd], stopped: str, mail: list[Message]) -> dict:
+    rows = [
+        {
+            "task_id": end.task.id, "title": end.task.title, "status": end.task.status, "result": end.task.result,
+            "workers": end.workers, "tries": end.tries, "took_seconds": end.took, "cost_usd": end.cost_usd,
+            "why": end.why or None,
+        }
+        for end in ends
+    ]  # fmt: skip
+    counts = dict(Counter(end.task.status for end in ends))
+    return {"ok": is_well(ends), "tasks": rows, "counts": counts, "cost_usd": _cost(ends), "stopped": stopped or None,
+            "messages": mail}  # fmt: skip
+
+
+def _cost(ends: list[TaskEnd]) -> float | None:
+    costs = [end.cost_usd for end in ends]
+    return None if None in costs else round(sum(cost for cost in costs if cost is not None), 6)
+
+
+def _say_ends(ends: list[TaskEnd], stopped: str, mail: list[Message], reader: Reader) -> None:
+    cells, plain = [], []
+    for end in ends:
+        row = end.task
+        cost = "unknown" if end.cost_usd is None else f"${end.cost_usd:.4f}" if end.workers else None
+        took = span(end.took) if end.workers else None
+        said = end.why or (_first_line(row.result) if row.status != DONE else "")
+        again = end.tries if end.tries > 1 else None
+        cells.append((short(row.id), row.status, end.workers or None, again, took, cost, row.title, said))
+        facts = f"workers={end.workers}  tries={end.tries}  {took or '-'}  cost={cost or '-'}"
+        plain.append(f"  {short(row.id)}  [{row.status}]  {facts}  {row.title}{f'  ({said})' if said else ''}")
+    headers = ("id", "status", "workers", "tries", "took", "cost", "title", "note")
+    listing(headers, cells, plain, empty="(no task of this scope is to be done)")
+    for message in mail:
+        if "[auto] " not in (message.content or "")[:80]:
+            say(f"message from {reader.called(message.sender)}: {message.content}")
+    if not ends:
+        return
+    counted = Counter(end.task.status for end in ends)
+    total = _cost(ends)
+    money = "cost unknown" if total is None else f"${total:.4f}"
+    say(f"{', '.join(f'{number} {status}' for status, number in counted.items())}; {money}")
+    if stopped:
+        say(f"no more was begun: {stopped}")
+    if any(end.task.status == DONE and task_trees.of_task(end.task.scope, end.task.id) for end in ends):
+        say("next: swarm-mcp merge --all")
