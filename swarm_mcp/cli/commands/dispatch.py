@@ -111,7 +111,7 @@ OPTIONS = (
 # Those that say how a worker is started, whatever it is to do.
 OF_WORKERS = (
     "--spawner", "--harness", "--directory", "--label", "--model", "--effort", "--mode", "--timeout", "--command",
-    "--fresh", "--worktree", "--as", "--scope", "--json",
+    "--fresh", "--worktree", "--as", "--scope", "--json", *(option.name for option in run_options.OPTIONS),
 )  # fmt: skip
 
 LAST_WORDS_SECONDS = 15.0
