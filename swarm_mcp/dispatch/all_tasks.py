@@ -149,7 +149,9 @@ class AllTasks:
             answer = dispatch.advance(store)
             if answer is not None:
                 del self._dispatches[task_id]
-                if answer["status"] == "spawn_failed":
+                # A worker that has come up, and was killed before that was seen, is one that has gone.
+                had_none = len(_ended_runs(store, self._tasks[task_id])) == len(self._ended[task_id])
+                if answer["status"] == "spawn_failed" and had_none:
                     self._faults[task_id] = answer["error"]
         live = {run.task_id: run for run in store.runs.live() if run.task_id in self._tasks}
         for task in self.tasks:
