@@ -187,6 +187,10 @@ class TeamDocuments:
         columns = {**columns, "idempotency_key": self._free_key(repository, columns, before.scope if before else scope)}
         return self._tasks().take_in(columns, before, scope, machine)
 
+    def move_task(self, task_id: str, scope: str) -> None:
+        """Let a task be in another scope from now on; its idempotency key comes back with what the team says of it."""
+        self._db.change("UPDATE tasks SET scope = ?, idempotency_key = NULL WHERE id = ?", (scope, task_id))
+
     def _free_key(self, repository: str, columns: dict, scope: str) -> str | None:
         """Return the idempotency key that a task may have in this scope: of two that were given one, the first."""
         key = columns["idempotency_key"]

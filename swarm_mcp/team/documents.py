@@ -288,8 +288,9 @@ class Documents:
     def _take_task(self, row: DocumentRow, known: Known | None, is_first: bool, has_lost: bool) -> None:
         ref = (TASK, row["key"])
         task = self._rows.task(row["key"])
-        if task is not None and task.scope not in self.tops:
-            return  # of a tree that takes no part any more
+        if task is not None and task.scope not in self.tops:  # of a tree that takes no part any more
+            self._rows.move_task(task.id, self.scope)
+            task = self._rows.task(task.id)
         columns = task_columns(row["body"], row["key"], task, self._top_of(task.scope if task else self.scope))
         if columns is None:
             return  # no task as this version knows them

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 PATIENCE = 30.0  # seconds: a busy machine is no server that cannot be reached
-PATIENT = ("hello", "beat", "acquire", "release", "transfer", "steal", "wait", "leave", "end", "reap", "mine")
+PATIENT = ("hello", "beat", "acquire", "release", "transfer", "steal", "wait", "leave", "end", "reap", "mine", "put")
 
 
 class PostgreSQL:

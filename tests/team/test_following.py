@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.document_cases import *  # noqa: F403
 from support.following_cases import *  # noqa: F403
 from support.team_machines import Machine
 

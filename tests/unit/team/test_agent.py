@@ -12,6 +12,7 @@ from support.fake_team import FakeServer, FakeTeam
 from support.fixtures import Ground, wait_for
 from support.team_machines import REPOSITORY, Machine
 
+from swarm_hook_core import clock
 from swarm_hook_core.repository import tree_at
 from swarm_mcp.errors import TeamRefused
 from swarm_mcp.store import Store
@@ -185,6 +186,73 @@ def test_a_machine_that_the_server_has_forgotten_greets_it_at_once(running, monk
     monkeypatch.setattr(FakeServer, "beat", refuse_once)
     assert refused.wait(20)
     assert beaten.wait(20)  # one who may not come in waits for half a minute
+
+
+def asked(ground: Ground, session, title: str = "Tidy up") -> str:
+    with ground.store() as store:
+        return store.tasks.request(session, {"type": "fix", "title": title})["task"].id
+
+
+def test_a_claim_is_confirmed_over_the_socket_and_the_slower_one_is_told_so(running, peer):
+    session, other = running.ground.session("one"), peer.session("other")
+    known = asked(running.ground, session)
+    agent_client.poke()
+    wait_for(lambda: running.team.repositories[REPOSITORY].documents)
+    peer.follow()
+    peer.store.tasks.claim(other, known)
+    assert agent_client.confirm_documents([("task", known)]) == {"answer": "granted"}  # nothing was changed here
+    with running.ground.store() as store:
+        store.tasks.claim(session, known)
+    assert agent_client.confirm_documents([("task", known)]) == {"answer": "granted"}
+    assert peer.following.confirm_documents([("task", known)], clock.now() + 2.0)["answer"] == "held"
+    assert agent_client.confirm_documents([("task", "of nobody")]) == {"answer": "local"}
+
+
+def test_what_is_claimed_while_the_server_is_away_is_known_to_be_open_within_two_seconds(running, team):
+    session = running.ground.session("one")
+    known = asked(running.ground, session)
+    agent_client.poke()
+    wait_for(lambda: running.team.repositories[REPOSITORY].documents)
+    team.down = True
+    with running.ground.store() as store:
+        store.tasks.claim(session, known)
+    begun = time.monotonic()
+    answer = agent_client.confirm_documents([("task", known)])
+    assert answer["answer"] == "unreachable" and answer["error"] and time.monotonic() - begun < 3
+    team.down = False
+    documents = running.team.repositories[REPOSITORY].documents
+    wait_for(lambda: documents["task", known]["body"]["assignee"] == session["id"])
+
+
+def test_a_message_goes_from_one_agent_to_the_other_by_itself(running, peer):
+    session, other = running.ground.session("one"), peer.session("other")
+    peer.follow()
+    wait_for(lambda: running.ground.sql("SELECT 1 FROM instances WHERE id = ?", other["id"]))
+    with running.ground.store() as store:
+        store.messages.send(session, other["id"], "over there")
+    agent_client.poke()
+    wait_for(lambda: running.team.repositories[REPOSITORY].documents)
+    peer.follow()
+    assert peer.mail(other) == ["over there"]
+    peer.store.messages.send(other, session["id"], "and back")
+    peer.follow()
+    with running.ground.store() as store:
+        wait_for(lambda: store.messages.unread_count(session))
+
+
+def test_status_says_what_the_server_does_not_take(running, team):
+    session = running.ground.session("one")
+    with running.ground.store() as store:
+        store.kv.put(session, "large", "x" * 200_000)
+    agent_client.poke()
+
+    def told() -> dict:
+        return agent_client.status()["servers"][0]["repositories"][0]
+
+    wait_for(lambda: agent_client.status()["servers"][0]["repositories"] and told()["not_shared"])
+    assert told()["shares"] is True
+    ((kind, key, why),) = told()["not_shared"]
+    assert (kind, key) == ("value", "large") and "bytes" in why
 
 
 def test_leaving_removes_what_others_hold(running, peer, team):

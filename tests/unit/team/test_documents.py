@@ -2,4 +2,243 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from support.document_cases import *  # noqa: F403
+from support.document_cases import ask, both, confirm, task, value
+from support.team_machines import REPOSITORY
+
+from swarm_mcp.errors import TeamUnreachable
+from swarm_mcp.team import protocol
+
+
+def restore(machines, team, version: int) -> None:
+    """Another server takes over, which lacks what came after this version."""
+    team.restore(REPOSITORY, version)
+    team.repositories[REPOSITORY].version += 1000
+
+
+def second_tree(machine) -> str:
+    """Another work tree, which comes before the first one in the order of names."""
+    tree = os.path.join(os.path.dirname(machine.tops[0]), "a-second-tree")
+    os.makedirs(os.path.join(tree, ".git"))
+    return tree
+
+
+def test_a_server_that_lost_what_came_last_is_told_it_again(machines, team):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    known = ask(laptop, one)
+    both(machines)
+    version = team.repositories[REPOSITORY].version
+    laptop.store.kv.put(one, "plan", "north")
+    late = ask(laptop, one, "another")
+    laptop.store.messages.send(one, other["id"], "did you see it?")
+    sandbox.store.tasks.claim(other, known, ignore_unread=True)
+    assert confirm(sandbox, known) == "granted"
+    laptop.follow()
+    restore(machines, team, version)
+    both(machines, 3)
+    for machine in machines:
+        assert value(machine, "plan") == "north"
+        assert task(machine, late).title == "another"
+        assert task(machine, known).assignee == other["id"]
+    assert [text for text in sandbox.mail(other) if "did you" in text] == ["did you see it?"]
+
+
+def test_of_two_who_tell_it_again_the_one_that_knew_more_is_right(machines, team):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    known = ask(laptop, one)
+    both(machines)
+    version = team.repositories[REPOSITORY].version
+    sandbox.store.tasks.claim(other, known)
+    assert confirm(sandbox, known) == "granted"
+    laptop.follow()
+    sandbox.store.tasks.end(other, known, "done")
+    sandbox.follow()  # of which the laptop has not heard
+    restore(machines, team, version)
+    both(machines, 3)
+    assert task(laptop, known).status == task(sandbox, known).status == "done"
+
+
+def test_for_a_while_after_a_loss_nobody_claims(machines, team):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    known = ask(laptop, one)
+    both(machines)
+    team.grace = 30.0
+    laptop.store.tasks.claim(one, known)
+    assert confirm(laptop, known) == "unreachable"
+    team.grace = 0.0
+
+
+def test_a_server_without_documents_goes_on_with_locks_alone(machines, team):
+    laptop, sandbox = machines
+    team.schema = 1
+    for machine in machines:
+        machine.begin()
+    one, other = laptop.session("one"), sandbox.session("other")
+    both(machines)
+    assert not laptop.following.shares
+    known = ask(laptop, one)
+    laptop.store.tasks.claim(one, known)
+    assert confirm(laptop, known) == "local"
+    laptop.store.messages.send(one, other["id"], "can you hear me?")
+    laptop.take(one, "a.py")
+    both(machines)
+    assert sandbox.held() == [("a.py", "laptop")] and "put" not in team.calls
+    team.schema = protocol.DOCUMENTS_SCHEMA  # brought up by `team init`
+    for machine in machines:
+        machine.following.lose()
+    both(machines)
+    assert task(sandbox, known).assignee == one["id"]
+    assert sandbox.mail(other) == ["can you hear me?"]
+
+
+def test_who_was_away_too_long_takes_everything_and_has_the_same(machines, team):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.store.kv.put(one, "gone", "soon")
+    laptop.store.kv.append(one, "log", "1")
+    both(machines)
+    laptop.store.kv.delete(one, "gone")
+    laptop.store.kv.append(one, "log", "2")
+    laptop.store.messages.send(one, other["id"], "once")
+    laptop.follow()
+    sandbox.store.kv.append(other, "log", "3")
+    team.kept = 0
+    both(machines, 3)
+    assert value(sandbox, "gone") is None
+    assert value(laptop, "log") == value(sandbox, "log") == "[1,2,3]"
+    assert sandbox.mail(other) == ["once"]
+
+
+def test_a_task_whose_session_was_silent_for_a_lease_is_open_to_others(machines, team):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    known = ask(laptop, one)
+    both(machines)
+    laptop.store.tasks.claim(one, known)
+    assert confirm(laptop, known) == "granted"
+    sandbox.follow()
+    team.clock += protocol.SESSION_LEASE + 1
+    sandbox.follow()
+    sandbox.server.reap(REPOSITORY)
+    sandbox.follow()
+    sandbox.store.tasks.claim(other, known, ignore_unread=True)
+    assert confirm(sandbox, known) == "granted"
+    both(machines)
+    assert task(laptop, known).assignee == other["id"]
+    told = [text for text in laptop.mail(one) if known in text]
+    assert len(told) == 1 and "You have it no longer" in told[0]
+
+
+def test_what_the_server_has_let_go_for_its_age_is_not_posted_again(machines, team):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    known = ask(laptop, one)
+    both(machines)
+    laptop.store.tasks.end(one, known, "cancelled")
+    laptop.store.messages.send(one, other["id"], "once")
+    both(machines)
+    for machine in machines:
+        machine.ground.sql("UPDATE tasks SET updated_at = updated_at - 90000")
+    rows = laptop.there("documents")
+    for row in rows:
+        laptop.server.server.expire(REPOSITORY, row["kind"], row["key"])
+    for machine in machines:
+        machine.begin()
+    both(machines)
+    assert laptop.there("documents") == []
+    assert sandbox.mail(other) == ["once"]
+
+
+def test_another_work_tree_has_its_own_values_and_its_tasks_are_the_teams(machines):
+    laptop, sandbox = machines
+    other = sandbox.session("other")
+    tree = second_tree(laptop)
+    laptop.tops.append(tree)  # before the first one, in the order of names
+    laptop.begin()
+    second = laptop.session("second", directory=tree)
+    both(machines)
+    known = ask(laptop, second, files=[f"{tree}/src/a.py"])
+    laptop.store.kv.put(second, "plan", "of the second tree")
+    both(machines)
+    assert value(sandbox, "plan") is None
+    assert task(sandbox, known).files == [f"{sandbox.tops[0]}/src/a.py"]
+    sandbox.store.tasks.claim(other, known)
+    assert confirm(sandbox, known) == "granted"
+    both(machines)
+    here = task(laptop, known)
+    assert (here.scope, here.files, here.assignee) == (tree, [f"{tree}/src/a.py"], other["id"])
+
+
+def test_when_the_tree_that_has_what_others_share_goes_another_one_has_it(machines):
+    laptop, sandbox = machines
+    other = sandbox.session("other")
+    sandbox.store.kv.put(other, "plan", "north")
+    known = ask(sandbox, other)
+    both(machines)
+    tree = second_tree(laptop)
+    first = laptop.tops[0]
+    laptop.tops[:] = [tree]
+    with laptop.store.database.writing():
+        laptop.store.team.leave([first])
+    laptop.begin()
+    second = laptop.session("second", directory=tree)
+    both(machines)
+    assert laptop.store.kv.get(tree, "plan").value == "north"
+    assert task(laptop, known).scope == tree
+    sandbox.store.messages.send(other, second["id"], "over here")
+    laptop.store.messages.send(second, other["id"], "over there")
+    both(machines)
+    assert (laptop.mail(second), sandbox.mail(other)) == (["over here"], ["over there"])
+
+
+def test_who_leaves_and_joins_again_gets_no_message_twice_and_overwrites_nothing_new(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    both(machines)
+    laptop.store.kv.put(one, "plan", "north")
+    laptop.store.messages.send(one, other["id"], "once")
+    known = ask(laptop, one)
+    both(machines)
+    sandbox.store.tasks.claim(other, known, ignore_unread=True)
+    assert confirm(sandbox, known) == "granted"
+    both(machines)
+    with laptop.store.database.writing():
+        laptop.store.team.leave(laptop.tops)
+        laptop.store.team.set_trees({})
+    laptop.server.part(REPOSITORY)
+    sandbox.ground.sql("UPDATE kv SET updated_at = updated_at + 5")
+    sandbox.store.kv.put(other, "plan", "south")
+    sandbox.ground.sql("UPDATE kv SET updated_at = updated_at + 5")
+    sandbox.follow()
+    laptop.begin()
+    both(machines)
+    assert value(laptop, "plan") == value(sandbox, "plan") == "south"
+    assert task(laptop, known).assignee == task(sandbox, known).assignee == other["id"]
+    assert sandbox.mail(other) == ["once"]
+
+
+def test_a_question_that_comes_while_the_server_is_away_says_so(machines):
+    laptop, _ = machines
+    one = laptop.session("one")
+    known = ask(laptop, one)
+    both(machines)
+    laptop.server.cut = True
+    laptop.store.tasks.claim(one, known)
+    with pytest.raises(TeamUnreachable):
+        confirm(laptop, known)
+
+
+def test_tasks_out_of_a_team_are_no_matter_of_it(machines, tmp_path):
+    laptop, _ = machines
+    stranger = laptop.session("stranger", directory=str(tmp_path))
+    known = ask(laptop, stranger)
+    both(machines)
+    assert laptop.there("documents") == []
+    laptop.store.tasks.claim(stranger, known)
+    assert confirm(laptop, known) == "local"
