@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from swarm_mcp.errors import TeamRefused
 from swarm_mcp.team import protocol
+from swarm_mcp.team.connection import connect
 from swarm_mcp.team.protocol import want
 from team.machines import Machine
 
@@ -316,3 +319,25 @@ def test_a_region_has_no_letter_case_and_ends_where_a_pattern_begins():
     assert protocol.region_of("", "/Src/Sub/*.py") == "src/sub"
     assert protocol.region_of("", "**/x", "a") == "a"
     assert protocol.region_of("e\u0301") == protocol.region_of("\u00e9")
+
+
+def test_a_grant_reads_no_more_of_the_locks_for_there_being_many(team, repository):
+    machine = Machine(team, "laptop", repository, "s")  # whose connection makes its plans while there are none
+    with connect(team) as admin:
+
+        def read() -> int:
+            (number,) = admin.execute(
+                "SELECT sum(i.idx_tup_read)::bigint + (SELECT seq_tup_read FROM pg_stat_user_tables t WHERE t.relid = i.relid)"
+                " FROM pg_stat_user_indexes i WHERE i.schemaname = 'swarm_team' AND i.relname = 'locks' GROUP BY i.relid"
+            ).fetchone()  # fmt: skip
+            return number
+
+        before = read()
+        for number in range(8):
+            for _ in range(2):  # and once more, which is the same grant
+                machine.get("s", *(f"src/deep/{number}-{one}.py" for one in range(150)))
+        its_own = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        machine.server.close()
+        while admin.execute(its_own).fetchone():  # it says at its end what it has read
+            time.sleep(0.01)
+        assert 8 * 150 <= read() - before < 10 * 8 * 150
