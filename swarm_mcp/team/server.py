@@ -201,12 +201,17 @@ class TeamServer:
     def put(
         self, repository: str, items: list[protocol.Item], seen: int, mark: int, seconds: float = SECONDS
     ) -> list[protocol.PutAnswer]:
-        """Change documents, each for itself. Many are put in several calls, of `seconds` each."""
+        """Change documents, each for itself. Many are put in several calls, of `seconds` each.
+
+        Others hear of it at once, but of traces alone with their next beats: nobody waits for these, and they are many.
+        """
         greeted = self._known(repository)
         answers: dict[int, protocol.PutAnswer] = {}
         for numbers in _batches(items, answers):
-            values = (*self._who(greeted), dumps([items[number] for number in numbers]), seen, mark)
-            answers.update(zip(numbers, self._asking.call("put", values, seconds, tells=True)))
+            some = [items[number] for number in numbers]
+            values = (*self._who(greeted), dumps(some), seen, mark)
+            tells = any(one["kind"] != protocol.TRACE for one in some)
+            answers.update(zip(numbers, self._asking.call("put", values, seconds, tells=tells)))
         return [answers[number] for number in range(len(items))]
 
     # -------------------------------------------------------------------- look

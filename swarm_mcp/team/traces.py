@@ -53,6 +53,7 @@ class Traces:
         self._repository = repository
         self._machine = machine
         self._tops = sorted(tops)
+        self._own_end = canonical({"machine": machine})[1:]  # of the text of a body: names stand in order
         self._marks: Marks = {}
         self._looked = -GIT_SECONDS
         self._here: dict[str, dict[str, int]] = {}
@@ -67,7 +68,7 @@ class Traces:
         known = {
             key: (row.version, json.loads(row.body)["files"])
             for key, row in self._rows.all_known(self._repository, TRACE).items()
-            if row.body is not None and json.loads(row.body)["machine"] == self._machine
+            if row.body is not None and row.body.endswith(self._own_end)
         }
         wanted = [item(TRACE, key, version, None) for key, (version, _) in known.items() if key not in here]
         for key, files in here.items():
@@ -154,10 +155,11 @@ class Traces:
             }
         wanted: dict[str, tuple[str, str, dict[str, int]]] = {}
         for session, row in self._rows.all_known(self._repository, TRACE).items():
-            body = json.loads(row.body) if row.body is not None else None
-            if body is not None and body["machine"] != self._machine and body["files"]:
-                for place in self._places():
-                    wanted[os.path.join(place, journal_name(TEAM, session))] = row.body or "", session, body["files"]
+            if row.body is None or row.body.endswith(self._own_end):
+                continue
+            files = json.loads(row.body)["files"]
+            for place in self._places() if files else ():
+                wanted[os.path.join(place, journal_name(TEAM, session))] = row.body, session, files
         for path in self._written.keys() - wanted.keys():
             _remove(path)
             del self._written[path]
