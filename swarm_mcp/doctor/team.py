@@ -41,6 +41,8 @@ def findings() -> list[Finding]:
             heard = f"{duration(time.time() - one['said_at'])} ago" if one["said_at"] else "never"
             words = f"{text}: what other machines hold is not known here, the server was last heard of {heard}"
             found.append(Finding("team", "fail", words, STATUS, details))
+        elif one["only_here"]:
+            found.append(Finding("team", "warn", f"{text}: on this machine only: {one['only_here']}", STATUS, details))
         else:
             words = f"{text}: fresh, asked in {one['milliseconds']:.0f} ms, {len(one['machines'])} machines"
             found.append(Finding("team", "ok", words, details=details))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import repository
+from swarm_hook_core.untrusted_text import named
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
@@ -40,10 +41,21 @@ def standing() -> dict:
             "state": row.state if row is not None else "",
             "version": version,
             "behind": max(0, told.pop("version", version) - version),
+            "only_here": _only_here(agent, server, name),
             **told,
         })  # fmt: skip
     ok = all(one["fresh"] and not one["error"] for one in found)
     return {"ok": ok, "machine": machine() if joined else "", "agent": agent, "repositories": found}
+
+
+def _only_here(agent: dict | None, server: str, name: str) -> str:
+    """What of messages, tasks and values the server does not take, for people; empty where it takes all."""
+    talks = [talk for talk in (agent or {}).get("servers", []) if talk["server"] == server]
+    followed = [one for talk in talks for one in talk["repositories"]]
+    facts: dict = next((one for one in followed if one["repository"] == name), {})
+    if facts.get("shares") is False:
+        return f"messages, tasks and values: the server is older, `swarm-mcp team init {server}` brings it up to date"
+    return "; ".join(f"{kind} {named(key)}: {why}" for kind, key, why in facts.get("not_shared", []))
 
 
 def known_epoch(server: str) -> str:

@@ -259,6 +259,8 @@ def _say_repository(one: dict) -> None:
     fresh = "fresh" if one["fresh"] else f"not fresh, {heard}"
     behind = f", {one['behind']} changes behind" if one["behind"] else ""
     say(f"  what is known here: {fresh}, change {one['version']}{behind}")
+    if one["only_here"]:
+        say(f"  on this machine only: {one['only_here']}")
     for top in one["work_trees"]:
         say(f"  work tree: {said_path(top)}")
     rows = [

@@ -12,8 +12,10 @@ from support.fixtures import Ground
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import is_in_team
+from swarm_mcp.doctor import team as doctor
 from swarm_mcp.errors import TeamUnreachable
-from swarm_mcp.team import agent_client, joining, memberships
+from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.team import agent_client, joining, memberships, standing
 
 SERVER = "postgresql://me@db.example.org/team"
 
@@ -150,6 +152,32 @@ def test_status_at_a_glance_says_how_fresh_it_is(ground: Ground, played: Played)
     with ground.store() as store, store.team.writing():
         store.team.note("example.org/org/app", fresh_until=clock.now() - 1, said_at=int(time.time()) - 900)
     assert "its server was not heard of for 15 min: swarm-mcp team status" in ground.swarm("status").out
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"shares": False, "not_shared": []}, "messages, tasks and values: the server is older"),
+        (
+            {"shares": True, "not_shared": [["value", "large", "it has 200000 bytes"]]},
+            "value large: it has 200000 bytes",
+        ),
+        ({"shares": True, "not_shared": []}, ""),
+    ],
+)
+def test_status_and_doctor_say_what_stays_on_this_machine(
+    ground: Ground, played: Played, monkeypatch: pytest.MonkeyPatch, facts: dict, said: str
+) -> None:
+    assert ground.swarm("team", "join", SERVER).code == 0
+    repository = {"repository": "example.org/org/app", **facts}
+    agent = {"pid": 1, "servers": [{"server": SERVER, "repositories": [repository]}]}
+    monkeypatch.setattr(agent_client, "status", lambda *_, **__: agent)
+    monkeypatch.setattr(standing, "_told", lambda *_: {"error": "", "milliseconds": 1.0, "machines": []})
+    monkeypatch.setattr(doctor, "_proof", lambda _: Finding("team proof", "ok", ""))
+    shown = ground.swarm("team", "status").out
+    (found, _) = doctor.findings()
+    assert ("on this machine only" in shown) is bool(said) and said in shown
+    assert (found.status == "warn") is bool(said) and said in found.message
 
 
 def test_the_status_of_nobody(ground: Ground) -> None:
