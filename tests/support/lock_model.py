@@ -276,8 +276,11 @@ class Model:
         named = self.held(*grant.holder, grant.name)
         if self.is_lost(grant.holder[0]) or to == grant.holder[0] or named != [grant] or others:
             raise No(to, *self.seen)
+        theirs = [g for g in self.grants if (g.holder, g.name) == (taker, grant.name)]
+        if not self.is_here(taker) and (grant.mode == AUTO or any(g.mode != AUTO for g in theirs)):
+            raise No(to)  # another machine gets what the team knows, and merges nothing
         self.sign_of_life(grant.holder[0])
-        self.grants = [g for g in self.grants if (g.holder, g.name) != (taker, grant.name)]
+        self.grants = [g for g in self.grants if g not in theirs]
         self.fence += 1
         grant.holder, grant.fence, grant.renewed = taker, self.fence, self.now
         grant.mode = "exclusive" if grant.mode == AUTO else grant.mode

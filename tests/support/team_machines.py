@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,7 +73,7 @@ class Machine:
         return self.ground.session(f"{self.name}-{name}", label=f"claude-code session:{name}", **given)
 
     def follow(self, poked: bool = True) -> None:
-        self.following.beaten = 0.0  # it is time to say who lives
+        self.following.beaten = -math.inf  # it is time to say who lives
         self.following.follow(poked)
 
     def lock(self, session: Session, *files: str, **given) -> list[Lock]:
