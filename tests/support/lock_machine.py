@@ -81,7 +81,7 @@ class Machine(RuleBasedStateMachine):
         self.rows: dict[str, dict] = {}
         self.readers = [StoreReader(ground.database) for ground in self.world.grounds]
         self.model.homes = {name: at % len(self.readers) for at, name in enumerate(SESSIONS)}
-        self.numbers: dict[int, int] = {}  # of grants: the model's, and the world's
+        self.numbers: dict[int, tuple[int, int]] = {}  # of grants, by the model's: the turn of it, and the world's
 
     def teardown(self) -> None:
         if self.sound:
@@ -114,9 +114,9 @@ class Machine(RuleBasedStateMachine):
             self.settle()
 
     def check_number(self, grant: Grant, number: int) -> None:
-        """A grant keeps its number, and later ones have higher numbers: on one machine, the next."""
-        assert self.numbers.setdefault(grant.fence, number) == number, grant
-        known = [self.numbers[one] for one in sorted(self.numbers)]
+        """A grant keeps its number, and what was asked for later has higher ones: on one machine, the next."""
+        assert self.numbers.setdefault(grant.fence, (self.turn, number))[1] == number, grant
+        known = [number for _turn, number in sorted(self.numbers.values())]
         assert known == sorted(set(known)), (grant, self.numbers)
         assert len(self.readers) > 1 or number == grant.fence, grant
 
