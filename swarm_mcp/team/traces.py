@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from contextlib import closing
 from types import SimpleNamespace
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 MOST_FILES = 100  # of one session, the last ones
 LONGEST_PLACE = 1000  # characters
 SECONDS = 0.3  # of processor time, for commands that nobody has read yet
+PATIENCE_SECONDS = 0.05  # for a look; what takes longer is posted after the next
 PAUSE_SECONDS = 4.0  # between two looks at journals that grow all the time
 GIT_SECONDS = 20.0  # after which git is asked anew though no journal has grown: commits and pushes end traces
 MOVED_SECONDS = 60  # so much later is worth telling of a file that is known to be written
@@ -57,6 +59,7 @@ class Traces:
         self._marks: Marks = {}
         self._looked = -GIT_SECONDS
         self._here: dict[str, dict[str, int]] = {}
+        self._look: threading.Thread | None = None
         self._written: dict[str, str] | None = None  # path of a journal -> what it was made of
         self._is_new = True  # until the journals of others are what the store says
 
@@ -79,15 +82,31 @@ class Traces:
 
     def _found(self) -> dict[str, dict[str, int]]:
         """Return which files each live session has written lately and not pushed, with the time of the last write."""
+        if self._look is None and self._is_to_look():
+            self._look = threading.Thread(target=self._look_now, name="team traces", daemon=True)
+            self._look.start()
+        if self._look is not None:
+            self._look.join(PATIENCE_SECONDS)
+            if not self._look.is_alive():
+                self._look = None
+        return self._here
+
+    def _is_to_look(self) -> bool:
         now = time.monotonic()
         if now - self._looked < PAUSE_SECONDS:
-            return self._here
+            return False
         marks = self._journal_marks()
         if marks == self._marks and (not marks or now - self._looked < GIT_SECONDS):
-            return self._here
+            return False
         self._marks, self._looked = marks, now
-        self._here = self._asked() if marks else {}
-        return self._here
+        return True
+
+    def _look_now(self) -> None:
+        """In a thread of its own, since git may take long, and others wait for locks to be confirmed."""
+        try:
+            self._here = self._asked() if self._marks else {}
+        except Exception as error:  # the store is busy; the next look may do
+            faults.record_hourly("team", "traces", faults.describe(error))
 
     def _journal_marks(self) -> Marks:
         found: Marks = {}

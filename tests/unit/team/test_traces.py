@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from support.document_cases import both
+from support.fixtures import wait_for
 from support.sessions import mistakes, run, start, write, write_payload
 from support.team_machines import REPOSITORY, Machine
 
 from swarm_hook_core.traces import place_of
+from swarm_mcp.faults import recorded_faults
 from swarm_mcp.overview.edits import edits
 from swarm_mcp.overview.now import now
 from swarm_mcp.overview.people import People
@@ -68,6 +71,7 @@ class Side:
 @pytest.fixture
 def sides(machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Side, Side]:
     monkeypatch.setattr(subject, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(subject, "PATIENCE_SECONDS", 20.0)
     monkeypatch.setattr(subject, "GIT_SECONDS", 0.0)
     remote, first = tmp_path / "remote.git", tmp_path / "first"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
@@ -181,6 +185,32 @@ def test_at_level_off_nothing_is_told_and_nobody_hears_of_anything(sides, machin
     sandbox.write(they, "b.py")
     both(machines)
     assert laptop.write(laptop.session("one"), "b.py", SWARM_AUTO="off") == ""
+
+
+def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch):
+    _, sandbox = sides
+    sandbox.write(sandbox.session("two"), "b.py")
+    monkeypatch.setattr(subject, "PATIENCE_SECONDS", 0.01)
+    go_on, asked = threading.Event(), subject.Traces._asked
+
+    def slow(self):
+        assert go_on.wait(20)
+        return asked(self)
+
+    monkeypatch.setattr(subject.Traces, "_asked", slow)
+    both(machines)
+    both(machines)
+    assert files(machines[0]) == {}
+    go_on.set()
+    wait_for(lambda: (both(machines), files(machines[0]))[1] == {"sandbox": ["b.py"]})
+
+
+def test_where_the_journals_cannot_be_looked_at_the_agent_goes_on(sides, machines, monkeypatch):
+    _, sandbox = sides
+    sandbox.write(sandbox.session("two"), "b.py")
+    monkeypatch.setattr(subject.Traces, "_asked", lambda self: 1 // 0)
+    both(machines)
+    assert files(machines[0]) == {} and [one["hook"] for one in recorded_faults()] == ["traces"]
 
 
 def test_those_who_look_on_see_it_too(sides, machines):
