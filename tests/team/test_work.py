@@ -139,6 +139,58 @@ def test_a_task_is_claimed_on_one_machine_only(pair) -> None:
             assert home.json("task", one, "--as", (ann, bob)[home is south])["task"]["assignee"] == winner
 
 
+CLAIMER = """
+import sys, time
+from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
+from swarm_mcp.task_claiming import claim_next
+with Store() as store:
+    me = store.instances.live(sys.argv[1])
+    while True:
+        try:
+            print(claim_next(store, me, ignore_unread=True)["task"].id, flush=True)
+        except Refused:
+            time.sleep(0.05)
+        store.refresh()
+"""
+
+
+def test_of_tasks_that_two_machines_reach_for_each_is_begun_once_though_agents_are_killed(pair, tmp_path: Path) -> None:
+    north, ann, south, bob = pair
+    asked = {north.json("request-task", "fix", f"number {number}", "--as", ann)["id"] for number in range(12)}
+    wait_for(lambda: {row["id"] for row in south.json("tasks")} == asked)
+    claimers = [
+        (home, who, tmp_path / f"{number}-{who}") for number in (1, 2) for home, who in ((north, ann), (south, bob))
+    ]
+
+    def begun(*names: str) -> list[str]:
+        return [one for _, who, file in claimers if who in names for one in file.read_text().split()]
+
+    runs = []
+    for home, who, file in claimers:
+        with file.open("w") as out:
+            words = [sys.executable, "-c", CLAIMER, who]
+            runs.append(subprocess.Popen(words, cwd=home.clone, env=home.environment, stdout=out))
+    try:
+        end = time.monotonic() + 90
+        kills = 0
+        while len(begun(ann, bob)) < len(asked):
+            assert time.monotonic() < end, north.json("tasks")
+            agent = (north, south)[kills % 2].json("team", "status", code=None)["agent"]
+            if agent and kills < 6:
+                os.kill(agent["pid"], signal.SIGKILL)
+                kills += 1
+    finally:
+        for run in runs:
+            run.kill()
+            run.wait()
+    assert kills and sorted(begun(ann, bob)) == sorted(asked)
+    for home in (north, south):
+        wait_for(lambda home=home: all(row["status"] == "in_progress" for row in home.json("tasks")))
+        for who in (ann, bob):
+            assert {row["id"] for row in home.json("tasks") if row["assignee"] == who} == set(begun(who))
+
+
 def test_a_task_goes_its_whole_way_over_two_machines(pair) -> None:
     north, ann, south, bob = pair
     first = north.json("request-task", "implement", "the index", "--assignee", bob, "--as", ann)["id"]
