@@ -44,6 +44,13 @@ class Check(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value}
 
 
+class CommandPlace(NamedTuple):
+    """A folder of what a prompt can invoke: files with this `ending`, or, where that is empty, folders of skills."""
+
+    folder: str
+    ending: str = ""
+
+
 class Capabilities(NamedTuple):
     """What a harness can do. Each flag that is true has a test that shows it. What a run asks for beyond these is
     refused, or left out with a warning (``requirements``)."""
@@ -151,6 +158,11 @@ class HarnessAdapter(ABC):
     def format_command(self, name: str) -> str:
         """Return how a prompt invokes the skill or command `name`."""
         return f"/{name}"
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        """Return where this harness, working in `cwd`, finds skills and commands, beside those of a run; the first
+        place that has a name counts. The folders need not exist."""
+        return []
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         """Return findings about this harness on this machine, beside those of ``checks.common``: without side effects,

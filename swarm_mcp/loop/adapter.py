@@ -9,15 +9,17 @@ from pathlib import Path
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
 from swarm_mcp.harness.hs import session as hs_session
+from swarm_mcp.harness.hs.adapter import harness_skills
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import Query, as_string, parse_object
 from swarm_mcp.loop.providers.choice import built_in
 from swarm_mcp.loop.session import PATTERN
 from swarm_mcp.loop.settings import CONFIG_VARIABLE
 from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
+from swarm_mcp.runtimes.hs import home as hs_home
 
 
 class Loop(HarnessAdapter):
@@ -85,6 +87,12 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             return False
         facts = hs_session.settings(hs_session.folder_of(session_id, cwd, os.environ))
         return bool(facts) and os.path.realpath(facts.get("cwd", "")) == os.path.realpath(cwd)
+
+    def format_command(self, name: str) -> str:
+        return f"Use the skill {name}."
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        return harness_skills(str(hs_home()), cwd)
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}

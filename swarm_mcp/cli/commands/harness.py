@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKERS, Arguments, Option, Usage, Word, choice, verb
-from swarm_mcp.cli.output import complain, listing, show
+from swarm_mcp.cli.output import complain, listing, one_line, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.folders import clean, here
 
@@ -20,6 +20,12 @@ NAME = Word("NAME", "the harness", optional=True, source=())
         JSON,
     ),
     Usage(choice("models", about="action"), NAME, JSON),
+    Usage(
+        choice("commands", about="action"),
+        NAME,
+        Option("--directory DIR", "where it is to run (default: here)", source=FOLDERS),
+        JSON,
+    ),
     group=WORKERS,
 )
 def harness(args: Arguments) -> int:
@@ -27,7 +33,7 @@ def harness(args: Arguments) -> int:
 
     `list` says which are installed and what each can do. `doctor` looks whether one of them, or each that is installed,
     could run in DIR; it changes nothing, and exits 1 where one could not. `models` lists what --model can name, as far
-    as that is known without asking anybody.
+    as that is known without asking anybody; `commands` which skills and commands a prompt can invoke in DIR, and how.
 
     SWARM_HARNESS_<NAME> has the words that start a harness, where its own name does not; <NAME>_DEFAULT_MODEL has its
     model.
@@ -38,7 +44,7 @@ def harness(args: Arguments) -> int:
     if action == "list":
         return _list(args)
     chosen = args.words[1] if len(args.words) > 1 else ""
-    return (_doctor if action == "doctor" else _models)(args, chosen)
+    return {"doctor": _doctor, "models": _models, "commands": _commands}[action](args, chosen)
 
 
 def _adapters(chosen: str = "") -> list:
@@ -153,4 +159,22 @@ def _models(args, chosen: str) -> int:
             cells.append((harness, model["name"], short, model.get("context_tokens")))
             plain.append(f"  {harness}  {model['name']}" + (f"  short={short}" if short else ""))
     listing(("harness", "model", "short", "context tokens"), cells, plain, empty="(none are known)")
+    return 0
+
+
+def _commands(args, chosen: str) -> int:
+    from swarm_mcp.harness.slash_commands import slash_commands
+
+    cwd = clean(args.value("--directory") or here())
+    listed = {one.name: [found.to_dict() for found in slash_commands(one, cwd)] for one in _adapters(chosen)}
+    if args.json:
+        show(listed[chosen] if chosen else listed)
+        return 0
+    cells, plain = [], []
+    for harness, commands in listed.items():
+        for command in commands:
+            about = one_line(command["description"])
+            cells.append((harness, command["invocation"], command["kind"], about or None))
+            plain.append(f"  {harness}  {command['invocation']}  [{command['kind']}]  {about}".rstrip())
+    listing(("harness", "in a prompt", "kind", "what it is for"), cells, plain, empty="(none)")
     return 0

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.claude.errors import error_of
 from swarm_mcp.harness.claude.launch import launch
 from swarm_mcp.harness.claude.stream import WINDOWS, parse
@@ -94,6 +94,13 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
                 return any(os.path.isfile(os.path.join(entry.path, f"{session_id}.jsonl")) for entry in folders)
         except OSError:
             return False
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        folders = (str(home()), os.path.join(cwd, ".claude"))
+        return [
+            *(CommandPlace(os.path.join(folder, "skills")) for folder in folders),
+            *(CommandPlace(os.path.join(folder, "commands"), ".md") for folder in reversed(folders)),
+        ]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         more = config.get("env")

@@ -13,7 +13,7 @@ from typing import Any
 
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.codex import overrides, rollout, stream
 from swarm_mcp.harness.codex import skills as codex_skills
 from swarm_mcp.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
@@ -181,6 +181,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         began = rollout.folder_of(path)
         # Codex would go on from anywhere; what it remembers of files is true of one folder.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        return [CommandPlace(folder) for folder in codex_skills.user_folders(os.path.expanduser("~"), home(), cwd)]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         from swarm_mcp.harness.checks import command_of

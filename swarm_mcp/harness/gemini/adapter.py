@@ -16,7 +16,7 @@ from pathlib import Path
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.client_tools import NAME as CLIENT_TOOLS
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.gemini import stream
@@ -106,6 +106,17 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
         return None
+
+    def format_command(self, name: str) -> str:
+        return f"Use the skill {name}."
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        folders = (os.path.join(cwd, ".gemini"), str(home()))
+        return [
+            *(CommandPlace(os.path.join(base, ".agents", "skills")) for base in (cwd, str(home().parent))),
+            *(CommandPlace(os.path.join(folder, "skills")) for folder in folders),
+            *(CommandPlace(os.path.join(folder, "commands"), ".toml") for folder in folders),
+        ]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, outcome
-from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.checks import command_of
 from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import Event
@@ -139,6 +139,9 @@ is its prompt."""
     def format_command(self, name: str) -> str:
         return f"Use the skill {name}."
 
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        return harness_skills(str(home()), cwd)
+
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         env = config.get("env")
         values = {**os.environ, **(env if isinstance(env, Mapping) else {})}
@@ -167,6 +170,12 @@ is its prompt."""
     def _facts(self, state: dict, seen: hs_session.Reading) -> dict:
         model = seen.model or state.get("model")
         return {"cost": seen.cost(model), "model": model, "provider": seen.provider or state.get("provider")}
+
+
+def harness_skills(users: str, cwd: str) -> list[CommandPlace]:
+    """Return where the bash harness, and the embedded loop, find skills."""
+    bases = [os.path.join(cwd, ".harness"), os.path.join(cwd, ".agents"), users]
+    return [CommandPlace(os.path.join(base, "skills")) for base in bases]
 
 
 def _code(said: str) -> str:

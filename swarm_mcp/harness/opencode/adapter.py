@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_hook_core.state import write_private
-from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.client_tools import NAME as CLIENT_TOOLS
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.opencode import stream
@@ -26,6 +26,7 @@ from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
 CONFIG = "OPENCODE_CONFIG_CONTENT"
 AGENT = "swarm-run"
 READING = ("read", "grep", "glob", "list", "webfetch", "websearch", "codesearch", "skill", "todowrite", "todoread")
+_SHARED = (".claude", ".agents")  # where it looks for other clients' skills
 CALM = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}  # no update in the middle of a run
 
 
@@ -79,6 +80,15 @@ fork_session, additional_args, command (opencode), env, timeout_seconds (0: none
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
         found = error_of(ending)
         return (PROCESS_CRASHED, "opencode ended without an answer") if not (found or ending.result) else found
+
+    def format_command(self, name: str) -> str:
+        return f"Use the skill {name}."
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        base = str(link().parent.parent)  # its own commands are started by --command, not by a prompt
+        mine = os.path.expanduser("~")
+        folders = (os.path.join(cwd, ".opencode"), base, *(os.path.join(f, n) for f in (cwd, mine) for n in _SHARED))
+        return [CommandPlace(os.path.join(folder, name)) for folder in folders for name in ("skills", "skill")]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}

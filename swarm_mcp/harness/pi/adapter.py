@@ -17,7 +17,7 @@ from pathlib import Path
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi import stream
@@ -140,6 +140,13 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
 
     def format_command(self, name: str) -> str:
         return f"/skill:{name}"
+
+    def command_places(self, cwd: str) -> list[CommandPlace]:
+        folders = (os.path.join(cwd, ".pi"), str(home()))
+        return [
+            *(CommandPlace(os.path.join(folder, "skills")) for folder in folders),
+            *(CommandPlace(os.path.join(folder, "prompts"), ".md") for folder in folders),
+        ]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         found, places = [], []
