@@ -1,0 +1,33 @@
+"""Many processes on two machines of a team, killed at random, over names that overlap: no two ever hold the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support import lock_stress
+from support.lock_model import FOLDERS, NAMES
+
+from team.homes import Home
+
+SECONDS = 20.0  # what a killed process had is free for others once its machine's agent has looked
+
+
+def test_no_two_processes_on_two_machines_hold_what_overlaps_whatever_is_killed(
+    tmp_path: Path, team: str, repository: str
+) -> None:
+    homes = [Home(tmp_path, name) for name in ("north", "south")]
+    for home in homes:
+        for folder in FOLDERS:
+            (home.clone / folder).mkdir(parents=True)
+    try:
+        for home in homes:
+            home.run("team", "join", team, "--repository", repository)
+        places = [lock_stress.Place(str(home.clone), home.environment) for home in homes]
+        lock_stress.run(places, tmp_path / "stress", SECONDS)
+        for home in homes:  # nothing that the dead have left is in anybody's way
+            told = home.json("lock", *NAMES, "--detach", "--ttl", "300", "--wait", "30")
+            assert told["team"]["settled"] is True
+            home.run("unlock", "--all", "--as", told["instance_id"])
+    finally:
+        for home in homes:
+            home.end()
