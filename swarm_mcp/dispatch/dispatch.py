@@ -23,6 +23,7 @@ from swarm_mcp.dispatch.request import (
     DispatchRequest,
     PublicTexts,
     WorkerCommand,
+    as_before,
     checked,
     public_texts,
     require_gateway,
@@ -249,7 +250,7 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
         return _handed_over(store, state, work, worker)
     chosen = spawner(state.command.spawner)
     try:
-        facts = chosen.start(store, _worker_spec(state, work, instance_id, name))
+        facts = chosen.start(store, _worker_spec(_as_before(store, state, work), work, instance_id, name))
     except SpawnFailed as error:
         store.spawn_locks.release(lock, "spawn_failed")
         return _answered(state, work, "spawn_failed", spawner=state.command.spawner, error=str(error))
@@ -363,6 +364,16 @@ def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: st
         return _handed_over(store, plan, work, worker)
     viewer = token(plan.requester.label or "", "identity")
     return _answered(plan, work, "spawn_in_flight", lock=store.locks.describe(held, viewer) if held else None)
+
+
+def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
+    """The plan with what belongs to the task since its first worker: its folder, and how that was to work."""
+    if not plan.command.is_supervised:
+        return plan
+    last = next(iter(store.runs.of_task(plan.requester.scope, work.task.id)), None)
+    request = as_before(plan.request, plan.command.harness, last)
+    moved = request.cwd and not plan.request.cwd and not _has_tree(plan, work)
+    return plan._replace(request=request, cwd=request.cwd if moved else plan.cwd)
 
 
 def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:

@@ -13,7 +13,7 @@ from swarm_mcp.dispatch.spawners import SUPERVISED, canonical
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.query import EDIT, MODES, YOLO
+from swarm_mcp.harness.query import EDIT, MODES, READ_ONLY, YOLO
 from swarm_mcp.profiles import Settings
 from swarm_mcp.store import Store
 from swarm_mcp.views import name_of
@@ -196,13 +196,36 @@ def require_own_limits(store: Store, requester: Session, request: DispatchReques
 
 def mode_of(run: Run) -> str:
     """Return the mode of a run, read from the beginning of its record; the default where that cannot be read."""
+    mode = _asked_of(run).get("mode")
+    return mode if mode in MODES else EDIT
+
+
+def _asked_of(run: Run) -> dict:
+    """What was asked of a run, from the first line of its record; empty where that cannot be read."""
     from swarm_mcp.harness.record import read
 
     try:
-        first = next(read(run.record or ""), {})
+        return next(read(run.record or ""), {})
     except OSError:
-        return EDIT
-    return first["mode"] if first.get("mode") in MODES else EDIT
+        return {}
+
+
+def as_before(request: DispatchRequest, harness: str, last: Run | None) -> DispatchRequest:
+    """Return the request with what its task's `last` run was told, where it says nothing else.
+
+    The folder is the task's, so is that nothing may be written; model and effort are as long as the harness is the
+    same.
+    """
+    if last is None:
+        return request
+    told = _asked_of(last)
+    same = last.harness == harness
+    return request._replace(
+        cwd=request.cwd or (last.cwd if os.path.isdir(last.cwd or "") else ""),
+        mode=request.mode or (READ_ONLY if told.get("mode") == READ_ONLY else ""),
+        model=request.model or (str(told.get("model") or "") if same else ""),
+        effort=request.effort or (str(told.get("effort") or "") if same else ""),
+    )
 
 
 # The fields of a request that say how a supervised worker's run goes.

@@ -13,6 +13,7 @@ from support.serving import Server
 
 from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import Refused
 
 pytestmark = pytest.mark.slow
@@ -158,3 +159,27 @@ def test_a_worker_gives_no_other_a_command_by_way_of_a_server(ground: Ground) ->
         for more in ({"mcp_servers": {"x": {"command": "sh"}}}, {"env": {"PATH": "/tmp"}}):
             with pytest.raises(Refused, match="can give another neither MCP servers nor variables"):
                 carry_out(store, lead, DispatchRequest("Do it", harness="codex", **more))
+
+
+def test_folder_and_model_belong_to_the_task(ground: Ground, program: list[str]) -> None:
+    """Whoever goes on with it does so where, and as, its first worker did; what a dispatch says itself comes before."""
+    lead = ground.session("lead", "identity:p mode:gateway")
+    place = ground.repo / "sub"
+    place.mkdir()
+    record = ground.folder / "record.jsonl"
+    record.write_text(json.dumps({"type": "metadata", "model": "m-1", "effort": "low", "mode": "read-only"}) + "\n")
+
+    def told(*flags: str) -> dict:
+        with ground.store() as store:
+            task = store.tasks.request(lead, {"type": "fix", "title": f"Do it {flags}"})["task"]
+            spec = {"scope": ground.scope, "harness": "echo", "cwd": str(place), "task_id": task["id"], "id": new_id()}
+            run = store.runs.begin({**spec, "record": str(record), "requester": lead["id"], "instance_id": "gone"})
+            store.runs.update(run.id, state="ended", result={"error_message": "killed"})
+        words = ("dispatch", "--resume", task["id"], "--completion-wait", "60", "--json", "--as", lead["id"], *flags)
+        answer = ground.process(*words, program=program, env=environment()).json
+        return json.loads(json.loads(answer["completion"]["result"])["told"])
+
+    same = told("--harness", "echo")
+    assert (same["cwd"], same["model"], same["effort"], same["mode"]) == (str(place), "m-1", "low", "read-only")
+    named = told("--harness", "echo", "--model", "m-2", "--mode", "edit", "--directory", ground.scope)
+    assert (named["cwd"], named["model"], named["effort"], named["mode"]) == (ground.scope, "m-2", "low", "edit")
