@@ -37,7 +37,7 @@ from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import PAUSED, RESUME
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import OPEN, TERMINAL
-from swarm_mcp.errors import Refused
+from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.folders import clean
 from swarm_mcp.store import Store, spawn_locks
 from swarm_mcp.task_claiming import reserve
@@ -226,7 +226,13 @@ def _begin(store: Store, state: Planned) -> Starting | Answered:
         return _answered(state, work, "already_terminal")
     worker = None if request.force_spawn else assigned_worker(store, requester, work.task) or work.worker
     if worker and work.task.status == OPEN:
-        work = _reserved(store, state, work, worker)
+        try:
+            work = work._replace(task=reserve(store, work.task.id, worker))
+        except NotConfirmed as error:  # nor could a worker that was started for it begin
+            state = state._replace(warnings=(*state.warnings, str(error)))
+            return _answered(state, work, "no_worker", role=request.role)
+        except Refused:
+            work = _reread(store, state, work)
         worker = assigned_worker(store, requester, work.task)
     if worker:
         return _handed_over(store, state, work, worker)

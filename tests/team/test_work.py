@@ -260,6 +260,20 @@ def test_a_worker_elsewhere_does_what_is_dispatched(pair) -> None:
     assert (again["status"], again["task_id"]) == ("already_terminal", asked), "an equal dispatch is the same task"
 
 
+def test_a_worker_that_was_started_without_the_server_begins_when_it_is_back(
+    tmp_path: Path, new_engine, repository: str
+) -> None:
+    with two(tmp_path, new_engine, repository) as (north, ann, south, _):
+        new_engine.stop()
+        words = ["--harness", "process", "--spawner", "process", "--command", "/bin/sh -c 'echo hi > begun'"]
+        asked = north.json("dispatch", "Do it", *words, "--as", ann)["task_id"]
+        wait_for(lambda: [row["state"] for row in north.json("task", asked, "--as", ann)["runs"]] == ["queued"])
+        time.sleep(5)  # in which it would have begun
+        assert not (north.clone / "begun").exists() and status_of(north, asked) != "in_progress"
+        new_engine.start()
+        wait_for(lambda: (north.clone / "begun").exists() and status_of(south, asked) == "done", 60)
+
+
 # ----------------------------------------------------------------------------------------------- values and locks
 
 

@@ -247,9 +247,9 @@ def test_a_task_is_handed_to_a_session_elsewhere(ground: Ground, agent: Agent, f
 # ---------------------------------------------------------------------------------------------------- dispatch
 
 
-def dispatch(ground: Ground, lead: dict, **given) -> dict:
+def dispatch(ground: Ground, lead: dict, spawn: bool = False, **given) -> dict:
     with ground.store() as store:
-        return carry_out(store, Session(lead), DispatchRequest("Read it", spawn=False, **given))
+        return carry_out(store, Session(lead), DispatchRequest("Read it", spawn=spawn, **given))
 
 
 def test_a_worker_elsewhere_gets_what_is_dispatched(ground: Ground, agent: Agent, far: str) -> None:
@@ -294,7 +294,9 @@ def test_an_open_task_goes_to_no_worker_while_the_server_is_away(ground: Ground,
     first = dispatch(ground, lead)
     worker = ground.session("worker", "identity:p role:implementer")
     agent.answer = {"answer": "unreachable"}
-    assert dispatch(ground, lead)["status"] == "no_worker" and task(ground, first["task_id"]) == ("open", None)
+    answer = dispatch(ground, lead, spawn=True)
+    assert answer["status"] == "no_worker" and "nobody can know" in answer["warnings"][0]
+    assert task(ground, first["task_id"]) == ("open", None)
     assert dispatch(ground, lead)["recipient"] == worker["id"]
 
 
