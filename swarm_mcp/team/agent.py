@@ -24,7 +24,7 @@ from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, TeamRefused, TeamUnreachable
 from swarm_mcp.store import Store
-from swarm_mcp.team import agent_client
+from swarm_mcp.team import agent_client, traces
 from swarm_mcp.team.following import BEAT_SECONDS, DUE, Following
 from swarm_mcp.team.memberships import machine, memberships, team_folder
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
@@ -258,6 +258,7 @@ def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
         gone = [top for top in known if top not in trees]
         store.team.leave(gone)
         store.team.set_trees(trees)
+    traces.leave(gone, trees)
     return bool(gone)
 
 

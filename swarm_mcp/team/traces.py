@@ -42,7 +42,7 @@ PATIENCE_SECONDS = 0.05  # for a look; what takes longer is posted after the nex
 PAUSE_SECONDS = 4.0  # between two looks at journals that grow all the time
 GIT_SECONDS = 20.0  # after which git is asked anew though no journal has grown: commits and pushes end traces
 MOVED_SECONDS = 60  # so much later is worth telling of a file that is known to be written
-_OWN = TEAM + "."  # with this the names of journals of other machines' sessions begin
+_ELSEWHERE = TEAM + "."  # with this the names of journals of other machines' sessions begin
 _PAST_NS = 10 * 10**9  # these journals look older than they are: nothing in them is about to be made
 
 
@@ -112,7 +112,7 @@ class Traces:
         found: Marks = {}
         for place in self._places():
             for path in others_in(place, ""):
-                if not os.path.basename(path).startswith(_OWN):
+                if not os.path.basename(path).startswith(_ELSEWHERE):
                     for file in (path, path + ".1"):
                         try:
                             there = os.stat(file)
@@ -166,12 +166,7 @@ class Traces:
 
     def _mirror(self) -> None:
         if self._written is None:
-            self._written = {
-                path: ""
-                for place in self._places()
-                for path in others_in(place, "")
-                if os.path.basename(path).startswith(_OWN)
-            }
+            self._written = {path: "" for place in self._places() for path in _journals_in(place)}
         wanted: dict[str, tuple[str, str, dict[str, int]]] = {}
         for session, row in self._rows.all_known(self._repository, TRACE).items():
             if row.body is None or row.body.endswith(self._own_end):
@@ -202,14 +197,30 @@ class Traces:
         os.replace(scratch, path)
 
     def _places(self) -> dict[str, list[str]]:
-        """Return the folders of journals of these work trees, with the tops of those."""
-        found: dict[str, list[str]] = {}
-        for top in self._tops:
-            try:
-                found.setdefault(place_of(top), []).append(top)
-            except OSError:
-                continue  # it has gone
-        return found
+        return _places_of(self._tops)
+
+
+def leave(gone: Iterable[str], tops: Iterable[str]) -> None:
+    """Remove the journals of other machines' sessions in work trees that take part no more; `tops`: those that do."""
+    for place in _places_of(gone).keys() - _places_of(tops).keys():
+        for path in _journals_in(place):
+            _remove(path)
+
+
+def _places_of(tops: Iterable[str]) -> dict[str, list[str]]:
+    """Return the folders of journals of these work trees, with the tops of those."""
+    found: dict[str, list[str]] = {}
+    for top in tops:
+        try:
+            found.setdefault(place_of(top), []).append(top)
+        except OSError:
+            continue  # it has gone
+    return found
+
+
+def _journals_in(place: str) -> list[str]:
+    """Return the journals of other machines' sessions in this folder."""
+    return [path for path in others_in(place, "") if os.path.basename(path).startswith(_ELSEWHERE)]
 
 
 def _files_in(body: Any) -> dict[str, int]:
@@ -227,5 +238,5 @@ def _files_in(body: Any) -> dict[str, int]:
 def _remove(path: str) -> None:
     try:
         os.remove(path)
-    except FileNotFoundError:
-        return
+    except OSError:
+        return  # it has gone; or it stays until it is old

@@ -20,6 +20,7 @@ from swarm_mcp.faults import recorded_faults
 from swarm_mcp.overview.edits import edits
 from swarm_mcp.overview.now import now
 from swarm_mcp.overview.people import People
+from swarm_mcp.team import agent
 from swarm_mcp.team import traces as subject
 
 pytestmark = pytest.mark.slow
@@ -185,6 +186,17 @@ def test_at_level_off_nothing_is_told_and_nobody_hears_of_anything(sides, machin
     sandbox.write(they, "b.py")
     both(machines)
     assert laptop.write(laptop.session("one"), "b.py", SWARM_AUTO="off") == ""
+
+
+def test_a_clone_that_leaves_hears_nothing_more(sides, machines):
+    laptop, sandbox = sides
+    sandbox.write(sandbox.session("two"), "b.py")
+    both(machines)
+    assert laptop.journals()
+    agent._settle_trees(machines[0].store, {str(laptop.top): REPOSITORY})
+    assert laptop.journals()
+    agent._settle_trees(machines[0].store, {})
+    assert laptop.journals() == [] and laptop.write(laptop.session("one"), "b.py") == ""
 
 
 def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch):
