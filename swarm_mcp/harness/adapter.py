@@ -84,7 +84,7 @@ class HarnessAdapter(ABC):
     is no default), `prices` (model -> Price), `capabilities`, `cumulative` (which of ``"cost"``, ``"tokens"`` the
     harness counts over a resumed session's whole life), `home_variables` (which name the folder of its settings),
     `session_pattern` (regular expression that a session id of this harness fits; what does not is never handed to
-    argv).
+    argv), `tells_stderr` (whether the events of a line of standard error say all that is in it).
     """
 
     name = ""
@@ -97,6 +97,7 @@ class HarnessAdapter(ABC):
     capabilities = Capabilities()
     cumulative: frozenset[str] = frozenset()
     home_variables: tuple[str, ...] = ()
+    tells_stderr = False
     session_pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
     @abstractmethod
@@ -120,7 +121,7 @@ class HarnessAdapter(ABC):
     def parse_stderr(self, line: str, state: dict) -> list[Event]:
         """Return the events of a line of standard error, beside the runner's own ``raw_stderr``. Never raises.
 
-        A line that makes events is not shown to people besides: the events have to say all that is in it.
+        Of a harness that `tells_stderr` a line that makes events is not shown to people besides.
         """
         return []
 

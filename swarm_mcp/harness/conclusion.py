@@ -59,9 +59,17 @@ def concluded(
     """
     given = ending.result or {}
     counted = cost_of(given.get("cost"))
+    if counted._replace(model=None) == Cost():  # it was cut off, or does not say; what was seen on the way counts
+        spent = cost_of(ledger.spent)
+        counted = spent._replace(model=counted.model or spent.model)
     named = (counted.model, ledger.model, given.get("model"), adapter.model(query))
     model = next((name for name in named if name and isinstance(name, str)), None)
     cost = priced(own_part(counted, before, adapter.cumulative), adapter.prices, model)
+    if "cost" in adapter.cumulative and counted.total_cost_usd is None and cost.total_cost_usd is not None:
+        # It was cut off, and our estimate stands for what the harness has counted by now and will tell next time.
+        known = 0.0 if before == Cost() else before.total_cost_usd
+        if known is not None and not _is_of_the_session(adapter, query, before, ledger.session_id):
+            counted = counted._replace(total_cost_usd=known + cost.total_cost_usd)
     passed = limit_passed(query, cost.total_cost_usd) if failure is None else ""
     failure = (outcome.BUDGET, passed) if passed else failure
     wrong = schema_mismatch(query, _structured_answer(given, ending, False)) if failure is None else ""

@@ -13,7 +13,8 @@
   it |
 | ``custom`` | ``name`` (``claude.api_retry``), ``data``: whatever has no word of its own here |
 | ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; where
-  it is known what the run took so far ``cost_usd``, ``num_turns``, and ``goes_on`` (false: this was its last answer) |
+  it is known what the run took so far ``cost_usd``, ``num_turns``, ``goes_on`` (false: this was its last answer), and
+  ``spent`` (``outcome.Cost``, as the ``result`` would have it), which counts where a run is cut off |
 | ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
 
 Harnesses leave events out when they are ended, and repeat some. Behind the `Ledger` listeners can rely on this: one
@@ -93,7 +94,8 @@ MOST_ERRORS = 50
 class Ledger:
     """One run. `session_id`, `model`, `last_words`, `result` (of the harness), `errors` as they are known so far.
 
-    `trouble` is why the harness tries its last step again (``retry``), None where it has gone on since.
+    `trouble` is why the harness tries its last step again (``retry``), None where it has gone on since; `spent` is what
+    the run took so far, as the harness's answers tell it.
     """
 
     def __init__(self, name: str):
@@ -107,6 +109,7 @@ class Ledger:
         self.result: dict | None = None
         self.errors: list[dict] = []
         self.trouble: dict | None = None
+        self.spent: object = None
 
     def admit(self, event: Event) -> Iterator[Event]:
         """Yield the events that are emitted for one that the adapter gave: usually that one."""
@@ -126,6 +129,8 @@ class Ledger:
             if kind == MESSAGE:
                 yield from self._introduction()
                 self._listen(data)
+            elif kind == CONTEXT_USAGE:
+                self.spent = data.get("spent") or self.spent
             elif kind == ERROR and len(self.errors) < MOST_ERRORS:
                 self.errors.append(data)
             elif kind == CUSTOM and "retry" in str(data.get("name")):
@@ -142,6 +147,7 @@ class Ledger:
     def again(self) -> None:
         """Begin anew with another child; what was emitted stays emitted."""
         self.session_id, self.last_words, self.result, self.errors, self.trouble = None, "", None, [], None
+        self.spent = None
 
     @property
     def output(self) -> str:

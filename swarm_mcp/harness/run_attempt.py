@@ -147,7 +147,7 @@ class RunAttempt:
     def _line(self, stream: str, line: str) -> None:
         if stream == "stderr":
             seen = self._ask(self._adapter.parse_stderr, line, self._state)
-            self._sink.line(stream, line, told=bool(seen))
+            self._sink.line(stream, line, told=bool(seen) and self._adapter.tells_stderr)
             self._tails[stream].append(line[-TAIL_CHARACTERS:])
             self._events(seen)
             return

@@ -92,7 +92,7 @@ class JsonReport(Report):
         )
         known = [usage.get(name) for name in ("input", "cache_read", "cache_write") if usage.get(name) is not None]
         facts = {"context_used_tokens": sum(known) if known else None, "context_total_tokens": None}
-        facts.update(context_percent=None, output_tokens=usage.get("output"))
+        facts.update(context_percent=None, output_tokens=usage.get("output"), spent=self._cost.to_dict())
         self._put(Event(events.CONTEXT_USAGE, facts))
 
     def tool_start(self, made: ModelCall) -> None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.events import Event, error, message, result, session_init, tool_end, tool_start
+from swarm_mcp.harness.events import CONTEXT_USAGE, Event, error, message, result, session_init, tool_end, tool_start
 from swarm_mcp.harness.outcome import Price, RunResult
 from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.run import Run
@@ -46,7 +46,7 @@ class Scripted(HarnessAdapter):
     def parse(self, line: str, state: dict) -> list[Event]:
         try:
             word, *rest = json.loads(line)
-            return [MAKERS[word](*rest)]
+            return [MAKERS[word](**rest[0]) if word == "spent" else MAKERS[word](*rest)]
         except (ValueError, KeyError, TypeError):
             return []
 
@@ -61,7 +61,7 @@ def final(text: str, category: str) -> Event:
 MAKERS = {
     "init": session_init, "say": lambda text: message("assistant", text), "start": tool_start, "end": tool_end,
     "result": lambda output, failed=False, cost=None, **more: result(output, failed, cost=cost, **more), "error": error,
-    "final": final,
+    "final": final, "spent": lambda **cost: Event(CONTEXT_USAGE, {"context_used_tokens": None, "spent": cost}),
 }  # fmt: skip
 PRELUDE = "import json, os, sys, time, signal\ndef tell(*words): print(json.dumps(words), flush=True)\n"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
 from swarm_mcp.harness.claude.errors import error_of
 from swarm_mcp.harness.claude.launch import launch
-from swarm_mcp.harness.claude.stream import WINDOWS, parse
+from swarm_mcp.harness.claude.stream import WINDOWS, cut_off, parse
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
 from swarm_mcp.harness.query import YOLO, Query
@@ -80,6 +80,9 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
 
     def parse(self, line: str, state: dict) -> list[Event]:
         return parse(line, state)
+
+    def finish(self, state: dict) -> list[Event]:
+        return cut_off(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
         return error_of(ending)

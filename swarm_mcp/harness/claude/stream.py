@@ -117,6 +117,7 @@ def _assistant(found: dict, state: dict) -> list[Event]:
         text = " ".join(str(block.get("text") or "") for block in blocks).strip() or str(found.get("error"))
         return [_failure(text, code_of(text, found.get("error"), found.get("api_error_status")), state)]
     more = _parent(found)
+    _count(said, state)
     told = [event for block in blocks for event in _block(block, state, more)]
     return told if more else [*told, *_context_usage(said, state)]
 
@@ -210,7 +211,32 @@ def _context(state: dict) -> Event:
     used, window = state["used"], state.get("window")
     state["told"] = window
     data = {"context_used_tokens": used, "context_total_tokens": window, "output_tokens": state["written"]}
+    data["spent"] = _spent(state).to_dict()
     return Event(CONTEXT_USAGE, {**data, "context_percent": round(100 * used / window, 2) if window else None})
+
+
+def _count(said: dict, state: dict) -> None:
+    """Remember what an answer took, a sub-agent's as well: of its several lines the most that one says."""
+    usage, name = said.get("usage"), said.get("id")
+    if isinstance(usage, dict) and isinstance(name, str):
+        counts = [count_of(usage.get(key)) or 0 for key in _USED]
+        before = state.setdefault("answers", {}).get(name, [0] * len(counts))
+        state["answers"][name] = list(map(max, counts, before))
+
+
+_USED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def _spent(state: dict) -> Cost:
+    """What the answers so far took: at least, for an answer's lines are written before it has been counted."""
+    answers = state.get("answers", {}).values()
+    given, out, read, written = (sum(column) for column in zip(*answers)) if answers else (0, 0, 0, 0)
+    return Cost(None, given, out, read, written, len(answers), state.get("model"))
+
+
+def cut_off(state: dict) -> list[Event]:
+    """Return the events of a run that has ended without a result: what it took, sub-agents and all."""
+    return [_context(state)] if "used" in state and "sums" not in state else []
 
 
 def _run_ended(found: dict, state: dict) -> list[Event]:

@@ -87,6 +87,7 @@ class Codex(HarnessAdapter):
     models = SHORT
     prices = PRICES
     cumulative = frozenset({"tokens"})
+    tells_stderr = True
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
         client_tools=True, output_schema=True, locks=True, model=True, effort=True, directories=True,
@@ -164,7 +165,8 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         path = rollout.path_of(session, codex_home) if session and self._fits(session) else None
         told = rollout.last_turn(path) if path else rollout.Turn()
         model = told.model or self.model(query) or None
-        found = [_context(told, model, state.get("usage"))] if told.used_tokens is not None else []
+        usage = state.get("usage") or told.session_usage  # a run that was cut off has only what the record has
+        found = [_context(told, model, usage)] if told.used_tokens is not None else []
         if state.get("completed"):
             more: dict[str, Any] = {} if query.output_schema is None else {"structured": _answer(state)}
             cost = stream.cost_of(state.get("usage"), model).to_dict()
@@ -228,6 +230,7 @@ def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
         "context_total_tokens": window,
         "context_percent": round(100 * used / window, 1) if used is not None and window else None,
         "output_tokens": stream.cost_of(usage).output_tokens,
+        "spent": stream.cost_of(usage, model).to_dict(),
     }
     return Event(events.CONTEXT_USAGE, data)
 

@@ -23,6 +23,7 @@ class Turn(NamedTuple):
     model: str | None = None
     used_tokens: int | None = None
     window_tokens: int | None = None
+    session_usage: dict | None = None  # tokens of the whole session so far
 
 
 def path_of(session_id: str, codex_home: str) -> str | None:
@@ -43,7 +44,7 @@ def folder_of(path: str) -> str | None:
 
 def last_turn(path: str) -> Turn:
     """Return what the record at `path` says of the newest turn."""
-    model, usage, window = None, None, None
+    model, usage, window, total = None, None, None, None
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST))
@@ -54,9 +55,10 @@ def last_turn(path: str) -> Turn:
                     info = _dict(_dict(_payload(line, "event_msg")).get("info"))
                     usage = _dict(info.get("last_token_usage")).get("total_tokens", usage)
                     window = info.get("model_context_window", window)
+                    total = _dict(info.get("total_token_usage")) or total
     except OSError:
         return Turn()
-    return Turn(model if isinstance(model, str) else None, count_of(usage), count_of(window))
+    return Turn(model if isinstance(model, str) else None, count_of(usage), count_of(window), total)
 
 
 def _payload(line: bytes, kind: str) -> object:

@@ -101,8 +101,10 @@ class Reading:
         self.last_words = "\n".join(words) or self.last_words
         if "tokens_in" in counts:
             used = counts["tokens_in"] + counts.get("tokens_cache_read", 0) + counts.get("tokens_out", 0)
-            usage = {"context_used_tokens": used, "context_total_tokens": None, "context_percent": None}
-            told.append(Event(events.CONTEXT_USAGE, {**usage, "output_tokens": counts.get("tokens_out")}))
+            usage: dict = {"context_used_tokens": used, "context_total_tokens": None, "context_percent": None}
+            spent = self.cost(self.model or None).to_dict()
+            usage.update(output_tokens=counts.get("tokens_out"), spent=spent)
+            told.append(Event(events.CONTEXT_USAGE, usage))
         return told
 
 

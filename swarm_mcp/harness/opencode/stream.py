@@ -78,6 +78,7 @@ def _step_ends(part: dict, state: dict) -> list[Event]:
     goes_on = part.get("reason") == "tool-calls"
     state["over"] = not goes_on
     facts: dict = {"context_used_tokens": sum(found), "context_total_tokens": None, "context_percent": None}
+    facts["spent"] = cost_of(state).to_dict()
     facts.update(cost_usd=cost_of(state).total_cost_usd, num_turns=state["turns"], goes_on=goes_on)
     return [Event(CONTEXT_USAGE, {**facts, "output_tokens": out})]
 

@@ -135,8 +135,9 @@ def _count(said: dict, state: dict) -> list[Event]:
     for name, value in (*tokens.items(), ("cost", price)):
         used[name] += value
     full = _number(usage.get("totalTokens")) or sum(tokens.values())
-    facts = {"context_used_tokens": full, "context_total_tokens": None, "context_percent": None}
+    facts: dict = {"context_used_tokens": full, "context_total_tokens": None, "context_percent": None}
     facts["cost_usd"], facts["num_turns"] = cost_of(state).total_cost_usd, state["turns"]
+    facts["spent"] = cost_of(state).to_dict()
     facts["goes_on"] = said.get("stopReason") == "toolUse"
     return [Event(CONTEXT_USAGE, {**facts, "output_tokens": tokens["output"]})]
 

@@ -54,14 +54,29 @@ def test_the_table_reckons_what_the_client_does() -> None:
         assert ours == pytest.approx(cost.total_cost_usd), case
 
 
+def test_a_run_that_was_cut_off_has_cost_what_its_answers_took() -> None:
+    """Sub-agents count; an answer that comes in several lines counts once."""
+    lines = [line for line in RECORDED.lines("sub_agent") if '"type":"result"' not in line]
+    state: dict = {}
+    told = [event for line in lines for event in CLAUDE.parse(line, state)] + CLAUDE.finish(state)
+    counted = data_of(RECORDED.parsed(RECORDED.lines("sub_agent")), "result")[-1]["cost"]
+    spent = [event.data["spent"] for event in told if event.kind == "context_usage"][-1]
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    assert {name: spent[name] for name in names} == {name: counted[name] for name in names}
+    assert CLAUDE.finish({}) == []
+
+
 def test_what_a_session_is_told_of() -> None:
     lines = RECORDED.lines("success_write")
     (init,) = data_of(RECORDED.parsed(lines), "session_init")
     assert init["model"] == "claude-opus-5-5" and "Write" in init["tools"] and init["cwd"] == "<cwd>"
     usage = data_of(RECORDED.parsed(lines), "context_usage")
+    spent = usage[-1].pop("spent")
     assert usage[-1] == {
         "context_used_tokens": 132, "context_total_tokens": 1_000_000, "output_tokens": 20, "context_percent": 0.01,
     }  # fmt: skip
+    counted = data_of(RECORDED.parsed(lines), "result")[-1]["cost"]
+    assert spent == {**counted, "total_cost_usd": None}  # what was seen on the way is what the client counts
     (compaction,) = data_of(RECORDED.parsed(RECORDED.lines("compact")), "compaction")
     assert compaction == {
         "pre_compact_tokens": 132, "compact_trigger": "manual", "context_total_tokens": 1_000_000,

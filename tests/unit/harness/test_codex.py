@@ -134,6 +134,7 @@ def test_the_record_tells_model_and_context(tmp_path: Path, monkeypatch: pytest.
         codex.parse(json.dumps(native), state)
     (tmp_path / "answer.json").write_text('{"a": 1}')
     context, result = codex.finish(state)
+    assert cost_of(context.data.pop("spent")) == cost_of(result.data["cost"])
     assert context.data == {"context_used_tokens": 25840, "context_total_tokens": 258400, "context_percent": 10.0,
                             "output_tokens": 10_000}  # fmt: skip
     assert result.data["structured"] == {"a": 1} and result.data["model"] == "gpt-6-sol"
@@ -142,6 +143,19 @@ def test_the_record_tells_model_and_context(tmp_path: Path, monkeypatch: pytest.
     # 0.5 M at $2, 0.4 M at $0.20, 0.1 M at $2.50, 0.01 M at $10.
     assert priced(cost, codex.prices, None).total_cost_usd == pytest.approx(1.0 + 0.08 + 0.25 + 0.10)
     assert priced(cost._replace(model="gpt-99"), codex.prices, None).total_cost_usd is None
+
+
+def test_a_run_that_was_cut_off_has_cost_what_the_record_has_counted(tmp_path: Path) -> None:
+    info = {"last_token_usage": {"total_tokens": 55}, "total_token_usage": {
+        "input_tokens": 200, "cached_input_tokens": 50, "output_tokens": 10, "total_tokens": 210}}  # fmt: skip
+    told = {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+    record(tmp_path, "/x", {"type": "turn_context", "payload": {"model": "gpt-6-sol"}}, told)
+    state: dict = {"query": Query("x", "/x", env={"CODEX_HOME": str(tmp_path)})}
+    codex.parse(json.dumps({"type": "thread.started", "thread_id": SESSION}), state)
+    (context,) = codex.finish(state)
+    spent = cost_of(context.data["spent"])
+    assert (spent.input_tokens, spent.cache_read_tokens, spent.output_tokens) == (150, 50, 10)
+    assert priced(spent, codex.prices, None).total_cost_usd == pytest.approx((150 * 2 + 50 * 0.2 + 10 * 10) / 1e6)
 
 
 def test_only_a_session_of_this_folder_can_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

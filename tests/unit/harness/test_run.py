@@ -660,3 +660,26 @@ def test_one_model_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert asked == ["for-all", "own"]
     monkeypatch.delenv("MODEL_OVERRIDE")
     assert Scripted(GOOD).model(run_of(Scripted(GOOD), tmp_path)._query) == "usual"
+
+
+def test_a_run_that_is_cut_off_has_cost_what_was_seen_and_the_next_one_its_own_part(tmp_path):
+    """The harness counts a session's whole life, the run that was cut off too (as Claude Code does)."""
+
+    class PerRun(Scripted):
+        cumulative = frozenset({"cost"})
+
+    def told(cost: dict) -> str:
+        return f"tell('init', '{SESSION}', ); tell('result', 'x', False, {cost!r})"
+
+    tokens = {"input_tokens": 1_000_000, "output_tokens": 100_000, "model": "priced-1"}  # $2 by the table
+    first, _ = seen_of(run_of(PerRun(told({**tokens, "total_cost_usd": 2.0})), tmp_path))
+    assert first.cost.total_cost_usd == 2.0
+    half = {**tokens, "input_tokens": 500_000}  # $1.50
+    script = f"tell('init', '{SESSION}'); tell('spent', {tokens!r}); tell('spent', {half!r}); time.sleep(60)"
+    run = run_of(PerRun(script), tmp_path, previous=first.session_params, grace_seconds=2.0)
+    run.on_event(lambda event: run.abort("enough") if event.data.get("spent") == half else None)
+    cut, _ = seen_of(run)
+    assert cut.error_category == "aborted" and cut.cost.input_tokens == 500_000
+    assert (cut.cost.total_cost_usd, cut.session_cost.total_cost_usd) == (1.5, 3.5)
+    last, _ = seen_of(run_of(PerRun(told({**tokens, "total_cost_usd": 5.5})), tmp_path, previous=cut.session_params))
+    assert last.cost.total_cost_usd == 2.0
