@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from swarm_mcp.harness.events import Event
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class EventStream:
@@ -50,6 +53,8 @@ class EventStream:
         return self
 
     async def __anext__(self) -> Event:
+        import asyncio  # a quarter of what a supervisor takes to start, which never asks for this
+
         while True:
             with self._changed:
                 if self._events:
@@ -75,6 +80,8 @@ class EventStream:
 
 def waker(woken: asyncio.Event) -> Callable[[], object]:
     """Return what sets `woken`, an event of the loop that runs now, from any thread; nothing once that loop is gone."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
 
     def wake() -> None:

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -258,6 +259,13 @@ def test_a_paused_retry_and_a_cancelled_one(ground: Ground, lead: dict) -> None:
     over(ground, answer)
     assert run_of(ground, answer)["result"]["attempts"] == 2
     assert not alive(run_of(ground, answer)["child_pid"])
+
+
+def test_a_supervisor_starts_without_what_it_does_not_need() -> None:
+    """There may be a hundred: asyncio alone took a quarter of their start."""
+    code = "import sys; import swarm_mcp.dispatch.supervision as _; print(*{'asyncio', 'logging'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_who_is_most_urgent_comes_first(ground: Ground, lead: dict) -> None:
