@@ -156,7 +156,8 @@ class TeamDocuments:
         """Return tasks of a scope that were changed then or later (Unix ms)."""
         from swarm_mcp.store.task_reading import SOUND, find
 
-        return find(self._db, f"{SOUND} AND scope = ? AND changed_at >= ?", (scope, changed_at))
+        is_sound = f"{SOUND} AND typeof(changed_at) = 'integer'"
+        return find(self._db, f"{is_sound} AND scope = ? AND changed_at >= ?", (scope, changed_at))
 
     def in_order(self, task_ids: Iterable[str]) -> list[str]:
         """Return the ids of tasks in the order in which they came to be here: each behind those that it depends on."""
@@ -224,13 +225,13 @@ class TeamDocuments:
         rows = self._db.rows(
             "SELECT key, value, owner_identity, updated_at FROM kv WHERE scope = ?", (scope,), KeyValue
         )
-        return [row for row in rows if is_shared(row.key)]
+        return [row for row in rows if is_shared(row)]
 
     def value(self, scope: str, key: str) -> KeyValue | None:
         row = self._db.row(
             "SELECT key, value, owner_identity, updated_at FROM kv WHERE scope = ? AND key = ?", (scope, key), KeyValue
         )
-        return row if row is not None and is_shared(row.key) else None
+        return row if row is not None and is_shared(row) else None
 
     def was_appended(self, scope: str, key: str) -> bool:
         """Whether the last that was done to a value here was to append to it."""
@@ -272,9 +273,10 @@ class TeamDocuments:
             self._notices().post(session, text)
 
 
-def is_shared(key: object) -> bool:
-    """Tell whether the team has a value with this key."""
-    return isinstance(key, str) and bool(key) and not key.startswith(OWN_VALUES)
+def is_shared(row: KeyValue) -> bool:
+    """Tell whether the team has such a value: text, as all are that no other program has left there."""
+    is_text = isinstance(row.key, str) and isinstance(row.value, str)
+    return is_text and isinstance(row.owner_identity, (str, type(None))) and not row.key.startswith(OWN_VALUES)
 
 
 def has_ended(task: Mapping[str, Any]) -> bool:

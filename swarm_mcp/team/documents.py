@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.message import SYSTEM, of_task
-from swarm_mcp.domain.task import BLOCKED, CLAIMED, COLUMNS, IN_PROGRESS, OPEN, STATUSES, TERMINAL
+from swarm_mcp.domain.task import BLOCKED, CLAIMED, IN_PROGRESS, OPEN, STATUSES, TERMINAL
 from swarm_mcp.store.team_outbox import canonical, path_at, place_in
 from swarm_mcp.store.values import appended_since, is_list, items_of, joined
 from swarm_mcp.team.protocol import MESSAGE, TASK, TRACE, VALUE, item, item_error
@@ -375,12 +375,13 @@ def task_body(task: Task, top: str, left_out: int | None = None) -> dict:
     Files outside of it are left out, and counted; `left_out`: how many were, where that is known.
     """
     places, outside = _places(task.files or [], top)
-    body: dict[str, Any] = {name: task[name] for name in COLUMNS if name not in ("scope", "changed_at", "files")}
-    for name in (*_NUMBERS, *_MAYBE_NUMBERS):
-        body[name] = int(body[name]) if isinstance(body[name], (int, float)) else None
+    body: dict[str, Any] = {name: task[name] for name in ("depends_on", *_TEXTS)}
+    # Another program may have left something else there.
+    body.update((name, task[name] if isinstance(task[name], str) else None) for name in _MAYBE_TEXTS)
+    body.update((name, _whole(task[name])) for name in (*_NUMBERS, *_MAYBE_NUMBERS))
     body["files"] = places or None
     body["files_left_out"] = outside if left_out is None else left_out
-    body["result"] = _result_told(task.result, top)
+    body["result"] = _result_told(body["result"], top)
     return body
 
 
@@ -456,7 +457,7 @@ _VALUE = ("value", "owner_identity", "updated_at")
 
 
 def _value_body(value: Any) -> dict:
-    return {name: value[name] for name in _VALUE}
+    return {**{name: value[name] for name in _VALUE}, "updated_at": _whole(value["updated_at"]) or 0}
 
 
 def _is_value(body: Any) -> bool:
@@ -502,6 +503,11 @@ def _age(task: dict | None) -> tuple[int, int]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+
+
+def _whole(value: object) -> int | None:
+    """Return a time, or a count, as a document has it: others may have stored a fraction."""
+    return int(value) if isinstance(value, (int, float)) and abs(value) < 2**62 else None
 
 
 def _without_times(body: dict) -> dict:

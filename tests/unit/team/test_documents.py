@@ -242,3 +242,52 @@ def test_tasks_out_of_a_team_are_no_matter_of_it(machines, tmp_path):
     assert laptop.there("documents") == []
     laptop.store.tasks.claim(stranger, known)
     assert confirm(laptop, known) == "local"
+
+
+def test_what_another_program_left_in_the_store_stops_nobody(machines):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    top = laptop.tops[0]
+    odd = "INSERT INTO tasks (id, scope, type, title, requester, status, description, created_at, changed_at)"
+    laptop.ground.sql(f"{odd} VALUES ('odd', ?, 'fix', x'ff', 'r', 'open', x'00', 1.5, 7)", top)
+    laptop.ground.sql(f"{odd} VALUES ('soft', ?, 'fix', 'soft', 'r', 'open', x'00', 1e300, 8)", top)
+    laptop.ground.sql("INSERT INTO kv (scope, key, value) VALUES (?, 'odd', x'ff00')", top)
+    laptop.ground.sql("INSERT INTO kv (scope, key, value, updated_at) VALUES (?, 'plan', 'north', 2.5)", top)
+    known = ask(laptop, one)
+    both(machines)
+    assert task(sandbox, known).title == "Tidy up"
+    assert (value(sandbox, "plan"), value(sandbox, "odd")) == ("north", None)
+    laptop.begin()
+    both(machines)
+    assert ("task", "odd") in laptop.replica.documents.refused
+
+
+def test_what_nobody_of_ours_would_say_is_passed_over(machines, team):
+    laptop, sandbox = machines
+    other = sandbox.session("other")
+    both(machines)
+    items = [
+        protocol.item("task", "t", 0, {"id": "another", "status": "open"}),
+        protocol.item("task", "u", 0, ["no task"]),
+        protocol.item("value", "v", 0, {"value": 1}),
+        protocol.item("message", "m", 0, {"recipient": other["id"], "content": 7, "sender": ""}),
+        protocol.item("message", "n", 0, {"recipient": [], "content": "x", "sender": ""}),
+    ]
+    assert all(answer["ok"] for answer in laptop.server.put(REPOSITORY, items, 0, 0))
+    both(machines)
+    assert sandbox.mail(other) == []
+    assert sandbox.ground.sql("SELECT 1 FROM tasks UNION ALL SELECT 1 FROM kv") == []
+
+
+def test_files_of_others_stay_in_the_clone(machines, team):
+    laptop, sandbox = machines
+    one = laptop.session("one")
+    known = ask(laptop, one, files=[f"{laptop.tops[0]}/src/a.py"])
+    both(machines)
+    row = dict(next(row for row in laptop.there("documents") if row["kind"] == "task"))
+    body = {**row["body"], "files": ["../../etc/passwd", "/etc/passwd", "src//b.py", "ok.py", 3]}
+    tower = team.server("tower")
+    tower.hello(REPOSITORY)
+    assert tower.put(REPOSITORY, [protocol.item("task", known, row["version"], body)], 0, 0)[0]["ok"]
+    both(machines)
+    assert task(sandbox, known).files == [f"{sandbox.tops[0]}/ok.py"]
