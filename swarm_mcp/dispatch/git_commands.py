@@ -78,6 +78,14 @@ def branch_of(folder: str) -> str:
     return done.stdout.removesuffix("\n") if done.returncode == 0 else ""
 
 
+def identity(folder: str) -> dict[str, str]:
+    """Return variables by which git can commit in `folder`: none where it knows in whose name, else swarm's own."""
+    known = {role: holds(folder, "var", f"GIT_{role}_IDENT") for role in ("AUTHOR", "COMMITTER")}
+    given = {"NAME": "swarm-mcp", "EMAIL": "swarm-mcp@localhost"}
+    return {f"GIT_{role}_{part}": text for role, is_known in known.items() if not is_known
+            for part, text in given.items()}  # fmt: skip
+
+
 def is_ancestor(folder: str, older: str, newer: str) -> bool:
     """Return whether all of commit `older` is in `newer`."""
     return holds(folder, "merge-base", "--is-ancestor", older, newer)

@@ -20,6 +20,7 @@ from swarm_mcp.dispatch.git_commands import (
     branch_of,
     commit_of,
     git,
+    identity,
     is_ancestor,
     paths,
     tries,
@@ -136,7 +137,7 @@ def _put_on_top(tree: TaskTree, goal: str, name: str) -> None:
     with open(mark, "w", encoding="utf-8"):
         pass
     try:
-        done = tries(tree.top, *PLAIN, *words)
+        done = tries(tree.top, *PLAIN, *words, environment=identity(tree.top))
         if done.returncode == 0:
             return
         files = paths(tree.top, "diff", "--name-only", "-z", "--diff-filter=U")

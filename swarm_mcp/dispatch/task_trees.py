@@ -25,6 +25,7 @@ from swarm_mcp.dispatch.git_commands import (
     commit_of,
     git,
     holds,
+    identity,
     is_ancestor,
     paths,
     tries,
@@ -243,7 +244,7 @@ def _unmerged(tree: Tree, base: str, depends_on: list[str]) -> list[str]:
 
 def _take_in(top: str, commit: str) -> None:
     """Merge the commits of a task that comes before. Raises Refused where they do not fit."""
-    if tries(top, "merge", "--no-edit", commit).returncode == 0:
+    if tries(top, "merge", "--no-edit", commit, environment=identity(top)).returncode == 0:
         return
     files = paths(top, "diff", "--name-only", "-z", "--diff-filter=U")
     named = f" in {', '.join(files[:MOST_NAMED])}" if files else ""
@@ -286,7 +287,7 @@ def commit_rest(tree: TaskTree, subject: str, environment: Mapping[str, str] = {
     files = uncommitted(tree.top)
     if files:
         git(tree.top, "add", "--all")
-        git(tree.top, "commit", "--quiet", "--message", subject, environment=environment)
+        git(tree.top, "commit", "--quiet", "--message", subject, environment={**identity(tree.top), **environment})
     return len(files)
 
 

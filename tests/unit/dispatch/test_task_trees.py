@@ -314,6 +314,20 @@ def test_without_a_repository_with_a_commit_there_is_no_work_tree(ground: Ground
         dispatch(ground, lead, "Do it", worktree=True, spawner="herdr", harness="claude")
 
 
+def test_where_git_knows_nobodys_name_what_was_done_is_committed_all_the_same(
+    ground: Ground, repo: Path, lead: dict
+) -> None:
+    for name in ("user.name", "user.email"):
+        git(str(repo), "config", "--unset", name)
+    git(str(repo), "config", "user.useConfigOnly", "true")
+    answer = worked(ground, lead, "Nobody", "echo 1 > new")
+    (repo / "mine").write_text("x")
+    git(str(repo), "add", "-A")
+    git(str(repo), "-c", "user.name=Ann", "-c", "user.email=a@b.c", "commit", "-qm", "Mine")
+    assert merge(ground, answer["task_id"]).code == 0
+    assert git(str(repo), "log", "-1", "--format=%s by %an") == "Nobody by swarm-mcp"
+
+
 def test_a_worker_that_was_killed_goes_on_in_its_work_tree(ground: Ground, repo: Path, lead: dict) -> None:
     script = "if [ -e half ]; then echo whole >> half; else echo half > half; sleep 600; fi"
     answer = dispatch(ground, lead, "In two goes", script, worktree=True, cwd=str(repo / "src"))
