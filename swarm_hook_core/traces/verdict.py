@@ -7,6 +7,8 @@ from swarm_hook_core.decision import Denial
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.meetings import Meetings
 
+MOST_ELSEWHERE = 50  # files of one call of which it is asked whether they were written on other machines
+
 
 def judge(config, session, call, targets, effects, trail, reader, now: float):
     """``(Denial or None, words for the model)`` of a call that no lock denies; its traces are added to `trail`.
@@ -64,7 +66,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     trail.note_unnamed(effects)
     for read in effects.reads if effects is not None else ():
         trail.saw(read.folder, read.path)
-    far = [trace for resolved in written for trace in meetings.on_other_machines(resolved)]
+    far = [trace for resolved in list(written)[:MOST_ELSEWHERE] for trace in meetings.on_other_machines(resolved)]
     if far:
         from swarm_hook_core.traces import machines
 
