@@ -35,9 +35,11 @@ SWARM = os.environ.get("SWARM_E2E_BIN") or os.path.join(os.path.dirname(sys.exec
 SECONDS = 240.0  # for one run: the harness starts hundreds of processes
 GREETING = "swarm: this session is registered as"
 PATHS = {"openai": "/chat/completions", "anthropic": "/messages"}
+# The states of the harness that the plugin is for: where the interface was first described, and its last release.
+PINS = {"0.1": "92ca92b5de23390acabec2f24d321b2d3ea199cb", "0.2": "4c0357f6c6a18245cfc0242b4ac2e27968c33c08"}
 HOW_TO_GET_HS = (
-    "`hs` is not on PATH: git clone https://github.com/wedow/harness ~/src/harness; ln -s ~/src/harness/bin/hs"
-    " ~/.local/bin/hs; it needs bash 4, jq and curl"
+    "hs {0} is not on this machine: git clone https://github.com/wedow/harness hs/{0} && git -C hs/{0} checkout -q {1};"
+    " SWARM_E2E_HS=$PWD/hs names the folder; it needs bash 4, jq and curl"
 )
 WAYS = [("openai", True), ("openai", False), ("anthropic", True), ("anthropic", False)]
 
@@ -52,6 +54,9 @@ class Place:
             (self.repo / name).write_text("before\n")
         subprocess.run(["git", "init", "-q", str(self.repo)], check=True)
         (self.home / "bin").mkdir(parents=True)
+        knots = self.home / ".harness" / "skills" / "knots"
+        knots.mkdir(parents=True)  # without any skill 0.1 fails by itself
+        (knots / "SKILL.md").write_text("---\nname: knots\ndescription: Ties knots\n---\n")
         (self.home / "bin" / "swarm-mcp").symlink_to(SWARM)
         address = f"http://127.0.0.1:{models.port}/v1"
         self.env = {
@@ -97,20 +102,21 @@ def place(tmp_path: Path) -> Iterator[Place]:
     models.close()
 
 
-@pytest.fixture
-def hs() -> str:
-    """The real command."""
-    found = shutil.which("hs")
-    if not found:
-        pytest.skip(HOW_TO_GET_HS)
-    return found
+@pytest.fixture(params=PINS)
+def hs(request: pytest.FixtureRequest) -> str:
+    """The real command, of each state that the plugin is for."""
+    version = request.param
+    found = Path(os.environ.get("SWARM_E2E_HS") or "/nonexistent") / version / "bin" / "hs"
+    if not found.is_file() or not all(map(shutil.which, ("jq", "curl"))):
+        pytest.skip(HOW_TO_GET_HS.format(version, PINS[version]))
+    return str(found)
 
 
 def call(tool: str, **given: Any) -> dict[str, Any]:
     return {"name": tool, "input": given}
 
 
-def hold_to_it(place: Place, command: list[str], provider: str, streamed: bool) -> None:
+def hold_to_it(place: Place, command: list[str], provider: str, streamed: bool, knows_our_skill: bool = True) -> None:
     """A peer's file stays as it is, the run goes on, and the model reads why."""
     place.install()
     place.peer_locks("held.md")
@@ -130,7 +136,7 @@ def hold_to_it(place: Place, command: list[str], provider: str, streamed: bool) 
         assert text.startswith("swarm lock blocked") and str(place.repo / "held.md") in text and "the peer" in text
     assert "sub/new.md" in written
     told = json.dumps(requests[0].body)
-    assert told.count(GREETING) == 1 and "How to work beside other coding sessions" in told, "greeting, and our skill"
+    assert told.count(GREETING) == 1 and ("How to work beside other coding sessions" in told) is knows_our_skill
     assert place.instances() == ["the peer"], "the session has left"
     assert not (Path(place.env["SWARM_STATE_DIR"]) / "faults.jsonl").exists()
 
@@ -140,9 +146,31 @@ def test_the_plugin_holds_in_the_loop(place: Place, provider: str, streamed: boo
     hold_to_it(place, [SWARM, "loop", "agent"], provider, streamed)
 
 
-@pytest.mark.parametrize(("provider", "streamed"), WAYS)
+# 0.1 streams at a terminal alone.
+@pytest.mark.parametrize(
+    ("hs", "provider", "streamed"), [(hs, *way) for hs in PINS for way in WAYS if hs != "0.1" or not way[1]],
+    indirect=["hs"],
+)  # fmt: skip
 def test_the_plugin_holds_in_hs(place: Place, hs: str, provider: str, streamed: bool) -> None:
-    hold_to_it(place, [hs, "agent"], provider, streamed)
+    hold_to_it(place, [hs, "agent"], provider, streamed, knows_our_skill=not hs.endswith("/0.1/bin/hs"))
+
+
+def test_a_hook_alone_vetoes_calls_that_are_not_streamed(place: Place, hs: str) -> None:
+    """Without the guards among the tools: whole answers alone pass the hook, which is why there are guards."""
+    place.install()
+    for guard in (place.home / ".harness" / "plugins" / "swarm" / "tools").iterdir():
+        guard.unlink()
+    place.peer_locks("held.md")
+    steps = (call("write_file", path="held.md", content="taken"), call("write_file", path="sub/new.md", content="mine"))
+    place.models.script("s", Step(calls=steps), Step(text="Over."))
+    env = {**place.env, "HARNESS_PROVIDER": "openai", **place.whole_answers("openai")}
+    done = subprocess.run([hs, "agent", play("s")], cwd=place.repo, env=env, stdin=subprocess.DEVNULL, timeout=SECONDS,
+                          capture_output=True, text=True)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "Over.\n"), done
+    assert (place.repo / "held.md").read_text() == "before\n"
+    assert (place.repo / "sub" / "new.md").read_text() == "mine"
+    refused, _ = place.results("openai", "s")
+    assert refused.startswith("swarm lock blocked") and "the peer" in refused
 
 
 def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +189,8 @@ def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.Mo
     adapter, told = registry.get("hs"), []
     spec = {"scope": str(place.repo), "harness": "hs", "cwd": str(place.repo)}
     place.models.script("work", call("write_file", path="held.md", content="x"), Step(text="Refused."))
-    query = Query(play("work"), str(place.repo), scope=str(place.repo), append_system_prompt="Be brief, hs.")
+    query = Query(play("work"), str(place.repo), scope=str(place.repo), append_system_prompt="Be brief, hs.",
+                  command=(hs,))  # fmt: skip
     result = Run(adapter, query, membership=Membership(spec, "worker")).on_event(told.append).start().wait(SECONDS)
     assert result and not result.is_error and result.output == "Refused.", result
     assert (place.repo / "held.md").read_text() == "before\n"
