@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Ref = tuple[str, str]  # kind and key
 
-AT_ONCE = 50  # items in one call
+AT_ONCE = 50  # items in one call, or transaction
 TASK_SECONDS = 86400  # an ended task of that age is about to be deleted here, and is not posted any more
 
 _TEXTS = ("id", "type", "title", "requester", "status")
@@ -224,20 +224,23 @@ class Documents:
                 self._rows.remove_value(self.scope, key)
 
     def take_all(self, rows: list[DocumentRow], has_lost: bool, is_first: bool) -> None:
-        """Inside a transaction: these are all that the server has. `has_lost`: it is another one than before."""
+        """These are all that the server has. `has_lost`: it is another one than before."""
         there = {(row["kind"], row["key"]): row for row in rows}
-        for kind in (MESSAGE, TASK, VALUE, TRACE):
-            for key, known in self._rows.all_known(self.repository, kind).items():
-                row = there.get((kind, key))
-                if has_lost and kind == TRACE:
-                    self._rows.forget(self.repository, kind, key)  # as it is by now it is taken, or posted
-                    self.traces.changed()
-                elif has_lost:
-                    self._recover(kind, key, known, row)
-                elif row is None and known.version:
-                    self.take_gone({"kind": kind, "key": key, "version": abs(known.version)})
-        for row in rows:
-            self.take(row, True, is_first, has_lost)
+        with self._rows.writing():
+            for kind in (MESSAGE, TASK, VALUE, TRACE):
+                for key, known in self._rows.all_known(self.repository, kind).items():
+                    row = there.get((kind, key))
+                    if has_lost and kind == TRACE:
+                        self._rows.forget(self.repository, kind, key)  # as it is by now it is taken, or posted
+                        self.traces.changed()
+                    elif has_lost:
+                        self._recover(kind, key, known, row)
+                    elif row is None and known.version:
+                        self.take_gone({"kind": kind, "key": key, "version": abs(known.version)})
+        for begin in range(0, len(rows), AT_ONCE):
+            with self._rows.writing():
+                for row in rows[begin : begin + AT_ONCE]:
+                    self.take(row, True, is_first, has_lost)
         self.look_anew()
 
     def _recover(self, kind: str, key: str, known: Known, row: DocumentRow | None) -> None:

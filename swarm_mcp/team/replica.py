@@ -98,9 +98,11 @@ class Replica:
             known["booted"] = clock.boot(self._store.here)
         if not known:
             return False
+        if "all" in news:
+            self._take_documents(news["all"], epoch)
         with self._store.team.writing():
             if "all" in news:
-                self._take_all(news["all"], epoch)
+                self._take_all(news["all"])
             else:
                 for change in news["changes"]:
                     if change["version"] > self.version or epoch != self.epoch:
@@ -178,7 +180,18 @@ class Replica:
         elif kind == protocol.DOCUMENT_GONE:
             self.documents.take_gone(body)
 
-    def _take_all(self, found: Snapshot, epoch: str) -> None:
+    def _take_documents(self, found: Snapshot, epoch: str) -> None:
+        """Take in all documents, which may be very many, in transactions of their own: others write between them.
+
+        Each is taken in once; should this break off, the rest is asked for again.
+        """
+        with self._store.team.writing():
+            for session in found["sessions"]:
+                self._joined(session)
+        if "documents" in found:
+            self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
+
+    def _take_all(self, found: Snapshot) -> None:
         """Make this machine's rows what the server has: what is right already is left alone."""
         self.own = {row["lock"]: row for row in found["locks"] if row["machine"] == self.machine}
         self.places = {row["number"]: row for row in found["waits"] if row["machine"] == self.machine}
@@ -197,8 +210,6 @@ class Replica:
         self._rows.drop_places([one for one in here if one.team_ticket not in numbers])
         for wait in sorted(found["waits"], key=lambda row: row["number"]):
             self._joined_line(wait)
-        if "documents" in found:
-            self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
         alive = {session["session"] for session in found["sessions"]}
         for known in self._rows.mirrored_sessions():
             if known.id not in alive and known.scope in self.tops:

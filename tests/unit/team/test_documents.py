@@ -11,6 +11,7 @@ from support.team_machines import REPOSITORY
 
 from swarm_mcp.errors import TeamUnreachable
 from swarm_mcp.team import protocol
+from swarm_mcp.team.documents import Documents
 
 
 def restore(machines, team, version: int) -> None:
@@ -112,6 +113,36 @@ def test_who_was_away_too_long_takes_everything_and_has_the_same(machines, team)
     both(machines, 3)
     assert value(sandbox, "gone") is None
     assert value(laptop, "log") == value(sandbox, "log") == "[1,2,3]"
+    assert sandbox.mail(other) == ["once"]
+
+
+def test_everything_is_taken_in_pieces_and_may_break_off_between_them(machines, team, monkeypatch):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    both(machines)
+    tasks = [ask(laptop, one, f"number {number}") for number in range(70)]
+    sandbox.store.kv.append(other, "log", '"theirs"')
+    laptop.store.kv.append(one, "log", '"ours"')
+    laptop.store.messages.send(one, other["id"], "once")
+    laptop.follow()
+    team.kept = 0
+    take, begun = Documents.take, []
+
+    def take_some(self, row, *given) -> None:
+        begun.append(row)
+        if len(begun) == 60:
+            raise TeamUnreachable("the agent was killed")
+        take(self, row, *given)
+
+    monkeypatch.setattr(Documents, "take", take_some)
+    with pytest.raises(TeamUnreachable):
+        sandbox.follow()
+    assert 40 <= sandbox.ground.sql("SELECT count(*) AS n FROM tasks")[0]["n"] < 60
+    monkeypatch.undo()
+    sandbox.begin()
+    both(machines, 3)
+    assert {row["id"] for row in sandbox.ground.sql("SELECT id FROM tasks")} == set(tasks)
+    assert value(laptop, "log") == value(sandbox, "log") == '["ours","theirs"]'
     assert sandbox.mail(other) == ["once"]
 
 
