@@ -162,6 +162,7 @@ class Supervisor:
             task = self.task.begin()
             if self.assignment.tree_of:
                 task_trees.make(self.assignment.tree_of, task)
+                self.store.locks.spread(self.assignment.tree_of)
                 os.makedirs(self.assignment.cwd, exist_ok=True)  # git keeps no folder without files
             previous = None
             is_stuck = self.result is not None and self.result.error_category in STUCK

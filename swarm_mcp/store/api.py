@@ -185,6 +185,13 @@ class Locks(Protocol):
     def seen_in(self, folder: str) -> dict[str, str]:
         """Return, of the locks of other work trees that hold in the one around `folder`: id -> their path there."""
 
+    def spread(self, folder: str) -> int:
+        """Let locks on paths hold in all work trees of the clone around `folder`, as such that are taken there now do.
+
+        For right after the clone has been set so (``swarm.logical``); how many did not. Automatic ones stay where they
+        are.
+        """
+
     def left(self, lock: Lock) -> float | None:
         """Return the seconds until a lock's lease is over; None for one without a lease."""
 

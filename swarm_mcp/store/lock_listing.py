@@ -69,6 +69,9 @@ class LockListing:
     def seen_in(self, folder: str) -> dict[str, str]:
         return self._finder.worktrees.seen_in(folder)
 
+    def spread(self, folder: str) -> int:
+        return self._finder.worktrees.spread(folder)
+
     def own(self, instance: Session, reach: Reach, agent: str = "") -> list[Lock]:
         """Return this session's live locks on that very path or pattern, of one `agent` where given."""
         return self._asked().own(instance, reach, agent)

@@ -13,9 +13,9 @@ from swarm_hook_core import repository, wildmatch
 from swarm_hook_core.lookup.worktree_locks import below, is_in, takes_part
 from swarm_hook_core.paths import NO_CASE, above
 from swarm_hook_core.repository import Tree
-from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.lock import AUTO, Lock
 from swarm_mcp.domain.session import anywhere
-from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_in, reach_of, tree_of
+from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_in, reach_of, tree_of, with_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +79,25 @@ class WorktreeLocks:
         found = self._of_others(tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
         places = {row.id: _place(row.repository or "", tree).removeprefix(NO_CASE) for row, _here in found}
         return {lock: os.path.join(tree.top, place) if place else tree.top for lock, place in places.items()}
+
+    def spread(self, folder: str) -> int:
+        """Let the locks on paths hold in all work trees of the clone around `folder`, if it is set so; how many."""
+        tree = repository.tree_over(os.path.realpath(folder), is_real=True)
+        if tree is None or not repository.opted_in(tree):
+            return 0
+        tops = repository.trees_beside(tree)
+        names = {}
+        mine = "AND c.repository IS NULL AND c.pattern IS NULL AND c.machine IS NULL AND c.path_key IS NOT NULL"
+        for row in self._table.select(f"{mine} AND c.mode IS NOT ?", (AUTO,)):
+            if any(repository.place_of(row.path_key or "", top) is not None for top in tops):
+                here = reach_in(row)
+                there = tree_of(here) if here else None
+                if here and there and there.common == tree.common:
+                    names[row.id] = with_names(here, asked=False).names[0]
+        with self._db.writing():
+            for lock, name in names.items():
+                self._db.change("UPDATE context SET repository = ? WHERE id = ? AND repository IS NULL", (name, lock))
+        return len(names)
 
     # -------------------------------------------------------------- innards
 

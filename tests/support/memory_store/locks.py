@@ -98,6 +98,9 @@ class Locks(Part):
     def seen_in(self, _folder: str) -> dict[str, str]:
         return {}  # there are no other work trees here
 
+    def spread(self, _folder: str) -> int:
+        return 0
+
     def path_of(self, instance: Session, file: str) -> str:
         return reach_of(instance, file).file
 

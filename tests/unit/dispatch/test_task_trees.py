@@ -128,6 +128,21 @@ def test_while_there_are_task_trees_locks_hold_in_all_work_trees(ground: Ground,
     assert not repository.opted_in(repository.tree_at(str(repo), True))
 
 
+def test_what_was_locked_before_the_first_work_tree_holds_in_it_too(ground: Ground, repo: Path, lead: dict) -> None:
+    other = ground.session("other", "identity:p")
+    for file in ("src/b.txt", "new.txt"):
+        assert ground.swarm("lock", file, "--as", other["id"], "--note", "mine").code == 0
+    try_it = "for f in src/b.txt new.txt a.txt; do swarm-mcp lock $f >> said 2>&1; echo $f $? >> codes; done"
+    answer = worked(ground, lead, "Meets it", try_it)
+    tree = tree_of(ground, answer)
+    assert (tree / "codes").read_text().splitlines() == ["src/b.txt 1", "new.txt 1", "a.txt 0"], (
+        tree / "said"
+    ).read_text()
+    with ground.store() as store:
+        assert store.locks.spread(str(repo)) == 0
+    assert ground.swarm("unlock", "src/b.txt", "--as", other["id"]).code == 0
+
+
 def test_what_a_repository_says_of_logical_locks_is_kept(ground: Ground, repo: Path, lead: dict) -> None:
     git(str(repo), "config", "swarm.logical", "false")
     answer = worked(ground, lead, "Off", "true")
