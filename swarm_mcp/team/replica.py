@@ -320,6 +320,13 @@ class Replica:
             if own["session"] == lock.instance_id and own["agent"] == (lock.agent or "") and spot_in(dict(own)) == spot:
                 self._rows.restore(lock, own)
                 self.dropped[lock.id] = row
+                if lock.team_fence == own["fence"]:
+                    return
+                file, now = plain(lock.file), "shared" if own["mode"] == SHARED else "exclusive"
+                self._rows.tell(
+                    lock.instance_id, f"[auto] Your lock on {named(file)} is {now}, as it was in the team before you"
+                    f" asked for more: {_who(row)} has a lock there. Release it where you do not want it.", file,
+                )  # fmt: skip
                 return
         self.dropped[lock.id] = row
         self._rows.drop([lock], "team", by=row["session"], machine=row["machine"], team_fence=row["fence"])

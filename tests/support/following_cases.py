@@ -553,6 +553,24 @@ def test_a_work_tree_that_is_added_knows_what_others_hold(machines):
     assert sandbox.store.locks.on(str(added / "a.py")) and len(sandbox.held()) == 2
 
 
+def test_a_lock_that_is_again_what_it_was_is_told_of(machines):
+    """It was given back, and asked for otherwise, before the team had heard of it: it is there, though nobody wants it."""
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    laptop.take(one, "a.py", mode="shared")
+    sandbox.follow()
+    laptop.store.locks.release(one, "a.py")
+    sandbox.take(other, "a.py", mode="shared")
+    assert laptop.take(one, "a.py")["answer"] == "held"
+    (told,) = laptop.mail(one)
+    assert "a.py is shared, as it was" in told and "on sandbox has a lock there" in told
+    assert [lock.mode for lock in laptop.store.locks.of(one.id)] == ["shared"]
+    laptop.store.locks.release(one, "a.py")
+    laptop.follow()
+    sandbox.follow()
+    assert sandbox.held() == [("a.py", "here")]
+
+
 def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machines, monkeypatch):
     laptop, sandbox = machines
     began = laptop.store.now()

@@ -25,6 +25,35 @@ def settled_at_once() -> None:
     Following._granted = lambda self, rows, ours, version: right(self, rows, ours, 0)  # type: ignore[method-assign]
 
 
+def passes_over_some() -> None:
+    """Planted: of what others have been granted, an agent does not take in everything."""
+    from swarm_mcp.team.replica import Replica
+
+    right = Replica._granted
+
+    def granted(self, body) -> None:  # type: ignore[no-untyped-def]
+        if body["machine"] == self.machine or body["fence"] % 10:
+            right(self, body)
+
+    Replica._granted = granted  # type: ignore[method-assign]
+
+
+def believes_what_was_lost() -> None:
+    """Planted: what a server had granted that was replaced since counts as granted by the one in its place."""
+    from swarm_mcp.team.replica import Replica
+
+    right = Replica.void_grants
+
+    def void_grants(self, sessions=None, why=""):  # type: ignore[no-untyped-def]
+        if sessions is not None:
+            return right(self, sessions, why)
+        with self._store.team.writing():
+            self.forget()
+        return set()
+
+    Replica.void_grants = void_grants  # type: ignore[method-assign]
+
+
 def main() -> int:
     protocol.MIRROR_LEASE, protocol.SESSION_LEASE = MIRROR_LEASE, LEASE  # before anything takes over what they are
     if planted := sys.argv[1]:

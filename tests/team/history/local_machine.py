@@ -109,8 +109,8 @@ class LocalMachine:
         """Return the team's number of a lock, as far as this machine may believe in it; 0 where it may not."""
         found = self._store.database.rows(
             "SELECT c.team_fence FROM context c, swarm_team_repositories r WHERE c.id = ? AND c.instance_id = ?"
-            " AND c.machine IS NULL AND r.fresh_until > ?",
-            (row.id, row.instance_id, clock.now()),
+            " AND c.machine IS NULL AND c.mode IS ? AND r.fresh_until > ?",
+            (row.id, row.instance_id, row.mode, clock.now()),
         )
         return int(found[0].team_fence or 0) if found else 0
 

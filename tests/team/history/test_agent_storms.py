@@ -102,6 +102,8 @@ def test_nobody_holds_what_another_holds(kind: str, tmp_path: Path, at_end: list
 PLANTED = {
     "an agent says too early that a grant counts": ("none", "settled_at_once"),
     "an agent's replica is fresh for too long": ("cut", "fresh_too_long"),
+    "an agent passes over a change": ("none", "passes_over_some"),
+    "an agent believes what a lost server had granted": ("failover", "believes_what_was_lost"),
 }
 
 
