@@ -31,11 +31,11 @@ class Denial(NamedTuple):
     note: str = ""
     times: int = 1
 
-    def line(self, file: str) -> str:
-        """Return the refusal in one line for people; `file` is what the file is called there."""
+    def line(self) -> str:
+        """Return the refusal in one line for people."""
         note = f" ({self.note})" if self.note else ""
         held = f", held by {self.holder}{note}" if self.holder else ""
-        return f"denied: {file or 'a locked file'}{held}{f'; {self.times} times now' if self.times > 1 else ''}"
+        return f"denied: {self.file or 'a locked file'}{held}{f'; {self.times} times now' if self.times > 1 else ''}"
 
 
 def reason_in(text: str) -> str:

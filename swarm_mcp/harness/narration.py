@@ -42,7 +42,7 @@ class Narrator:
         self._folder = Folder(folder)
         self._numbers: dict[str, int] = {}  # call id -> its number
         self._edits: set[str] = set()  # ids of calls whose result says nothing new
-        self._denial = ""  # the refusal that a call's result has just told
+        self._refusals: dict[Denial, dict[str, int]] = {}  # how often each was told, by who told it
         self._error = ""
         self._changes: object = None
         self._said = _digest("")  # of all words of standard output
@@ -59,7 +59,6 @@ class Narrator:
 
     def _of_entry(self, entry: dict) -> list[Told]:
         kind, at = entry["kind"], entry["ts"]
-        denied, self._denial = self._denial, ""
         if kind == "init":
             model = f" with {entry['model']}" if entry["model"] else ""
             return [Told(BEGINS, at, f"session {entry['session_id']}{model}")] if entry["session_id"] else []
@@ -70,14 +69,16 @@ class Narrator:
         if kind == "result":
             return [*self._end(entry), *(Told(NOTES, at, line) for line in changes_in_words(self._changes))]
         if kind == "system":
-            return self._note(entry, denied)
+            return self._note(entry)
         if kind == "stderr":
-            self._denial = denied
+            if reason_in(entry["text"]):
+                return self._denied(kind, entry["text"], at)
             return [Told(COMPLAINS, at, self._folder.short(entry["text"]))] if entry["text"].strip() else []
         if self._is_echo(entry):
             return []
         kinds = {"assistant": SAYS, "thinking": THINKS, "user": IS_TOLD, "stdout": PRINTS}
-        return [Told(kinds[kind], at, entry["text"])]
+        text = self._folder.short(entry["text"]) if kind == "user" else entry["text"]
+        return [Told(kinds[kind], at, text)]
 
     def _call(self, entry: dict) -> Told:
         self.calls += 1
@@ -93,23 +94,26 @@ class Narrator:
         is_edit, text = entry["id"] in self._edits, entry["content"]
         self._edits.discard(entry["id"])
         if entry["is_error"] and reason_in(text):
-            self._denial = reason_in(text)
-            return self._denied(text, entry["ts"])
+            return self._denied("result", text, entry["ts"])
         if entry["is_error"]:
             return [Told(FAILS, entry["ts"], self._folder.short(text) or "(it did not say why)", number)]
         return [] if is_edit else [Told(GETS, entry["ts"], self._folder.short(text) or "(nothing)", number)]
 
-    def _denied(self, text: str, at: float) -> list[Told]:
-        self.denials += 1
+    def _denied(self, source: str, text: str, at: float) -> list[Told]:
+        """A refusal, unless another `source` (result, event, stderr) has told it already."""
         denial = denial_in(text) or Denial()
-        return [Told(DENIED, at, denial.line(self._folder.short(denial.file)))]
+        denial = denial._replace(file=self._folder.short(denial.file))
+        times = self._refusals.setdefault(denial, {})
+        times[source] = times.get(source, 0) + 1
+        if any(count >= times[source] for name, count in times.items() if name != source):
+            return []
+        self.denials += 1
+        return [Told(DENIED, at, denial.line())]
 
-    def _note(self, entry: dict, denied: str) -> list[Told]:
+    def _note(self, entry: dict) -> list[Told]:
         name, text, at = entry["name"], entry["text"], entry["ts"]
         if name == "lock_denied":
-            message = _message_of(text)
-            return [] if denied and reason_in(message) == denied else self._denied(message, at)
-        self._denial = denied
+            return self._denied("event", _message_of(text), at)
         if name == events.CONTEXT_USAGE:
             return []  # counted, not told
         if name == "error":

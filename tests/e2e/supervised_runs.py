@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import time
@@ -11,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from swarm_mcp.cli.live import TIME_WIDTH, Live
 from swarm_mcp.harness import registry
+from swarm_mcp.harness.denials import BEGINS
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.query import Query
@@ -23,6 +26,18 @@ from .models import play
 
 LIMIT = 60.0  # seconds for one run on a machine that is busy
 SECRET = "tok-4f9d2c77aa31e05b66"
+
+
+def denials_shown(told: list[Any], folder: object) -> list[str]:
+    """What a person reads of our refusals in a run's events: one line each, and nothing of the words around them."""
+    stream = io.StringIO()
+    live = Live(stream, colour=False, folder=str(folder))
+    for event in told:
+        live.show(event)
+    text = stream.getvalue()
+    assert BEGINS not in text and "hook error" not in text and "PreToolUse" not in text, text
+    assert f"{folder}/" not in text, text
+    return [line[TIME_WIDTH:] for line in text.splitlines() if "denied:" in line]
 
 
 @contextmanager

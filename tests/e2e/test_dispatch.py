@@ -100,7 +100,9 @@ def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:
     assert_text(client, "new.md", "made\n")
     told = client.results("work")[0]
     assert "swarm lock blocked" in told and "careful surgery" in told, told
-    assert "swarm lock blocked" in lead.coordinator.text("logs", answer["task_id"])
+    shown = lead.coordinator.text("logs", answer["task_id"])
+    assert shown.count("denied: notes.md, held by ") == 1 and "(careful surgery)" in shown, shown
+    assert "swarm lock blocked" not in shown and "changed new.md" in shown
 
 
 def tails(client: Client) -> list[str]:

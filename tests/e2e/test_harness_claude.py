@@ -27,6 +27,7 @@ from .supervised_runs import (
     Supervised,
     as_own_environment,
     assert_abort_leaves_nothing,
+    denials_shown,
     porcelain,
 )
 
@@ -96,6 +97,8 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
     assert (ground.checkout / "late.md").read_text() == "late\n"  # it went on after the denial
     denied = made.ends("Edit")[0]
     assert denied["is_error"] and "swarm lock blocked" in denied["result"]
+    (shown,) = denials_shown(made.events, ground.checkout)
+    assert shown.startswith("denied: notes.md, held by night-shift ") and shown.endswith(" (careful surgery)")
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
     me = json.loads(made.ends(f"{SWARM}whoami")[0]["result"])
     assert me["id"] == made.place.instance_id, "the child's server speaks for somebody else"

@@ -21,7 +21,7 @@ from .checks import assert_untouched
 from .clients import Codex
 from .ground import own_ground
 from .models import Gate, Step, play
-from .supervised_runs import Supervised, as_own_environment, assert_abort_leaves_nothing
+from .supervised_runs import Supervised, as_own_environment, assert_abort_leaves_nothing, denials_shown
 
 SECRET = f"battery-{uuid.uuid4()}"
 codex = registry.get("codex")
@@ -105,6 +105,9 @@ def test_a_lock_holds_and_the_run_goes_on(agent: Codex) -> None:
                           agent.create("free.md", "free\n"), mode="yolo")  # fmt: skip
     denied = [data["data"]["message"] for data in watched.told("lock_denied")]
     assert len(denied) == 2 and all("mine until noon" in words for words in denied)
+    shown = denials_shown(watched.events, agent.ground.checkout)
+    assert len(shown) == 2 and all(line.startswith("denied: notes.md, held by night-shift ") for line in shown)
+    assert all(line.endswith(" (mine until noon)") for line in shown)
     assert_untouched(agent, "notes.md")
     assert (agent.ground.checkout / "free.md").read_text() == "free\n"
 

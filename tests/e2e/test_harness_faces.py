@@ -78,7 +78,7 @@ def test_run_prints_the_answer_and_leaves_a_record(agent: Client) -> None:
     done = ground.run(argv, seconds=LIMIT)
     assert done.returncode == 0, done.stderr + done.stdout
     assert (ground.checkout / "made.txt").read_text() == "hello\n"
-    assert "The script write is over." in done.stdout and "session " in done.stdout and "-> " in done.stdout
+    assert "The script write is over." in done.stdout and "session " in done.stdout and "#1 " in done.stdout
     (row,) = json.loads(ground.run([swarm, "runs", "--json"]).stdout)
     assert row["state"] == "ended" and row["harness"] == agent.harness and not row["result"]["is_error"]
     shown = ground.run([swarm, "logs", row["id"][:8]]).stdout

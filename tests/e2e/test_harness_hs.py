@@ -30,6 +30,7 @@ from swarm_mcp.store.sessions import Registration
 
 from .ground import processes_of, wait_for
 from .models import Gate, ModelServer, Step, play
+from .supervised_runs import denials_shown
 
 SWARM = os.environ.get("SWARM_E2E_BIN") or os.path.join(os.path.dirname(sys.executable), "swarm-mcp")
 SECONDS = 240.0  # for one run: the harness starts hundreds of processes
@@ -196,6 +197,8 @@ def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.Mo
     assert (place.repo / "held.md").read_text() == "before\n"
     ends = [event.data for event in told if event.kind == "tool_end"]
     assert [end["is_error"] for end in ends] == [True] and "swarm lock blocked write_file" in ends[0]["result"]
+    (shown,) = denials_shown(told, place.repo)
+    assert shown.startswith("denied: held.md, held by the peer")
     assert "Be brief, hs." in json.dumps(place.models.exchanges("/messages")[0].body)
     assert adapter.can_resume(str(result.session_id), str(place.repo)) and result.cost.input_tokens == 100
     assert not (place.home / ".harness" / "plugins").exists() and place.instances() == ["the peer"]

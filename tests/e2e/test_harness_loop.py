@@ -16,11 +16,13 @@ import pytest
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.query import Query
+from swarm_mcp.harness.record import events_in
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 
 from .ground import wait_for
 from .models import ModelServer, Step, play
+from .supervised_runs import denials_shown
 
 LOOP = registry.get("loop")
 SWARM = [os.environ.get("SWARM_E2E_BIN") or os.path.join(os.path.dirname(sys.executable), "swarm-mcp")]
@@ -145,6 +147,8 @@ def test_a_dispatched_task_is_done_around_a_leads_lock(models: ModelServer, chec
     assert (checkout / "held.txt").read_text() == "theirs" and files(checkout) == ["free.txt", "held.txt"]
     with Store() as store:
         (made,) = store.runs.of_task(answer["completion"]["task"]["scope"], answer["task_id"])
+        shown = denials_shown(list(events_in(made["record"])), checkout)
+        assert shown == [f"denied: held.txt, held by lead {lead[:8]} (in the middle of it)"] * 2
         assert made["state"] == "ended" and os.path.getsize(made["record"]) > 500
         soon(lambda: [row["id"] for row in store.instances.in_scope(made["scope"])] == [lead], "the worker has left")
 

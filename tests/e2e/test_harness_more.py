@@ -18,7 +18,15 @@ from .marketplace import Marketplace
 from .models import Gate, Step
 from .more import OtherClient, ground_for, other_client
 from .more.gemini import MODEL
-from .supervised_runs import LIMIT, SECRET, Supervised, as_own_environment, assert_abort_leaves_nothing, porcelain
+from .supervised_runs import (
+    LIMIT,
+    SECRET,
+    Supervised,
+    as_own_environment,
+    assert_abort_leaves_nothing,
+    denials_shown,
+    porcelain,
+)
 
 MODELS = {"gemini": MODEL, "opencode": "loopback/scripted"}
 
@@ -79,6 +87,8 @@ def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(agent: OtherClien
     assert asked == ["anchor"]
     denied = agent.results("work")[2]
     assert "swarm lock blocked" in denied and "careful surgery" in denied
+    (shown,) = denials_shown(made.events, ground.checkout)
+    assert shown.startswith("denied: notes.md, held by night-shift ") and shown.endswith(" (careful surgery)")
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
     assert (tmp_path / "given").read_text() == SECRET
     assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]

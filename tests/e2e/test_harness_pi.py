@@ -23,6 +23,7 @@ from .supervised_runs import (
     Supervised,
     as_own_environment,
     assert_abort_leaves_nothing,
+    denials_shown,
     porcelain,
 )
 
@@ -114,6 +115,8 @@ def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path:
     assert json.loads(made.ends("mcp__swarm__whoami")[0]["result"])["id"] == made.place.instance_id
     assert made.ends("mcp__client_tools__weigh")[0]["result"] == "anchor: 12 kg"
     assert "swarm lock blocked write" in pi.results("work")[2]
+    (shown,) = denials_shown(made.events, ground.checkout)
+    assert shown.startswith("denied: notes.md, held by night-shift ") and shown.endswith(" (careful surgery)")
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
     assert (tmp_path / "given").read_text() == SECRET
     assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]

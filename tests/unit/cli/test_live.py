@@ -91,6 +91,23 @@ def test_the_time_stands_before_each_event_and_the_day_where_it_changes(monkeypa
     assert shown(told) == "2026-09-21\n12:00:00  one\n          two\n12:00:01  x\n2026-09-22\n12:00:00  next\n"
 
 
+def test_a_refusal_is_told_once_whoever_else_tells_it() -> None:
+    """Gemini CLI prints it on standard error behind the call's result; a command may print it there alone."""
+    reason = DENIAL[DENIAL.index("swarm") :]
+    result, line = events.tool_end("1", "Edit", DENIAL, True), Event("raw_stderr", {"content": f"Error: {reason}"})
+    event = events.custom("lock_denied", {"message": reason})
+    for told, times in (
+        ([result, line], 1), ([line, result], 1), ([line], 1), ([result, event, line], 1), ([result, result, line], 2),
+        ([event, event, line, line, line], 3), ([result, line, result, line], 2), ([event, result, event], 2),
+    ):  # fmt: skip
+        starts = [events.tool_start("1", "Edit", {"path": "notes.md"}) for _ in told]
+        assert shown([*starts, *told]).count("denied: notes.md, held by lead (mine until noon)\n") == times, (
+            told,
+            times,
+        )
+        assert "swarm lock blocked" not in shown([*starts, *told])
+
+
 def test_a_refusal_that_only_standard_error_and_an_event_tell_is_one_line() -> None:
     """Codex prints it on standard error, with the whole patch; the adapter makes an event of it."""
     codex, state = registry.get("codex"), {}

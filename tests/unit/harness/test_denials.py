@@ -89,9 +89,9 @@ def test_what_is_none(text: str) -> None:
 
 def test_words_that_nobody_expected_are_a_refusal_all_the_same() -> None:
     found = denial_in("swarm lock blocked Edit: as never before")
-    assert found == Denial() and found.line("") == "denied: a locked file"
+    assert found == Denial() and found.line() == "denied: a locked file"
 
 
 def test_the_line() -> None:
-    assert Denial("/a/x", "lead", "mine", 3).line("x") == "denied: x, held by lead (mine); 3 times now"
-    assert Denial("/a/x", "lead").line("x") == "denied: x, held by lead"
+    assert Denial("x", "lead", "mine", 3).line() == "denied: x, held by lead (mine); 3 times now"
+    assert Denial("x", "lead").line() == "denied: x, held by lead"
