@@ -266,11 +266,15 @@ class TeamDocuments:
 
     # ------------------------------------------------------------- innards
 
-    def tell(self, session_id: str | None, text: str) -> None:
-        """A message to a session of this machine, which its next hook tells; nothing where it has gone."""
+    def tell(self, session_id: str | None, text: str) -> int:
+        """A message to a session of this machine, which its next hook tells; its id, 0 where the session has gone."""
         session = self.recipient(session_id) if session_id else None
-        if session is not None:
-            self._notices().post(session, text)
+        return self._notices().post(session, text) if session is not None else 0
+
+    def unsay(self, message_id: int) -> None:
+        """Take a message back, unless it has been read."""
+        if self._db.change("DELETE FROM messages WHERE id = ? AND read = 0", (message_id,)):
+            self._db.change("DELETE FROM swarm_notices WHERE message_id = ?", (message_id,))
 
 
 def is_shared(row: KeyValue) -> bool:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Ref = tuple[str, str]  # kind and key
 
 AT_ONCE = 50  # items in one call, or transaction
+MOST_REMEMBERED = 1000  # tasks that gave way, about which somebody may be just asking
 TASK_SECONDS = 86400  # an ended task of that age is about to be deleted here, and is not posted any more
 
 _TEXTS = ("id", "type", "title", "requester", "status")
@@ -60,7 +61,7 @@ class Documents:
     """The documents of one `repository`, in the work trees `tops` of this `machine`; those of others are in `scope`.
 
     again     those that the server had, and has lost
-    gave_way  those of which what was done here was given up for what the server had
+    gave_way  those of which what was done here was given up for what the server had, and the message that said so
     spared    those about which somebody waits to say so: nobody gets a message
     refused   those that the server does not take as they are, with why
     is_due    whether rows here may differ since this machine last looked, by what it has taken in itself
@@ -75,7 +76,7 @@ class Documents:
         self.tops = sorted(tops)
         self.scope = scope
         self.again: set[Ref] = set()
-        self.gave_way: set[Ref] = set()
+        self.gave_way: dict[Ref, int] = {}
         self.spared: set[Ref] = set()
         self.refused: dict[Ref, tuple[str | None, str]] = {}
         self.is_due = False
@@ -139,7 +140,7 @@ class Documents:
         """Inside a transaction: the server has taken an item."""
         ref = (one["kind"], one["key"])
         self.again.discard(ref)
-        self.gave_way.discard(ref)
+        self.gave_way.pop(ref, None)
         self.refused.pop(ref, None)
         if one["body"] is None and not answer["version"]:
             self._rows.forget(self.repository, *ref)
@@ -311,20 +312,27 @@ class Documents:
         if before is None or _without_times(before) == _without_times(told):
             return
         if canonical(before) != base:
-            self.gave_way.add(ref)
-            if ref not in self.spared:
-                self._tell_given_way(before, taken)
+            self.gave_way[ref] = 0 if ref in self.spared else self._tell_given_way(before, taken)
+            if len(self.gave_way) > MOST_REMEMBERED:
+                del self.gave_way[next(iter(self.gave_way))]
         elif before["assignee"] not in (None, taken.assignee) and taken.status not in TERMINAL:
             text = f"You have it no longer: it is {self._standing(taken)}, which the team knows of."
             self._rows.tell(before["assignee"], of_task(taken.id, f"[auto] {_titled(taken)}: {text}"))
 
-    def _tell_given_way(self, before: dict, task: Task) -> None:
-        """Whoever changed a task here hears that something else became of it meanwhile."""
+    def unsay(self, ref: Ref) -> None:
+        """Inside a transaction: whoever changed a task here, which gave way, is told so by another than this."""
+        message = self.gave_way.get(ref)
+        if message:
+            self._rows.unsay(message)
+            self.gave_way[ref] = 0
+
+    def _tell_given_way(self, before: dict, task: Task) -> int:
+        """Whoever changed a task here hears that something else became of it meanwhile: by the message's id, or 0."""
         if before["status"] in (OPEN, BLOCKED) and before["assignee"] is None:
-            return  # it was let go; nobody did anything to it
+            return 0  # it was let go; nobody did anything to it
         whom = before["assignee"] if before["assignee"] != task.assignee else before["requester"]
         text = f"In the team it is {self._standing(task)}; that it was {before['status']} here, nobody else knew."
-        self._rows.tell(whom, of_task(task.id, f"[auto] {_titled(task)}: {text} Look at it again."))
+        return self._rows.tell(whom, of_task(task.id, f"[auto] {_titled(task)}: {text} Look at it again."))
 
     def _standing(self, task: Task) -> str:
         if task.assignee is None or task.status in TERMINAL:

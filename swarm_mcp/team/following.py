@@ -467,10 +467,15 @@ class Following:
         refs = [ref for ref in refs if self.shares and documents.is_here(ref)]
         if not refs:
             return {"answer": agent_client.LOCAL}
-        documents.gave_way -= {ref for ref in refs if documents.difference(ref) is not None}
+        for ref in refs:
+            if documents.difference(ref) is not None:
+                documents.gave_way.pop(ref, None)
         for _ in range(MOST_TRIES):
             wanted = [one for ref in refs if (one := documents.difference(ref)) is not None]
             if any(ref in documents.gave_way for ref in refs):
+                with self._store.team.writing():
+                    for ref in refs:
+                        documents.unsay(ref)
                 return {"answer": agent_client.HELD}
             if not wanted:
                 return {"answer": agent_client.GRANTED}

@@ -204,6 +204,19 @@ def test_a_claim_that_nobody_waits_for_gives_way_with_a_word(machines):
     assert told.startswith(f"[task:{known}] [auto]") and "in_progress by" in told
 
 
+def test_a_claim_that_gave_way_before_its_verb_has_asked_is_said_once(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    known = ask(laptop, one)
+    both(machines)
+    sandbox.store.tasks.claim(other, known)
+    assert confirm(sandbox, known) == "granted"
+    laptop.store.tasks.claim(one, known)
+    laptop.follow()  # somebody else has poked
+    assert confirm(laptop, known) == "held"
+    assert laptop.mail(one) == [] and laptop.store.notices.take(one) == []
+
+
 def test_a_claim_that_is_taken_back_after_its_answer_was_lost_is_taken_back_there_too(machines):
     laptop, sandbox = machines
     one, other = laptop.session("one"), sandbox.session("other")
