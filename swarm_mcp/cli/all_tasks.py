@@ -11,6 +11,7 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.dispatch import task_trees
 from swarm_mcp.dispatch.all_tasks import AllTasks, TaskEnd, is_well
 from swarm_mcp.dispatch.dispatch import ALL
+from swarm_mcp.dispatch.nursery import Nursery
 from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
@@ -23,12 +24,12 @@ LONGEST = 200  # characters of a task's result in a line
 
 def dispatch_all(args: Arguments, store: Store, requester: Session, request: DispatchRequest, reader: Reader) -> int:
     """See all tasks of the requester's scope done; 0 where all of them are, else 1. Raises Refused."""
-    with Progress(args.json) as progress:
+    with Progress(args.json) as progress, Nursery() as nursery:
 
         def tell(task: Task, words: str) -> None:
             progress.end(f"{short(task.id)} {words}: {task.title}{_why_failed(task)}", short(task.id))
 
-        work = AllTasks(store, requester, request, args.number("--max"), _parent(args, store, requester), tell)
+        work = AllTasks(store, requester, request, args.number("--max"), _parent(args, store, requester), tell, nursery)
         for warning in work.warnings:
             complain(f"swarm-mcp dispatch: {warning}")
         try:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from swarm_mcp.dispatch import slots
 from swarm_mcp.dispatch.dispatch import Dispatch
+from swarm_mcp.dispatch.nursery import Nursery
 from swarm_mcp.dispatch.request import DispatchRequest, require_gateway, worker_command
 from swarm_mcp.domain.run import ENDED, PAUSED, RUNNING, Run
 from swarm_mcp.domain.session import Session
@@ -55,7 +56,8 @@ class AllTasks:
 
     `request` says how workers are started; its ``max_cost_usd`` is what all of them together may cost. At most `most`
     are at work at a time (0: as many as may on this machine). `parent`: only the parts of that task. `tell` gets a task
-    and what has become of it, in a few words. Raises Refused where no worker could be started like that.
+    and what has become of it, in a few words; `nursery` starts its workers, where they are processes. Raises Refused
+    where no worker could be started like that.
     """
 
     def __init__(
@@ -66,10 +68,12 @@ class AllTasks:
         most: int = 0,
         parent: str = "",
         tell: Callable[[Task, str], object] = lambda _task, _words: None,
+        nursery: Nursery | None = None,
     ):
         require_gateway(requester)
         self._requester, self._tell = requester, tell
         self._stops_in_time = False
+        self._nursery = nursery
         self._budget = request.max_cost_usd
         self._request = request._replace(max_cost_usd=0.0, retries=RETRIES, wait_seconds=START_SECONDS)
         self.warnings = self._checked()
@@ -129,6 +133,8 @@ class AllTasks:
     def _checked(self) -> list[str]:
         """What is to be said of the request. Raises Refused."""
         command = worker_command(self._request._replace(retries=0), self._requester)
+        if command.spawner != "process":
+            self._nursery = None
         if not command.is_supervised:
             raise Refused(
                 f"{command.spawner} starts workers that nobody sees the end of: --all is for process and tmux"
@@ -199,7 +205,7 @@ class AllTasks:
         """Have a worker started for a task."""
         request = self._request._replace(resume=task.id, max_cost_usd=limit if self._stops_in_time else 0.0)
         try:
-            dispatch = Dispatch(self._requester, request)
+            dispatch = Dispatch(self._requester, request, starter=self._nursery)
             answer = dispatch.advance(store)
         except Refused as refusal:
             self._faults[task.id] = str(refusal)

@@ -31,7 +31,7 @@ from swarm_mcp.dispatch.request import (
     run_facts,
     worker_command,
 )
-from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
+from swarm_mcp.dispatch.spawners import Spawner, SpawnFailed, WorkerSpec, spawner
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import PAUSED, RESUME
@@ -102,7 +102,10 @@ SECRET_WARNING = (
 
 
 class Planned(NamedTuple):
-    """What a dispatch comes to before the store is touched: who asks, for what, and how a worker would be started."""
+    """What a dispatch comes to before the store is touched: who asks, for what, and how a worker would be started.
+
+    `starter` is the spawner that whoever dispatches has for many workers, None for one as the command says.
+    """
 
     requester: Session
     request: DispatchRequest
@@ -110,6 +113,7 @@ class Planned(NamedTuple):
     cwd: str
     texts: PublicTexts
     warnings: tuple[str, ...] = ()
+    starter: Spawner | None = None
 
 
 class Starting(NamedTuple):
@@ -149,11 +153,18 @@ State = Planned | Starting | Answered | AwaitingEnd | Finished
 class Dispatch:
     """One dispatch under way by `requester` (its row). Raises Refused for a request that cannot be carried out.
 
-    `tell` is called with each state that is reached after the first.
+    `tell` is called with each state that is reached after the first. `starter` starts the worker where one is wanted,
+    instead of a spawner of the request's own.
     """
 
-    def __init__(self, requester: Session, request: DispatchRequest, tell: Callable[[State], object] | None = None):
-        self._state: State = plan(requester, request)
+    def __init__(
+        self,
+        requester: Session,
+        request: DispatchRequest,
+        tell: Callable[[State], object] | None = None,
+        starter: Spawner | None = None,
+    ):
+        self._state: State = plan(requester, request)._replace(starter=starter)
         self._tell = tell
 
     def advance(self, store: Store) -> dict | None:
@@ -254,7 +265,7 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
     if worker:
         store.spawn_locks.release(lock, "worker_found")
         return _handed_over(store, state, work, worker)
-    chosen = spawner(state.command.spawner)
+    chosen = state.starter or spawner(state.command.spawner)
     try:
         facts = chosen.start(store, _worker_spec(_as_before(store, state, work), work, instance_id, name))
     except SpawnFailed as error:

@@ -31,12 +31,18 @@ class Processes:
 
     def start(self, store: Store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
-        from swarm_mcp.installation import coordinator_command
-
         require_startable(store, worker)
         log = _log_file(worker.instance_id)
         run_id = new_id()
         text = assignment_of(worker, run_id, log=log).to_text()
+        pid = self.launch(text, log)
+        facts = {"instance_id": worker.instance_id, "run_id": run_id}
+        return {**facts, "supervisor": [store.here, pid, start_time(pid)], "log": log}
+
+    def launch(self, text: str, log: str) -> int:
+        """Start a supervisor with the assignment `text` and standard error in `log`; its pid. Raises SpawnFailed."""
+        from swarm_mcp.installation import coordinator_command
+
         words = ["/bin/sh", "-c", DETACH, "sh", log, *coordinator_command(), "work"]
         try:
             shell = subprocess.Popen(
@@ -53,8 +59,7 @@ class Processes:
         pid = int(said) if said.strip().isdigit() else 0
         if not pid:
             raise SpawnFailed("the worker's supervisor cannot be started")
-        facts = {"instance_id": worker.instance_id, "run_id": run_id}
-        return {**facts, "supervisor": [store.here, pid, start_time(pid)], "log": log}
+        return pid
 
     def look(self, store: Store, facts: dict) -> dict | None:
         """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""

@@ -449,6 +449,7 @@ LARGEST = 64 << 20
     Usage(
         Option("--from PIPE", "where the assignment is read from (default: standard input)"),
         Option("--watch", "print what the worker does as it happens"),
+        Option("--many", "start a supervisor for each line that is read (dispatch --all starts this)"),
     ),
     group=INTERNAL,
 )
@@ -460,6 +461,12 @@ def work(args: Arguments) -> int:
 
     example: swarm-mcp work < assignment.json
     """
+    if args.given("--many"):
+        from swarm_mcp.cli.main import main
+        from swarm_mcp.dispatch.nursery import tend
+
+        tend(sys.stdin.buffer, sys.stdout.fileno(), main)
+        return 0
     from swarm_mcp.dispatch.assignment import read
 
     given = read(_text(args.value("--from")))

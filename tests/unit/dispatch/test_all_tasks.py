@@ -17,6 +17,8 @@ from support.fixtures import SWARM, Ground, wait_for
 from support.supervised import GATEWAY, alive, dispatch, over, reaches, run_of
 
 from swarm_mcp.dispatch.all_tasks import AllTasks
+from swarm_mcp.dispatch.dispatch import Dispatch
+from swarm_mcp.dispatch.nursery import Nursery
 from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.task import Task
 from swarm_mcp.harness.outcome import Cost, added
@@ -259,6 +261,28 @@ def test_a_paused_retry_and_a_cancelled_one(ground: Ground, lead: dict) -> None:
     over(ground, answer)
     assert run_of(ground, answer)["result"]["attempts"] == 2
     assert not alive(run_of(ground, answer)["child_pid"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
+def test_supervisors_are_copies_of_one_process_and_whole_ones_where_that_has_gone(ground: Ground, lead: dict) -> None:
+    first, second, third = (requested(ground, lead, name) for name in ("first", "second", "third"))
+    command = "/bin/sh -c 'cat > told-$SWARM_TASK_ID; ps -o args= $(ps -o ppid= $PPID) > who-$SWARM_TASK_ID'"
+    with ground.store() as store, Nursery() as nursery:
+        assert nursery.pid
+        request = DispatchRequest("", harness="process", command=command, spawner="process", message="Mind the tests")
+        for task in (first, second, third):
+            if task == third:
+                os.kill(nursery.pid, signal.SIGKILL)
+            under_way = Dispatch(lead, request._replace(resume=task), starter=nursery)
+            answer = wait_for(lambda under_way=under_way: under_way.advance(store))
+            assert (answer["status"], reaches(ground, answer, "done")["status"]) == ("spawned", "done")
+            row = over(ground, answer)
+            assert os.path.getsize(ground.repo / f"told-{task}") > 100
+            assert list(Path(os.environ["SWARM_STATE_DIR"], "work").iterdir()) == []
+            assert row["supervisor_pid"] != nursery.pid
+        assert not nursery.pid
+    who = {task: (ground.repo / f"who-{task}").read_text() for task in (first, second, third)}
+    assert [" --many" in who[task] for task in (first, second, third)] == [True, True, False], who
 
 
 def test_a_supervisor_starts_without_what_it_does_not_need() -> None:

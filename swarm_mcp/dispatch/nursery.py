@@ -1,0 +1,138 @@
+"""Starting many supervisors: one process loads once what all of them need, and is copied for each.
+
+Much of what a supervisor takes of the processor is for loading its program; a copy takes next to nothing for that. The
+nursery opens no store and starts no thread, so a copy of it is as good as a process of its own. It ends with whoever
+started it; its copies, which are nobody's children, go on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+import pkgutil
+import select
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import BinaryIO
+
+from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, Processes, environment
+
+LOADED = ("swarm_mcp.domain", "swarm_mcp.store", "swarm_mcp.harness", "swarm_mcp.dispatch")
+
+
+class Nursery(Processes):
+    """The spawner ``process`` for whoever starts many workers: used in a ``with`` block, for as long as it starts any.
+
+    Where copies cannot be made, or the nursery has gone, workers are started one by one, as ever.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Nursery:
+        if sys.platform == "linux":  # elsewhere what a system's libraries do may not be copied
+            from swarm_mcp.installation import coordinator_command
+
+            try:
+                self._process = subprocess.Popen(
+                    [*coordinator_command(), "work", "--many"], cwd="/", env=environment(), start_new_session=True,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                )  # fmt: skip
+            except OSError:
+                pass  # the first worker's start says why
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        process, self._process = self._process, None
+        if process and process.stdin and process.stdout:
+            process.stdin.close()
+            process.stdout.close()
+            process.wait()
+
+    @property
+    def pid(self) -> int:
+        """Its pid, 0 where there is none."""
+        return self._process.pid if self._process else 0
+
+    def launch(self, text: str, log: str) -> int:
+        """Have a supervisor started as a copy. As ``Processes.launch``."""
+        process = self._process
+        if process and process.stdin and process.stdout:
+            order = json.dumps({"assignment": text, "log": log}).encode() + b"\n"
+            try:
+                process.stdin.write(order)
+                process.stdin.flush()
+                if select.select([process.stdout], [], [], HAND_OVER_SECONDS)[0]:
+                    said = process.stdout.readline().strip()
+                    if said.isdigit():
+                        return int(said)
+            except OSError:
+                pass  # it has gone
+            process.kill()
+            self.__exit__()
+        return super().launch(text, log)
+
+
+def tend(orders: BinaryIO, report: int, work: Callable[[list[str]], int]) -> None:
+    """Be the nursery: make a copy for each of the `orders`, and write its pid to the file descriptor `report`.
+
+    A copy reads its assignment on standard input and does `work`, which is given the words of a command line.
+    """
+    _load()
+    for line in orders:
+        order = json.loads(line)
+        os.write(report, b"%d\n" % _copy(order["assignment"], order["log"], work))
+
+
+def _load() -> None:
+    import gc
+
+    from swarm_mcp.store import driver
+
+    for name in LOADED:
+        package = importlib.import_module(name)
+        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
+            try:
+                importlib.import_module(found.name)
+            except ImportError:
+                pass  # of an extra that is not installed
+    driver.load()
+    gc.freeze()  # what is here stays: a copy need not look through it, and so shares it
+
+
+def _copy(assignment: str, log: str, work: Callable[[list[str]], int]) -> int:
+    """The pid of a copy of this process that does its `work`, in a session of its own, and is nobody's child."""
+    told, tell = os.pipe()
+    between = os.fork()
+    if not between:
+        code = 3
+        try:
+            os.setsid()
+            pid = os.fork()
+            if pid:
+                os.write(tell, b"%d" % pid)
+                os._exit(0)
+            os.close(told)
+            os.close(tell)
+            _be_alone(log)
+            sys.stdin = io.TextIOWrapper(io.BytesIO(assignment.encode()))
+            code = work(["work"])
+        finally:
+            os._exit(code)
+    os.close(tell)
+    os.waitpid(between, 0)
+    with open(told, "rb") as file:
+        return int(file.read() or 0)
+
+
+def _be_alone(log: str) -> None:
+    """Let go of what leads to whoever started the nursery."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    said = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for source, number in ((nothing, 0), (nothing, 1), (said, 2)):
+        os.dup2(source, number)
+    os.close(nothing)
+    os.close(said)
