@@ -26,7 +26,8 @@ What is measured of the coordinator, and its goals: see ``coordinator.py``; of s
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
 very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of writes in the real clients: ``clients.py``; of installing:
 ``setup.py``; of a store after a burst: ``burst.py``; of the page in a browser: ``browser.py``; of the
-full screen: ``full_screen.py``; of the server that a team shares: ``team_server.py``.
+full screen: ``full_screen.py``; of the server that a team shares, and of a
+machine of one: ``team_server.py``, ``team_machine.py``.
 ``--part`` measures one of them.
 """
 

@@ -38,6 +38,8 @@ from team.history.engine import Engine, programs
 from swarm_hook_core import clock
 from swarm_mcp.errors import TeamUnreachable
 
+from .team_machine import TeamMachine
+
 CLIENTS, MIRRORS = 8, 2
 TURNS, TURN_SECONDS = 4, 3.0
 CROWD, CROWD_PROCESSES, CROWD_SECONDS = 40, 4, 20.0
@@ -84,6 +86,9 @@ class TeamServers:
                 admin.execute("CREATE TABLE bare_rows (version bigint PRIMARY KEY, path text, at timestamptz)")
             self._show(*self._run(server))
             self._crowd(server)
+            machine = TeamMachine(self._root, f"postgresql://postgres@127.0.0.1:{self._engine.port}/postgres")
+            machine.measure()
+            self.missed += machine.missed
         finally:
             self._engine.stop()
 

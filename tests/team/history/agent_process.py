@@ -38,22 +38,6 @@ def passes_over_some() -> None:
     Replica._granted = granted  # type: ignore[method-assign]
 
 
-def believes_what_was_lost() -> None:
-    """Planted: what a server had granted that was replaced since counts as granted by the one in its place."""
-    from swarm_mcp.team.replica import Replica
-
-    right = Replica.void_grants
-
-    def void_grants(self, sessions=None, why=""):  # type: ignore[no-untyped-def]
-        if sessions is not None:
-            return right(self, sessions, why)
-        with self._store.team.writing():
-            self.forget()
-        return set()
-
-    Replica.void_grants = void_grants  # type: ignore[method-assign]
-
-
 def main() -> int:
     protocol.MIRROR_LEASE, protocol.SESSION_LEASE = MIRROR_LEASE, LEASE  # before anything takes over what they are
     if planted := sys.argv[1]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from .checker import Findings, Held, Look, judge
 from .engine import Engine
 from .faults import FROM_SERVER, TO_SERVER, Network, ServerClock, SmallDisk, SwallowingProxy, stopped
-from .workers import WORLD
+from .workers import WORLD, begun
 
 TESTS = Path(__file__).resolve().parents[2]
 
@@ -52,8 +52,18 @@ class Players:
                     subprocess.Popen(words, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True)
                 )
 
-    def is_alive(self) -> bool:
-        return all(one.poll() is None for one in self.running)
+    def check(self) -> None:
+        """Raise AssertionError where a machine has ended."""
+        for number, one in enumerate(self.running):
+            assert one.poll() is None, f"machine {number} ended with {one.returncode}:\n{self.log(number)}"
+
+    def await_begun(self, seconds: float = 60.0) -> None:
+        """Until every machine has joined: nothing strikes before."""
+        end = time.monotonic() + seconds
+        while not all(begun(report).exists() for report in self.reports):
+            self.check()
+            assert time.monotonic() < end, "a machine does not begin"
+            time.sleep(0.05)
 
     def end(self, seconds: float = 60.0) -> None:
         """Let every machine finish and write its report."""
@@ -100,6 +110,7 @@ def storm(players: Players, faults: list[Fault], seconds: float, seed: int) -> O
     """Let `players` fight for `seconds`, striking with one of `faults` after the other, and judge what they saw."""
     chance, struck = random.Random(seed), 0
     try:
+        players.await_begun()
         end = time.monotonic() + seconds
         _rest(players, min(2.0, seconds / 4))
         while time.monotonic() < end and faults:
@@ -117,8 +128,7 @@ def storm(players: Players, faults: list[Fault], seconds: float, seed: int) -> O
 def _rest(players: Players, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        for number, one in enumerate(players.running):
-            assert one.poll() is None, f"machine {number} ended with {one.returncode}:\n{players.log(number)}"
+        players.check()
         time.sleep(0.05)
 
 
@@ -151,11 +161,11 @@ class Ground:
     def restart(self) -> Fault:
         return Fault("immediate restart of the server", lambda _: self.server.restart(), 2.5)
 
-    def cut(self) -> Fault:
+    def cut(self, seconds: tuple[float, ...] = (0.5, 2.0, LEASE + 2)) -> Fault:
         def strike(chance: random.Random) -> None:
             link = chance.choice(self.links)
             link.cut(*chance.choice([(), (), (TO_SERVER,), (FROM_SERVER,)]))
-            time.sleep(chance.choice([0.5, 2.0, LEASE + 2]))
+            time.sleep(chance.choice(seconds))
             link.heal()
 
         return Fault("silent cut", strike)

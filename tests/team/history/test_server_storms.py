@@ -16,7 +16,7 @@ from swarm_mcp.team.migrations import init
 
 from .faults import Network, ServerClock, SmallDisk
 from .mutants import COUNTS_AT_ONCE, GRANTS_UNSEEN, Mutant
-from .storm import Fault, Ground, Outcome, Players, storm
+from .storm import LEASE, Fault, Ground, Outcome, Players, storm
 
 MACHINES = 3
 KINDS = ("restart", "cut", "stop", "clock", "failover", "disk", "plug", "all")
@@ -77,7 +77,7 @@ def storm_of(
         return [chance.choice(players.running).pid]
 
     faults: dict[str, list[Fault]] = {
-        "none": [], "restart": [ground.restart()], "cut": [ground.cut()], "stop": [ground.stop(one)], "failover": [ground.fall_back()],
+        "none": [], "restart": [ground.restart()], "cut": [ground.cut()], "long cut": [ground.cut((LEASE + 2,))], "stop": [ground.stop(one)], "failover": [ground.fall_back()],
     }  # fmt: skip
     if ground.clock:
         faults["clock"] = [ground.set_clock()]
@@ -85,7 +85,7 @@ def storm_of(
         faults["disk"] = [ground.fill_disk()]
     if network:
         faults["plug"] = [Ground.pull_plug(network, MACHINES)]
-    faults["all"] = [fault for made in faults.values() for fault in made]
+    faults["all"] = [fault for kind, made in faults.items() if kind != "long cut" for fault in made]
     outcome = storm(players, faults[kind], seconds, SEED)
     print(f"{kind}: {outcome.text()}")
     return outcome
@@ -103,7 +103,7 @@ def test_nobody_holds_what_another_holds(kind: str, tmp_path: Path, at_end: list
 PLANTED: dict[str, tuple[str, Mutant | None, str]] = {
     "the server grants what was not looked at": ("none", GRANTS_UNSEEN, ""),
     "the server counts a grant at once": ("none", COUNTS_AT_ONCE, ""),
-    "a machine's replica is fresh for too long": ("cut", None, "is_fresh_too_long"),
+    "a machine's replica is fresh for too long": ("long cut", None, "is_fresh_too_long"),
 }
 
 

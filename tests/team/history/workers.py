@@ -52,8 +52,14 @@ class Machine(Protocol):
         """Return until when (boot clock) this machine's replica is fresh, and the sessions whose locks hold `file`."""
 
 
+def begun(report: Path) -> Path:
+    """Return the file that is there once the machine that writes `report` has begun."""
+    return report.with_suffix(".begun")
+
+
 def work(machine: Machine, is_over: Callable[[], bool], report: Path, seed: int) -> None:
     """Have every session of `machine` take and release until `is_over`, and write down what all of them saw."""
+    begun(report).touch()
     history: list[Held] = []
     settled: list[Held] = []
     looks: list[Look] = []

@@ -1,0 +1,60 @@
+"""What speaks to the server is loaded by the team agent alone: loading it takes longer than a whole check may."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from support import sessions
+
+from team.homes import Home, wait_for
+
+DRIVER = "psycopg"
+VERBS = (
+    ["lock", "src/a.py", "--as", "s1"], ["why", "src/a.py"], ["why", "src/b.py"], ["locks"], ["status"], ["instances"],
+    ["lock", "src/b.py", "--as", "s1"], ["unlock", "src/a.py", "--as", "s1"], ["guard", "check"],
+)  # fmt: skip
+
+
+@pytest.fixture
+def homes(tmp_path, team: str, repository: str):
+    """Two machines that have joined; on the other one somebody holds src/b.py."""
+    made = [Home(tmp_path, name) for name in ("north", "south")]
+    try:
+        for one in made:
+            one.run("team", "join", team, "--repository", repository)
+        made[1].lock("src/b.py")
+        made[0].begin("s1")
+        wait_for(lambda: '"deny"' in made[0].write("s1", "src/b.py"))
+        yield made
+    finally:
+        for one in made:
+            one.end()
+
+
+def loaded(said: str) -> set[str]:
+    """The packages that a Python has loaded, by what it says of it."""
+    names = (line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:"))
+    return {name.partition(".")[0] for name in names}
+
+
+def test_no_verb_loads_what_speaks_to_the_server(homes: list[Home]) -> None:
+    north = homes[0]
+    for words in VERBS:
+        found = loaded(north.run(*words, code=None, PYTHONPROFILEIMPORTTIME="1").stderr)
+        assert "swarm_mcp" in found and DRIVER not in found, words
+    asked = [sys.executable, "-X", "importtime", "-c", f"import {DRIVER}"]
+    assert DRIVER in loaded(subprocess.run(asked, capture_output=True, text=True, check=True).stderr)
+
+
+@pytest.mark.parametrize("file", ["src/a.py", "src/b.py"])
+def test_no_hook_does_whether_it_denies_or_not(homes: list[Home], file: str) -> None:
+    north = homes[0]
+    payload = sessions.write_payload("claude-code", "s1", north.clone, str(north.clone / file))
+    words = ["hook", "pre-tool-use", "--runtime", "claude-code"]
+    ran = north.run(*words, stdin=json.dumps(payload), PYTHONPROFILEIMPORTTIME="1")
+    found = loaded(ran.stderr)
+    assert "swarm_hook_core" in found and DRIVER not in found
+    assert ('"deny"' in ran.stdout) is (file == "src/b.py")
