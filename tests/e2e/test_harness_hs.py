@@ -198,7 +198,7 @@ def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.Mo
     ends = [event.data for event in told if event.kind == "tool_end"]
     assert [end["is_error"] for end in ends] == [True] and "swarm lock blocked write_file" in ends[0]["result"]
     (shown,) = denials_shown(told, place.repo)
-    assert shown.startswith("denied: held.md, held by the peer")
+    assert shown.startswith('denied: held.md, held by "the peer" ') and shown.endswith(" (mine)")
     assert "Be brief, hs." in json.dumps(place.models.exchanges("/messages")[0].body)
     assert adapter.can_resume(str(result.session_id), str(place.repo)) and result.cost.input_tokens == 100
     assert not (place.home / ".harness" / "plugins").exists() and place.instances() == ["the peer"]
