@@ -65,7 +65,8 @@ browser: $(INSTALLED) $(DRIVER)
 	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser -n 2
 
 # Locks across machines, over a PostgreSQL server of the tests' own on loopback: that of the wheel, else the machine's.
-# SWARM_THOROUGH=1: also the long form of the history checker. TEAM="-k settle": some of them.
+# SWARM_TEAM_SECONDS=3600: the storms of the history checker last so long together; SWARM_MACHINE_EXAMPLES=500 and
+# SWARM_STRESS_ACQUISITIONS=2000 are long forms, too. TEAM="-k settle": some of them.
 team: $(INSTALLED) $(SERVER)
 	@echo "running tests/team, which takes some minutes; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_TEAM_TESTS=1 $(PYTEST) tests/team -n 2 --dist loadfile $(TEAM)

@@ -52,7 +52,7 @@ class TeamMachine:
             threading.Thread(target=_be_others, args=(self._dsn, "measured-remote", ready, over), daemon=True).start()
             assert ready.wait(60), "the other machine has not got its locks"
             for home in homes.values():
-                wait_for(lambda home=home: len(home.json("locks", "--all")["locks"]) == LOCKS, 60)
+                wait_for(lambda home=home: _held(home) == LOCKS, 60)
             self._agent(homes["remote"])
             self._hooks(homes, ids)
         finally:
@@ -99,6 +99,11 @@ class TeamMachine:
 
 def _files(at: int) -> list[str]:
     return [f"src/held-{at}-{number}.py" for number in range(LOCKS // SESSIONS)]
+
+
+def _held(home: Home) -> int:
+    with Store(home.environment["SWARM_DB_PATH"]) as store:
+        return len(list(store.locks.held(None)))
 
 
 def _hold_here(home: Home) -> None:
