@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.session_table import SessionTable
 
+MISSING = "missing"  # state of a session of another machine that the server has lost
 HOST = "team:"  # before the machine's name, in place of a host: no pid means anything here
 
 
@@ -299,8 +300,8 @@ class TeamRows:
     def add_session(self, session_id: str, machine: str, label: str, scope: str) -> None:
         """See that the session of another machine is there, under this label. One of this machine stays as it is."""
         known = self._db.row(
-            "SELECT i.label, s.runtime, s.host FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
-            " WHERE i.id = ?",
+            "SELECT i.label, s.runtime, s.host, s.state FROM instances i"
+            " LEFT JOIN swarm_sessions s ON s.instance_id = i.id WHERE i.id = ?",
             (session_id,),
         )
         shown = bounded(f"machine:{machine} {label}")
@@ -318,6 +319,8 @@ class TeamRows:
         elif known.runtime == TEAM and (known.label, known.host) != (shown, HOST + machine):
             self._db.change("UPDATE instances SET label = ? WHERE id = ?", (shown, session_id))
             self._db.change("UPDATE swarm_sessions SET host = ? WHERE instance_id = ?", (HOST + machine, session_id))
+        if known is not None and known.runtime == TEAM and known.state == MISSING:
+            self._db.change("UPDATE swarm_sessions SET state = 'working' WHERE instance_id = ?", (session_id,))
 
     def mirrored_sessions(self) -> list[Session]:
         """Return the sessions of other machines."""
@@ -327,6 +330,14 @@ class TeamRows:
             (TEAM,),
             Session,
         )
+
+    def miss_session(self, session: Session) -> None:
+        """A server that has lost something does not know a session of another machine, which may tell it again."""
+        self._db.change("UPDATE swarm_sessions SET state = ? WHERE instance_id = ?", (MISSING, session.id))
+
+    def missing_sessions(self) -> list[Session]:
+        """Return those of `miss_session` that have not been heard of since."""
+        return [row for row in self.mirrored_sessions() if row.state == MISSING]
 
     def gather_sessions(self, tops: Iterable[str], scope: str) -> None:
         """Let the sessions of other machines that are in one of these work trees be in `scope`."""

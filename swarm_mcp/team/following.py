@@ -203,6 +203,8 @@ class Following:
             since = sent if not answer["grace"] else None  # in it others hold what nobody has told of yet
             if not self.replica.apply(answer["news"], answer["epoch"], since) and not answer["news"]["more"]:
                 break
+        if since is not None:
+            self.replica.drop_missing()
         if silent:
             self._server.reap(self.repository)
 

@@ -62,6 +62,7 @@ class Replica:
         self.version = self.mark = 0
         self.epoch = ""
         self.scope = given[0] if given else ""
+        self.may_miss = True  # whether there may be sessions of which the server has not told again
         self.read()
         self.documents = Documents(store, name, machine, self.tops, self.scope)
 
@@ -102,7 +103,7 @@ class Replica:
             self._take_documents(news["all"], epoch)
         with self._store.team.writing():
             if "all" in news:
-                self._take_all(news["all"])
+                self._take_all(news["all"], has_lost=self.epoch not in ("", epoch))
             else:
                 for change in news["changes"]:
                     if change["version"] > self.version or epoch != self.epoch:
@@ -114,6 +115,17 @@ class Replica:
             self.version, self.mark, self.epoch = news["version"], news["mark"], epoch
         self.documents.traces.mirror()
         return moved
+
+    def drop_missing(self) -> None:
+        """All who were there before the server lost something have been heard of: who was not has gone."""
+        if not self.may_miss:
+            return
+        with self._store.team.writing():
+            for session in self._rows.missing_sessions():
+                if session.scope in self.tops:
+                    self._rows.remove_session(session)
+                    self.documents.is_due = True
+        self.may_miss = False
 
     def not_fresh(self, state: str, at_once: bool = False) -> None:
         """Note that the server cannot be asked (`UNREACHABLE`), or does not let us in (`REFUSED`).
@@ -191,7 +203,7 @@ class Replica:
         if "documents" in found:
             self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
 
-    def _take_all(self, found: Snapshot) -> None:
+    def _take_all(self, found: Snapshot, has_lost: bool) -> None:
         """Make this machine's rows what the server has: what is right already is left alone."""
         self.own = {row["lock"]: row for row in found["locks"] if row["machine"] == self.machine}
         self.places = {row["number"]: row for row in found["waits"] if row["machine"] == self.machine}
@@ -213,7 +225,11 @@ class Replica:
         alive = {session["session"] for session in found["sessions"]}
         for known in self._rows.mirrored_sessions():
             if known.id not in alive and known.scope in self.tops:
-                self._rows.remove_session(known)
+                if has_lost:  # what it works on is not let go before its machine could say that it lives
+                    self._rows.miss_session(known)
+                    self.may_miss = True
+                else:
+                    self._rows.remove_session(known)
 
     # locks
 
