@@ -178,6 +178,10 @@ class Following:
         replica.documents.look_anew()
         self._beat_until_even(True)
         mine = self._server.mine(self.repository)
+        left = {row["session"] for row in mine["sessions"]} - self._joined.keys()
+        if left:  # they ended here while no agent ran to say so
+            self._server.end(self.repository, sorted(left))
+            mine = self._server.mine(self.repository)
         replica.own = {row["lock"]: row for row in mine["locks"]}
         replica.places = {row["number"]: row for row in mine["waits"]}
         self._greeted = True

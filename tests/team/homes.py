@@ -90,7 +90,7 @@ class Home:
         self.run("team", "agent", "--stop", code=None)
 
 
-def wait_for(condition, seconds: float = 20.0):
+def wait_for(condition, seconds: float = LIMIT):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "in vain"

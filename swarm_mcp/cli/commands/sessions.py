@@ -33,6 +33,7 @@ from swarm_mcp.session_hooks import find_terminal
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import registration, short
 
 TYPE_CHECKING = False
@@ -88,6 +89,7 @@ def register(args: Arguments) -> int:
         if request.runtime:
             find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
+        tell_team()
         shown = registration(row)
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
@@ -167,6 +169,7 @@ def deregister(args: Arguments) -> int:
             ended = store.instances.end_session(row, args.process("--client"))
         elif row:
             store.instances.remove(row.id)
+    tell_team()
     if args.json:
         show({"ok": True, "id": row and row.id, "scope": row and row.scope})
     else:

@@ -25,6 +25,7 @@ from swarm_mcp.server.tool import (
 )
 from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, sessions_page
 from swarm_mcp.store import Store
+from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import name_of, registration, seconds_since
 from swarm_mcp.visibility import may_meet
 
@@ -34,6 +35,7 @@ def _register(call: Call, arguments: dict) -> Answer:
     row = call.store.instances.adopt(known, wanted) if known and wanted not in ("", known.id) else None
     row = row or call.session.register(call.store, call.meta, arguments)
     call.store.panes.republish(row, os.environ, call.session.client[0])
+    tell_team()
     return Answer(registration(row), notes=for_label(row["label"]))
 
 
@@ -119,6 +121,7 @@ def _remove(call: Call, arguments: dict) -> Answer:
         error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
+    tell_team()
     name = f"{name_of(row)} ({wanted})" if row.label and may_meet(me.label, row.label) else wanted
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 
@@ -127,6 +130,7 @@ def _deregister(call: Call, _arguments: dict) -> Answer:
     row = call.member()
     if not call.store.instances.remove(row.id):
         raise NotRegistered
+    tell_team()
     return Answer(text=f"Deregistered instance {row.id}. Tasks released, locks cleared.")
 
 

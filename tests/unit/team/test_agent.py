@@ -234,6 +234,7 @@ def test_a_message_goes_from_one_agent_to_the_other_by_itself(running, peer):
     wait_for(lambda: running.team.repositories[REPOSITORY].documents)
     peer.follow()
     assert peer.mail(other) == ["over there"]
+    wait_for(lambda: peer.follow() or peer.store.instances.live(session["id"]))  # which the next beat tells
     peer.store.messages.send(other, session["id"], "and back")
     peer.follow()
     with running.ground.store() as store:

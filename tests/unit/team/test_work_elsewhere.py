@@ -325,6 +325,23 @@ def test_a_session_is_woken_by_its_own_machine(machines, herdr: Herdr, monkeypat
     assert there.store.messages.unread_count(theirs) == (state != "read already"), "to be woken is no mail"
 
 
+def test_what_ended_while_no_agent_ran_is_known_elsewhere_as_soon_as_one_does(machines) -> None:
+    here, mine, there, theirs = both(machines)
+    there.take(theirs, "a.py")
+    here.follow()
+    asked = there.store.tasks.request(theirs, {"type": "fix", "title": "Mend it"})["task"]["id"]
+    there.store.tasks.claim(theirs, asked)
+    there.follow()
+    here.follow()
+    assert task(here.ground, asked) == ("in_progress", theirs.id)
+    there.store.instances.remove(theirs.id)
+    there.begin()  # another agent, which never knew that session
+    there.follow()
+    here.follow()
+    assert here.store.instances.live(theirs.id) is None and here.held() == []
+    assert task(here.ground, asked) == ("open", None)
+
+
 # ------------------------------------------------------------------------------------ locks that change machines
 
 
