@@ -38,6 +38,19 @@ def passes_over_some() -> None:
     Replica._granted = granted  # type: ignore[method-assign]
 
 
+def forgets_deliveries() -> None:
+    """Planted: which messages were delivered here is not remembered."""
+    from swarm_mcp.store.team_documents import TeamDocuments
+
+    right = TeamDocuments.note
+
+    def note(self, repository, kind, key, version, body):
+        if kind != protocol.MESSAGE or body is not None:
+            right(self, repository, kind, key, version, body)
+
+    TeamDocuments.note = note  # type: ignore[method-assign]
+
+
 def main() -> int:
     protocol.MIRROR_LEASE, protocol.SESSION_LEASE = MIRROR_LEASE, LEASE  # before anything takes over what they are
     if planted := sys.argv[1]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from typing import NamedTuple
 
 SHARED = "shared"
@@ -62,11 +63,34 @@ class Findings(NamedTuple):
 
     def text(self, most: int = 4) -> str:
         """Return how many there are of each, and the first of them, to be read in a failed test."""
-        lines = []
-        for name, found in zip(("double holders", "falling fences", "slips of a settled grant"), self):
-            lines.append(f"{len(found)} {name}")
-            lines += [f"    {first}\n    {second}" for first, second in found[:most]]
-        return "\n".join(lines)
+        return _listed(("double holders", "falling fences", "slips of a settled grant"), self, most)
+
+
+class HandedFindings(NamedTuple):
+    """What is wrong with what sessions have handed to each other; all empty where nothing is.
+
+    doubles    two who had one task at one moment
+    lost       what was sent and never arrived, each with whom it was for
+    doubled    what arrived more often than it was sent
+    differing  what machines have differently in the end
+    """
+
+    doubles: list[tuple[Held, Held]]
+    lost: list[tuple[str, str]]
+    doubled: list[tuple[str, str]]
+    differing: list[tuple[str, str]]
+
+    def text(self, most: int = 4) -> str:
+        """Return how many there are of each, and the first of them, to be read in a failed test."""
+        return _listed(("tasks of two", "lost", "doubled", "different in the end"), self, most)
+
+
+def _listed(names: tuple[str, ...], findings: tuple[list, ...], most: int) -> str:
+    lines = []
+    for name, found in zip(names, findings):
+        lines.append(f"{len(found)} {name}")
+        lines += [f"    {first}\n    {second}" for first, second in found[:most]]
+    return "\n".join(lines)
 
 
 def judge(history: list[Held], world: list[str], settled: list[Held] = (), looks: list[Look] = ()) -> Findings:  # type: ignore[assignment]
@@ -75,6 +99,24 @@ def judge(history: list[Held], world: list[str], settled: list[Held] = (), looks
     `world`: every file that there is to lock; two places meet where both reach one of them.
     """
     return Findings(doubles(history, world), falling(history), slips(settled, looks))
+
+
+def judge_handed(
+    claims: list[Held], sent: list[tuple[str, str]], heard: list[tuple[str, str]], ends: list[dict[str, str]]
+) -> HandedFindings:
+    """Return what is wrong with what was handed from session to session.
+
+    claims  who had which task (its `place`), when: any number of one after the other, and never two at once
+    sent    for whom, and what; `heard`: by whom, and what. Each thing is sent to each once
+    ends    what each machine has in the end, by a name
+    """
+    missing = Counter(sent) - Counter(heard)
+    more = Counter(heard) - Counter(sent)
+    names = {name for end in ends for name in end}
+    kept = {name: [end.get(name, "nothing") for end in ends] for name in sorted(names)}
+    differing = [(name, " | ".join(values)) for name, values in kept.items() if len(set(values)) > 1]
+    tasks = sorted({claim.place for claim in claims})
+    return HandedFindings(doubles(claims, tasks), sorted(missing.elements()), sorted(more.elements()), differing)
 
 
 def reaches(place: str, file: str) -> bool:

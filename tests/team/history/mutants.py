@@ -35,3 +35,9 @@ GRANTS_UNSEEN = Mutant("acquire", "IF p_seen < r.floor OR EXISTS (", "IF false A
 COUNTS_AT_ONCE = Mutant(
     "settle", "IF live IS NULL AND r.grace_until <= clock_timestamp() THEN", "IF true THEN behind := NULL;"
 )
+# A change to a document is no compare-and-set any more: what it is based on counts for nothing.
+CHANGES_UNSEEN = Mutant(
+    "put_one", "IF coalesce(was.version, 0) <> (CASE", "IF false AND coalesce(was.version, 0) <> (CASE"
+)
+# Now and then a machine is not told of one change.
+PASSES_OVER = Mutant("news", "k.version > p_seen", "k.version > p_seen + (random() < 0.05)::integer")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from .checker import Findings, Held, Look, judge
+from .checker import Findings, HandedFindings, Held, Look, judge, judge_handed
 from .engine import Engine
 from .faults import FROM_SERVER, TO_SERVER, Network, ServerClock, SmallDisk, SwallowingProxy, stopped
 from .workers import WORLD, begun
@@ -27,7 +27,7 @@ TESTS = Path(__file__).resolve().parents[2]
 class Outcome(NamedTuple):
     """What a storm came to: `findings` of the checker, how often what was done, and how many faults struck."""
 
-    findings: Findings
+    findings: Findings | HandedFindings
     counts: Counter[str]
     faults: int
 
@@ -82,11 +82,15 @@ class Players:
                 os.killpg(one.pid, signal.SIGKILL)
             one.wait()
 
-    def judged(self, faults: int) -> Outcome:
-        history, settled, looks, counts = [], [], [], Counter[str]()
+    def told(self) -> list[dict]:
+        """Return what each machine has seen."""
         for number, report in enumerate(self.reports):
             assert report.exists(), f"machine {number} has not told what it saw:\n{self.log(number)}"
-            seen = json.loads(report.read_text())
+        return [json.loads(report.read_text()) for report in self.reports]
+
+    def judged(self, faults: int) -> Outcome:
+        history, settled, looks, counts = [], [], [], Counter[str]()
+        for seen in self.told():
             history += [Held(*one) for one in seen["history"]]
             settled += [Held(*one) for one in seen["settled"]]
             looks += [Look(*one) for one in seen["looks"]]
@@ -96,6 +100,22 @@ class Players:
 
     def log(self, number: int) -> str:
         return (self.folder / f"machine{number}.log").read_text(errors="replace")[-3000:]
+
+
+class HandingPlayers(Players):
+    """Machines whose sessions hand messages, tasks and values to each other."""
+
+    def judged(self, faults: int) -> Outcome:
+        told = self.told()
+        claims = [Held(*one) for seen in told for one in seen["claims"]]
+        counts = sum((Counter(seen["counts"]) for seen in told), Counter())
+        appended = [item for seen in told for item in seen["appended"]]
+        sent = [(recipient, text) for seen in told for recipient, text in seen["sent"]]
+        heard = [(recipient, text) for seen in told for recipient, text in seen["heard"]]
+        for number, seen in enumerate(told):  # what was appended to a value is for every machine
+            sent += [(f"the value of machine {number}", item) for item in appended]
+            heard += [(f"the value of machine {number}", item) for item in seen["value"]]
+        return Outcome(judge_handed(claims, sent, heard, [seen["end"] for seen in told]), counts, faults)
 
 
 class Fault(NamedTuple):

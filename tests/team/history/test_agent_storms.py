@@ -17,6 +17,7 @@ import pytest
 from swarm_mcp.team.migrations import init
 
 from .faults import ServerClock, SmallDisk
+from .mutants import Mutant
 from .storm import LEASE, Fault, Ground, Outcome, Players, storm
 from .test_server_storms import MISSING, SEED, at_end
 
@@ -27,8 +28,14 @@ KINDS = ("restart", "cut", "kill", "stop", "sleep", "clock", "failover", "disk",
 SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "72")) / len(KINDS)
 
 
-def storm_of(kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = "") -> Outcome:
-    """Return what came of a storm; with a fault `planted` in the agents."""
+def storm_of(
+    kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = "",
+    mutant: Mutant | None = None, module: str = "local_machine", players_of: type[Players] = Players,
+) -> Outcome:  # fmt: skip
+    """Return what came of a storm; with a fault `planted` in the agents, or a `mutant` in the server.
+
+    `module` is what each machine runs, and `players_of` judges what all of them have seen.
+    """
     disk = SmallDisk(folder / "disk", 120) if kind == "disk" else None
     if disk:
         at_end.append(disk.close)
@@ -37,6 +44,8 @@ def storm_of(kind: str, folder: Path, at_end: list[Callable[[], object]], second
     )
     at_end.append(ground.close)
     init(ground.server.dsn())
+    if mutant:
+        mutant.plant(ground.server.dsn())
     homes = [folder / f"home{number}" for number in range(MACHINES)]
     assignments = []
     for home, link in zip(homes, ground.links):
@@ -52,7 +61,7 @@ def storm_of(kind: str, folder: Path, at_end: list[Callable[[], object]], second
         assignments.append(
             {"home": str(home), "server": server, "seed": SEED, "planted": planted, "environment": environment}
         )
-    players = Players("team.history.local_machine", folder, assignments)
+    players = players_of(f"team.history.{module}", folder, assignments)
 
     def agent(number: int) -> list[int]:
         try:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from .checker import Held, Look, doubles, falling, judge, reaches, slips
+from .checker import Held, Look, doubles, falling, judge, judge_handed, reaches, slips
 
 WORLD = ["src/a.py", "src/b.py", "src/deep/c.py", "docs/x.md", "README.md"]
 PLACES = ["src/a.py", "src", "src/b.py", "docs/x.md", "*.md", "src/**/*.py", "src/*.py"]
@@ -107,3 +107,14 @@ def test_one_fault_in_a_long_history_is_found(seed: int) -> None:
     assert any(back in pair for pair in falling([*history[:at], back, *history[at + 1 :]]))
     look = Look("onlooker", file, moment, moment, fresh=True, passed=True)
     assert slips(history, [look]) == [(victim, look)]
+
+
+def test_what_is_wrong_with_what_was_handed_is_found() -> None:
+    claims = [held("A", "t1", 0, 0, 2), held("B", "t1", 0, 3, 4), held("B", "t2", 0, 1, 2)]
+    sent, ends = [("A", "x"), ("B", "x"), ("B", "y")], [{"t1": "done"}, {"t1": "done"}]
+    assert not any(judge_handed(claims, sent, sent[::-1], ends)), "one after the other, in any order"
+    thief = held("C", "t1", 0, 1, 1.5)
+    assert judge_handed([*claims, thief], sent, sent, ends).doubles == [(claims[0], thief)]
+    assert judge_handed(claims, sent, sent[1:], ends).lost == [("A", "x")]
+    assert judge_handed(claims, sent, [*sent, ("A", "x"), ("A", "z")], ends).doubled == [("A", "x"), ("A", "z")]
+    assert judge_handed(claims, sent, sent, [*ends, {}]).differing == [("t1", "done | done | nothing")]

@@ -1,0 +1,208 @@
+"""A whole machine whose sessions hand work to each other: messages, tasks, and one value that all of them append to.
+
+They do it as verbs do, whether the server can be reached or not. In the end each machine waits until it has what all
+others say that they have sent, and until these have too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from support.fixtures import put_empty_store
+
+from swarm_hook_core import clock
+from swarm_hook_core.state import store_path
+from swarm_mcp import task_claiming
+from swarm_mcp.domain.task import IN_PROGRESS, Task
+from swarm_mcp.errors import NotConfirmed, SwarmError
+from swarm_mcp.team import agent_client, joining
+
+from .checker import Held
+from .local_machine import REPOSITORY, LocalMachine, keep_agent
+from .test_agent_storms import MACHINES
+from .workers import _ends_all, begun
+
+KEY = "log"
+EVEN_SECONDS = 25.0  # within which everything arrives once nothing is broken
+MOST_OPEN = 12  # tasks that nobody has
+
+
+class HandingMachine(LocalMachine):
+    """One machine, and what its sessions have seen."""
+
+    def __init__(self, name: str, clone: Path):
+        super().__init__(name, clone)
+        self.name = name
+        self.claims: list[Held] = []
+        self.sent: list[tuple[str, str]] = []
+        self.heard: list[tuple[str, str]] = []
+        self.appended: list[str] = []
+        self.counts: Counter[str] = Counter()
+
+    def play(self, session: str, is_over, chance: random.Random) -> None:
+        """Do one thing after the other as `session`."""
+        steps = [self.send, self.request, self.claim, self.claim, self.claim, self.append]
+        number = 0
+        while not is_over():
+            number += 1
+            try:
+                chance.choice(steps)(session, f"{session} {number}", chance)
+                self.read(session)
+            except NotConfirmed:
+                self.counts["not confirmed"] += 1
+            except SwarmError:  # nothing to claim, a busy store
+                self.counts["refused"] += 1
+            time.sleep(chance.random() * 0.1)
+
+    def send(self, session: str, words: str, _: random.Random) -> None:
+        told = self._store.messages.broadcast(self._instances[session], words)
+        agent_client.poke()
+        self.sent += [(recipient, words) for recipient in told]
+        self.counts["sent"] += len(told)
+
+    def read(self, session: str) -> None:
+        instance = self._instances[session]
+        taken = self._store.messages.take(instance)
+        self.heard += [(instance.id, one.content) for one in taken if not one.content.startswith("[")]
+        self._store.messages.acknowledge([one.id for one in taken])
+
+    def append(self, session: str, words: str, chance: random.Random) -> None:
+        if chance.random() < 0.5:
+            self._store.kv.append(self._instances[session], KEY, json.dumps(words))
+            agent_client.poke()
+            self.appended.append(words)
+            self.counts["appended"] += 1
+
+    def request(self, session: str, words: str, _: random.Random) -> None:
+        if (
+            self._store.database.rows("SELECT count(*) AS number FROM tasks WHERE status = 'open'")[0].number
+            < MOST_OPEN
+        ):
+            self._store.tasks.request(self._instances[session], {"type": "fix", "title": words}, notify=False)
+            agent_client.poke()
+
+    def claim(self, session: str, words: str, chance: random.Random) -> None:
+        """Have a task for a while, then end it."""
+        store, instance, asked = self._store, self._instances[session], clock.now()
+        task = task_claiming.claim_next(store, instance, ignore_unread=True)["task"]
+        began = ended = clock.now()
+        until = began + chance.random() * chance.choice((0.2, 1.0, 4.0))
+        while self.has(session, task):
+            ended = clock.now()
+            if ended > until:
+                break
+            time.sleep(0.003)
+        self.counts["claimed"] += 1
+        if ended > began:
+            self.claims.append(Held(session, task.id, 0, asked, began, ended))
+        store.tasks.end(instance, task.id, "done", words)
+        agent_client.poke()
+
+    def has(self, session: str, task: Task) -> bool:
+        """Whether the session may still believe that a task is its own, as was true when this was asked."""
+        found = self._store.database.rows(
+            "SELECT 1 FROM tasks t, swarm_team_repositories r WHERE t.id = ? AND t.assignee = ? AND t.status = ?"
+            " AND r.fresh_until > ?",
+            (task.id, self._instances[session].id, IN_PROGRESS, clock.now()),
+        )  # fmt: skip
+        return bool(found)
+
+    def is_in(self) -> bool:
+        """Whether this machine has once had all that the team has."""
+        return bool(self._store.database.rows("SELECT 1 FROM swarm_team_repositories WHERE fresh_until > 0"))
+
+    # ----------------------------------------------------------------- in the end
+
+    def value(self) -> list[str]:
+        found = self._store.database.rows("SELECT value FROM kv WHERE key = ?", (KEY,))
+        return json.loads(found[0].value) if found else []
+
+    def is_even(self, told: list[dict]) -> bool:
+        """Whether everything that all machines have `told` of is here, and nothing of ours is left to be told."""
+        for session in self.sessions:
+            self.read(session)
+        mine = {instance.id for instance in self._instances.values()}
+        wanted = {(recipient, words) for one in told for recipient, words in one["sent"] if recipient in mine}
+        appended = {words for one in told for words in one["appended"]}
+        return (
+            wanted <= set(self.heard)
+            and appended <= set(self.value())
+            and not self._store.team_documents.unposted(REPOSITORY)
+        )
+
+    def end(self) -> dict[str, str]:
+        rows = self._store.database.rows("SELECT id, status, assignee FROM tasks")
+        return {row.id: f"{row.status} by {row.assignee}" for row in rows}
+
+
+def told_by_all(folder: Path, what: str, number: int, told: dict, seconds: float) -> list[dict]:
+    """Tell all machines something, and wait until each has told it; what those have told that did in time."""
+    made = folder / f"{what}{number}.new"
+    made.write_text(json.dumps(told))
+    made.rename(folder / f"{what}{number}.json")
+    files = [folder / f"{what}{one}.json" for one in range(MACHINES)]
+    end = time.monotonic() + seconds
+    while not all(file.exists() for file in files) and time.monotonic() < end:
+        time.sleep(0.05)
+    return [json.loads(file.read_text()) for file in files if file.exists()]
+
+
+def play(machine: HandingMachine, stop: Path, report: Path, number: int, seed: int) -> None:
+    """Have every session of `machine` play until `stop` is there, wait until all machines are even, and report."""
+    threading.excepthook = _ends_all
+    threads = [
+        threading.Thread(target=machine.play, args=(one, stop.exists, random.Random(f"{seed} {one}")))
+        for one in machine.sessions
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    told = told_by_all(
+        report.parent, "told", number, {"sent": machine.sent, "appended": machine.appended}, EVEN_SECONDS
+    )
+    end = time.monotonic() + EVEN_SECONDS
+    while not machine.is_even(told) and time.monotonic() < end:
+        time.sleep(0.1)
+    told_by_all(report.parent, "even", number, {}, EVEN_SECONDS)
+    time.sleep(1.0)  # for what comes a second time, and for tasks
+    machine.is_even(told)
+    seen = {name: getattr(machine, name) for name in ("claims", "sent", "heard", "appended", "counts")}
+    report.write_text(json.dumps({**seen, "value": machine.value(), "end": machine.end()}))
+    told_by_all(report.parent, "reported", number, {}, EVEN_SECONDS)
+
+
+def main() -> None:
+    told = json.loads(sys.argv[1])
+    home, number = Path(told["home"]), told["number"]
+    clone = home / "clone"
+    subprocess.run(["git", "init", "-q", str(clone)], check=True)
+    put_empty_store(store_path())
+    agent_client.start = lambda: None  # here it is started by nobody but `keep_agent`
+    joining.join(joining.tree_in(str(clone)), told["server"], REPOSITORY)
+    done = threading.Event()
+    chance = random.Random(f"{told['seed']} {number}")
+    keeper = threading.Thread(target=keep_agent, args=(home, told["planted"], done.is_set, chance))
+    keeper.start()
+    try:
+        machine = HandingMachine(f"M{number}", clone)
+        while not machine.is_in():  # of what a value is before that, the team's own counts
+            time.sleep(0.05)
+        begun(Path(told["report"])).touch()
+        play(machine, Path(told["stop"]), Path(told["report"]), number, told["seed"])
+    finally:
+        done.set()
+        keeper.join()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

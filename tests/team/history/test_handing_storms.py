@@ -1,0 +1,56 @@
+"""What sessions hand to each other over whole machines, under every kind of fault: no task is two sessions' at once,
+nothing that was sent is lost or comes twice, and in the end all machines have the same.
+
+SWARM_TEAM_SECONDS is how long all storms together last, 40 where it is not said; SWARM_TEAM_SEED repeats a storm's chances.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .mutants import CHANGES_UNSEEN, PASSES_OVER, Mutant
+from .storm import HandingPlayers, Outcome
+from .test_agent_storms import storm_of
+from .test_server_storms import MISSING, SEED, at_end
+
+__all__ = ["at_end"]
+
+KINDS = ("restart", "cut", "kill", "sleep", "failover")
+SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "40")) / len(KINDS)
+
+
+def handing(kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = "", mutant: Mutant | None = None) -> Outcome:  # fmt: skip
+    return storm_of(kind, folder, at_end, seconds, planted, mutant, "handing_machine", HandingPlayers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_lost_or_doubled_and_a_task_is_one_sessions(kind: str, tmp_path: Path, at_end: list) -> None:
+    if MISSING.get(kind):
+        pytest.skip(MISSING[kind])
+    outcome = handing(kind, tmp_path, at_end, SECONDS)
+    assert not any(outcome.findings), f"seed {SEED}: {outcome.text()}"
+    for what in ("claimed", "sent", "appended"):
+        assert outcome.counts[what] > SECONDS, outcome.text()
+
+
+PLANTED: dict[str, tuple[str, str, Mutant | None, tuple[str, ...]]] = {
+    "the server takes what is based on something older": ("none", "", CHANGES_UNSEEN, ("doubles", "lost")),
+    "an agent forgets what it has delivered": ("failover", "forgets_deliveries", None, ("doubled",)),
+    "the server passes over a change": ("none", "", PASSES_OVER, ("lost",)),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_is_found(name: str, tmp_path: Path, at_end: list) -> None:
+    kind, planted, mutant, signs = PLANTED[name]
+    for number in range(4):  # a storm may pass it by
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        outcome = handing(kind, folder, at_end, 8 if kind == "none" else 14, planted, mutant)
+        if any(getattr(outcome.findings, sign) for sign in signs):
+            return
+    raise AssertionError(f"seed {SEED}: nobody has found it in {outcome.text()}")
