@@ -35,6 +35,11 @@ def complaints(err: str) -> list[str]:
     return [line for line in err.splitlines() if not re.match(r"swarm-mcp run: \w+ is working \(", line)]
 
 
+def timeless(shown: str) -> str:
+    """Lines of a transcript, without the time that each begins with."""
+    return re.sub(r"^\d\d:\d\d:\d\d  ", "", shown, flags=re.MULTILINE)
+
+
 def rows(ground: Ground) -> list[dict]:
     return ground.swarm("runs", "--json").json
 
@@ -125,7 +130,7 @@ def test_a_signal_ends_the_agent_with_all_it_has_started(ground: Ground, number:
     process = subprocess.Popen(
         argv, cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    pid = int(process.stdout.readline())
+    pid = int(timeless(process.stdout.readline()))
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number and err.startswith(f"swarm-mcp run: aborted: ended by {number.name}")
@@ -170,7 +175,9 @@ def test_runs_and_their_logs(ground: Ground) -> None:
     assert "did you mean" in ground.swarm("runs", "--state", "endet").err
     row = rows(ground)[1]
     done = ground.swarm("logs", row["id"][:8])
-    assert done.code == 0 and {"one", "two", "stderr: careful", "done"} <= set(done.out.splitlines())
+    assert done.code == 0
+    lines = timeless(done.out).splitlines()
+    assert {"one", "two", "stderr: careful"} <= set(lines) and any(line.startswith("done in ") for line in lines)
     assert done.out.splitlines()[-1] == f"run {row['id']} (process, ended), record: {row['record']}"
     shown = ground.swarm("logs", row["id"], "--json").json
     assert shown["record"] == row["record"] and {"stdout", "stderr", "result"} <= {
@@ -226,7 +233,7 @@ def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:
     reader = subprocess.Popen(
         [*SWARM, "logs", _runs(ground)[0]["id"], "--follow"], cwd=ground.repo, stdout=subprocess.PIPE, text=True
     )
-    assert reader.stdout.readline() == "begun\n" and reader.poll() is None
+    assert timeless(reader.stdout.readline()) == "begun\n" and reader.poll() is None
     began = time.monotonic()
     gate.touch()
     rest, _ = reader.communicate(timeout=60)
