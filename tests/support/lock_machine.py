@@ -111,6 +111,8 @@ class Machine(RuleBasedStateMachine):
         """Machines of a team hear of what was done, and of who has gone meanwhile."""
         if len(self.readers) > 1:
             self.world.even()
+            for home in range(len(self.readers)):
+                list(self.on(home).locks.held(None))  # claims become locks
             self.settle()
 
     def check_number(self, grant: Grant, number: int) -> None:
