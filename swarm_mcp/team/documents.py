@@ -351,8 +351,12 @@ class Documents:
         is_own = row["machine"] == self.machine
         more: list[str] = []  # to be appended once more
         is_set = False  # here, and to be set once more
-        if before is None or (is_first and before["updated_at"] <= body["updated_at"]):
+        if before is None:
             pass
+        elif is_first and before["updated_at"] <= body["updated_at"]:
+            # What was appended here may be of the moment between joining and the first answer of the server.
+            was_appended = self._rows.was_appended(self.scope, key)
+            more = (_lacking(before["value"], body["value"]) if was_appended else None) or []
         elif is_own:
             is_set = canonical(before) != incoming
         elif body["owner_identity"] not in (None, before["owner_identity"]):

@@ -254,6 +254,24 @@ def test_who_leaves_and_joins_again_gets_no_message_twice_and_overwrites_nothing
     assert sandbox.mail(other) == ["once"]
 
 
+def test_what_is_appended_before_the_server_first_answers_is_there_as_well(machines):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    sandbox.store.kv.append(other, "log", '"theirs"')
+    sandbox.follow()
+    with laptop.store.database.writing():
+        laptop.store.team.leave(laptop.tops)
+        laptop.store.team.set_trees({})
+    laptop.server.part(REPOSITORY)
+    laptop.store.kv.append(one, "log", '"ours"')
+    sandbox.ground.sql("UPDATE kv SET updated_at = updated_at + 5")
+    sandbox.store.kv.append(other, "log", '"later"')
+    sandbox.follow()
+    laptop.begin()
+    both(machines)
+    assert value(laptop, "log") == value(sandbox, "log") == '["theirs","later","ours"]'
+
+
 def test_a_question_that_comes_while_the_server_is_away_says_so(machines):
     laptop, _ = machines
     one = laptop.session("one")
