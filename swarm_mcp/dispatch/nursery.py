@@ -16,6 +16,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import BinaryIO
 
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, Processes, environment
@@ -48,7 +49,8 @@ class Nursery(Processes):
     def __exit__(self, *_exception: object) -> None:
         process, self._process = self._process, None
         if process and process.stdin and process.stdout:
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # an order that it did not take any more
+                process.stdin.close()
             process.stdout.close()
             process.wait()
 

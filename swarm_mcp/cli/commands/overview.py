@@ -20,7 +20,6 @@ from swarm_mcp.domain.session import TEAM, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope
-from swarm_mcp.overview.machines import team_now
 from swarm_mcp.store import Store
 from swarm_mcp.views import name_of, public_instance, registration, short
 from swarm_mcp.visibility import veiled
@@ -65,6 +64,8 @@ def status(args: Arguments) -> int:
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
         storms = [_seen(one, viewer) for one in store.storms.known(scope, STORMS)]
+        from swarm_mcp.overview.machines import team_now  # which the other verbs here do not need
+
         team = team_now(store, scope)
         names = {storm[name]: reader.called(storm[name]) for storm in storms for name in ("instance_id", "holder_id")}
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])

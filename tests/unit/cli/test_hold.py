@@ -165,7 +165,9 @@ def test_ended_while_it_waits_it_leaves_nothing(ground: Ground):
     wait_for(lambda: ground.database and os.path.exists(ground.database) and ground.sql("SELECT 1 FROM swarm_waiters"))
     held.terminate()
     assert ended(held)[0] == 128 + 15 and said(ground) == ""
-    assert ground.sql("SELECT 1 FROM swarm_waiters") == [] and len(ground.sql("SELECT id FROM instances")) == 1
+    with ground.store() as store:  # a process that is ended in the moment of joining may leave a row, which is void
+        assert store.queue.waiting() == []
+    assert len(ground.sql("SELECT id FROM instances")) == 1
 
 
 def test_waiting_ends_with_the_lock(ground: Ground):

@@ -27,8 +27,10 @@ class Tree:
         self.top = top
         top.mkdir()
         subprocess.run(["git", "init", "-q", str(top)], check=True)
-        os.makedirs(Path(state_dir(), "team", "clones"))
         ready_store()
+        self.me = new_session()
+        assert start("claude-code", self.me, top).context  # before the clone counts as joined: a team agent would look
+        os.makedirs(Path(state_dir(), "team", "clones"))
         with Store() as store:
             with store.database.writing():
                 store.database.change(
@@ -37,8 +39,6 @@ class Tree:
                 store.database.change(
                     "INSERT INTO swarm_team_repositories (id, epoch, version, state) VALUES ('example.org/app', 'e', 1, 'joined')"
                 )
-        self.me = new_session()
-        assert start("claude-code", self.me, top).context
 
     def fresh(self, seconds: float, booted: str | None = None) -> None:
         """What is known is fresh for so many seconds from now; it was last heard of a quarter of an hour ago."""
