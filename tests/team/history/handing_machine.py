@@ -32,6 +32,7 @@ from .workers import _ends_all, begun
 
 KEY = "log"
 EVEN_SECONDS = 25.0  # within which everything arrives once nothing is broken
+PLANTED_SECONDS = 10.0  # after which, where something is planted, what is missing is taken for lost
 MOST_OPEN = 12  # tasks that nobody has
 
 
@@ -155,8 +156,11 @@ def told_by_all(folder: Path, what: str, number: int, told: dict, seconds: float
     return [json.loads(file.read_text()) for file in files if file.exists()]
 
 
-def play(machine: HandingMachine, stop: Path, report: Path, number: int, seed: int) -> None:
-    """Have every session of `machine` play until `stop` is there, wait until all machines are even, and report."""
+def play(machine: HandingMachine, stop: Path, report: Path, number: int, seed: int, patience: float) -> None:
+    """Have every session of `machine` play until `stop` is there, wait until all machines are even, and report.
+
+    `patience`: seconds that it waits so.
+    """
     threading.excepthook = _ends_all
     threads = [
         threading.Thread(target=machine.play, args=(one, stop.exists, random.Random(f"{seed} {one}")))
@@ -169,7 +173,7 @@ def play(machine: HandingMachine, stop: Path, report: Path, number: int, seed: i
     told = told_by_all(
         report.parent, "told", number, {"sent": machine.sent, "appended": machine.appended}, EVEN_SECONDS
     )
-    end = time.monotonic() + EVEN_SECONDS
+    end = time.monotonic() + patience
     while not machine.is_even(told) and time.monotonic() < end:
         time.sleep(0.1)
     told_by_all(report.parent, "even", number, {}, EVEN_SECONDS)
@@ -197,7 +201,8 @@ def main() -> None:
         while not machine.is_in():  # of what a value is before that, the team's own counts
             time.sleep(0.05)
         begun(Path(told["report"])).touch()
-        play(machine, Path(told["stop"]), Path(told["report"]), number, told["seed"])
+        patience = PLANTED_SECONDS if told["is_planted"] else EVEN_SECONDS
+        play(machine, Path(told["stop"]), Path(told["report"]), number, told["seed"], patience)
     finally:
         done.set()
         keeper.join()

@@ -39,5 +39,9 @@ COUNTS_AT_ONCE = Mutant(
 CHANGES_UNSEEN = Mutant(
     "put_one", "IF coalesce(was.version, 0) <> (CASE", "IF false AND coalesce(was.version, 0) <> (CASE"
 )
-# Now and then a machine is not told of one change.
-PASSES_OVER = Mutant("news", "k.version > p_seen", "k.version > p_seen + (random() < 0.05)::integer")
+# One message in five is told to other machines as something that they do not know, and so pass over.
+PASSES_OVER = Mutant(
+    "news",
+    "'kind', c.kind, ",
+    "'kind', CASE WHEN c.body ->> 'kind' = 'message' AND c.version % 5 = 0 THEN 'planted' ELSE c.kind END, ",
+)

@@ -59,7 +59,14 @@ def storm_of(
         environment = {**{name: str(home / place) for name, place in places.items()}, "SWARM_TEAM_MACHINE": home.name}
         server = f"postgresql://postgres@127.0.0.1:{link.port}/postgres"
         assignments.append(
-            {"home": str(home), "server": server, "seed": SEED, "planted": planted, "environment": environment}
+            {
+                "home": str(home),
+                "server": server,
+                "seed": SEED,
+                "planted": planted,
+                "is_planted": bool(planted or mutant),
+                "environment": environment,
+            }
         )
     players = players_of(f"team.history.{module}", folder, assignments)
 
