@@ -301,6 +301,7 @@ class Documents:
         before = self._task_body(task, known) if task is not None else None
         base = known.body if known is not None else None
         is_newer = (row["machine"] == self.machine and not is_first) or (has_lost and _age(before) > _age(columns))
+        is_newer = is_newer or _was_ended(before, base, columns)
         if before is not None and is_newer and canonical(before) != canonical(row["body"]):
             self._rows.note(self.repository, *ref, row["version"], canonical(row["body"]))
             self._put_again(ref)
@@ -398,6 +399,18 @@ def task_body(task: Task, top: str, left_out: int | None = None) -> dict:
     body["files_left_out"] = outside if left_out is None else left_out
     body["result"] = _result_told(body["result"], top)
     return body
+
+
+def _was_ended(here: dict | None, base: str | None, there: dict) -> bool:
+    """Whether a task was ended here by its holder, and there only let go, as others do for a session that has gone."""
+    held = json.loads(base) if base else {}
+    return (
+        here is not None
+        and here["status"] in TERMINAL
+        and held.get("status") in (CLAIMED, IN_PROGRESS)
+        and here["assignee"] == held.get("assignee")
+        and (there["status"], there["assignee"]) == (OPEN, None)
+    )
 
 
 def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict | None:

@@ -153,6 +153,8 @@ class Following:
                 poked = beat = True
             try:
                 if beat:
+                    if self._joined.keys() - {one["session"] for one in self._living()}:
+                        self._post()  # what they did comes before that they have gone, which lets go of their tasks
                     self._beat_until_even()
                 if poked or self._may_differ():
                     self._post()

@@ -42,7 +42,7 @@ def test_a_worker_can_be_watched_in_a_window(ground: Ground, lead: dict, monkeyp
     assert (answer["status"], answer["spawner"]) == ("spawned", "tmux")
     assert panes() == [f"swarm {answer['pane_id']} 0 {answer['run_id']}"]
     assert tmux("list-windows", "-a", "-F", "#{window_name}") == ["implementer A 1 title"]
-    wait_for(lambda: "I see 13" in tmux("capture-pane", "-p", "-t", answer["pane_id"]))
+    wait_for(lambda: "I see 13" in "\n".join(tmux("capture-pane", "-p", "-t", answer["pane_id"])))
     second = dispatch(ground, lead, "B", WAIT, spawner="tmux", placement={"tab": "new"})
     assert len(panes()) == 2 and second["placement_ignored"] == ["tab"]
     assert "SWARM_RUN_ID" not in "".join(tmux("show-environment", "-g"))

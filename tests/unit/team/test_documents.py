@@ -166,6 +166,32 @@ def test_a_task_whose_session_was_silent_for_a_lease_is_open_to_others(machines,
     assert len(told) == 1 and "You have it no longer" in told[0]
 
 
+@pytest.mark.parametrize("is_claimed", [False, True])
+def test_what_was_done_counts_though_its_session_was_let_go_first_unless_somebody_has_begun_it(
+    machines, team, is_claimed: bool
+):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+    known = ask(laptop, one)
+    both(machines)
+    laptop.store.tasks.claim(one, known)
+    assert confirm(laptop, known) == "granted"
+    sandbox.follow()
+    laptop.store.tasks.end(one, known, "done", "it works")
+    team.clock += protocol.SESSION_LEASE + 1
+    sandbox.follow()
+    sandbox.server.reap(REPOSITORY)
+    sandbox.follow()
+    assert task(sandbox, known).status == "open"
+    if is_claimed:
+        sandbox.store.tasks.claim(other, known, ignore_unread=True)
+        assert confirm(sandbox, known) == "granted"
+    both(machines)
+    both(machines)
+    expected = ("in_progress", None) if is_claimed else ("done", "it works")
+    assert [(task(one, known).status, task(one, known).result) for one in machines] == [expected, expected]
+
+
 def test_what_the_server_has_let_go_for_its_age_is_not_posted_again(machines, team):
     laptop, sandbox = machines
     one, other = laptop.session("one"), sandbox.session("other")
