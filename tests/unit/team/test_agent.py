@@ -212,7 +212,7 @@ def test_what_is_claimed_while_the_server_is_away_is_known_to_be_open_within_two
     session = running.ground.session("one")
     known = asked(running.ground, session)
     agent_client.poke()
-    wait_for(lambda: running.team.repositories[REPOSITORY].documents)
+    wait_for(lambda: REPOSITORY in team.repositories and team.repositories[REPOSITORY].documents)
     team.down = True
     with running.ground.store() as store:
         store.tasks.claim(session, known)
