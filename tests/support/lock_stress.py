@@ -193,10 +193,13 @@ class Stress:
         pick, end = random.Random(6), time.monotonic() + self.seconds
         while any(worker.poll() is None for worker in self.workers.values()):
             time.sleep(pick.uniform(*BETWEEN_KILLS))
-            holding = self.holding()
-            victims = [number for number, worker in self.workers.items() if worker.pid in holding]
-            if victims and time.monotonic() < end:
-                self.replace(pick.choice(victims))
+            while time.monotonic() < end and any(worker.poll() is None for worker in self.workers.values()):
+                holding = self.holding()
+                victims = [number for number, worker in self.workers.items() if worker.pid in holding]
+                if victims:
+                    self.replace(pick.choice(victims))
+                    break
+                time.sleep(0.005)
         for worker in self.workers.values():
             complaint = worker.communicate()[1].decode()
             assert worker.returncode == 0, complaint

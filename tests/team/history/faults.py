@@ -243,7 +243,9 @@ class Network:
         self._switch, self._net = f"swb{mark}", f"10.{200 + os.getpid() // 250 % 50}.{os.getpid() % 250}"
         self.host = f"{self._net}.1"
         self._names: list[str] = []
-        self._ip("link", "add", self._switch, "type", "bridge")
+        # An address of its own: else it is the lowest of what is plugged in, and with a plug that is pulled it is another.
+        address = f"02:00:00:00:{os.getpid() >> 8 & 255:02x}:{os.getpid() & 255:02x}"
+        self._ip("link", "add", self._switch, "address", address, "type", "bridge")
         self._ip("address", "add", f"{self.host}/24", "dev", self._switch)
         self._ip("link", "set", self._switch, "up")
         for number in range(machines):
