@@ -22,7 +22,7 @@ from swarm_mcp.runtimes.steps import Steps
 SETTINGS = (
     '// mine\n{\n    "theme": "dark", // kept\n    "enabledPlugins": {\n        "other@place": true,\n    },\n}\n'
 )
-MARK = {"COPILOT_PROJECT_DIR": "/work"}  # what Copilot's hooks alone have
+MARK = {"COPILOT_PROJECT_DIR": "/repo"}  # what Copilot's hooks alone have
 EVENTS = {"pre_tool_use": "PreToolUse", "session_start": "SessionStart", "turn": "UserPromptSubmit"}
 FULL = {"full disk": "ulimit -f 0; ", "full output": "exec >/dev/full; "}  # as words of a shell before the hook's own
 # Captured calls, and what a peer has locked then.
@@ -42,8 +42,8 @@ class Client:
         (repo / ".git").mkdir(parents=True)
 
     def payload(self, name: str, **more: Any) -> dict[str, Any]:
-        text = (PAYLOADS / "copilot" / f"{name}.json").read_text().replace('"/work', f'"{self.repo}')
-        told = json.loads(text.replace("env > /work/cap/shell.env", "env > sh.txt"))
+        text = (PAYLOADS / "copilot" / f"{name}.json").read_text().replace('"/repo', f'"{self.repo}')
+        told = json.loads(text.replace("env > /repo/cap/shell.env", "env > sh.txt"))
         root = told.get("parent_agent_id") or told.get("parentAgentId") or told.get("session_id") or told["sessionId"]
         if ".nested" in name:
             folder = home() / "session-state" / self.me
