@@ -9,24 +9,20 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 
-from support.fixtures import put_empty_store
-
 from swarm_hook_core import clock
-from swarm_hook_core.state import store_path
 from swarm_mcp import task_claiming
 from swarm_mcp.domain.task import IN_PROGRESS, Task
 from swarm_mcp.errors import NotConfirmed, SwarmError
-from swarm_mcp.team import agent_client, joining
+from swarm_mcp.team import agent_client
 
 from .checker import Held
-from .local_machine import REPOSITORY, LocalMachine, keep_agent
+from .local_machine import REPOSITORY, LocalMachine, joined_clone
 from .test_agent_storms import MACHINES
 from .workers import _ends_all, begun
 
@@ -186,26 +182,14 @@ def play(machine: HandingMachine, stop: Path, report: Path, number: int, seed: i
 
 def main() -> None:
     told = json.loads(sys.argv[1])
-    home, number = Path(told["home"]), told["number"]
-    clone = home / "clone"
-    subprocess.run(["git", "init", "-q", str(clone)], check=True)
-    put_empty_store(store_path())
-    agent_client.start = lambda: None  # here it is started by nobody but `keep_agent`
-    joining.join(joining.tree_in(str(clone)), told["server"], REPOSITORY)
-    done = threading.Event()
-    chance = random.Random(f"{told['seed']} {number}")
-    keeper = threading.Thread(target=keep_agent, args=(home, told["planted"], done.is_set, chance))
-    keeper.start()
-    try:
+    number = told["number"]
+    with joined_clone(told) as clone:
         machine = HandingMachine(f"M{number}", clone)
         while not machine.is_in():  # of what a value is before that, the team's own counts
             time.sleep(0.05)
         begun(Path(told["report"])).touch()
         patience = PLANTED_SECONDS if told["is_planted"] else EVEN_SECONDS
         play(machine, Path(told["stop"]), Path(told["report"]), number, told["seed"], patience)
-    finally:
-        done.set()
-        keeper.join()
     os._exit(0)
 
 

@@ -13,7 +13,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from support.fixtures import put_empty_store
 
@@ -147,13 +150,15 @@ def left(conninfo: str, machine: str) -> int:
     return int(row[0])
 
 
-def main() -> None:
-    told = json.loads(sys.argv[1])
-    home, stop = Path(told["home"]), Path(told["stop"])
+@contextmanager
+def joined_clone(told: dict[str, Any]) -> Iterator[Path]:
+    """A clone in this machine's home that has joined, while an agent of the test's is kept there.
+
+    `told`: what the storm says to a machine; of it home, number, server, seed and planted.
+    """
+    home = Path(told["home"])
     clone = home / "clone"
     subprocess.run(["git", "init", "-q", str(clone)], check=True)
-    for folder in ("src/deep", "docs"):
-        (clone / folder).mkdir(parents=True)
     put_empty_store(store_path())
     agent_client.start = lambda: None  # here it is started by nobody but `keep_agent`
     joining.join(joining.tree_in(str(clone)), told["server"], REPOSITORY)
@@ -162,6 +167,18 @@ def main() -> None:
     keeper = threading.Thread(target=keep_agent, args=(home, told["planted"], done.is_set, chance))
     keeper.start()
     try:
+        yield clone
+    finally:
+        done.set()
+        keeper.join()
+
+
+def main() -> None:
+    told = json.loads(sys.argv[1])
+    stop = Path(told["stop"])
+    with joined_clone(told) as clone:
+        for folder in ("src/deep", "docs"):
+            (clone / folder).mkdir(parents=True)
         work(LocalMachine(f"M{told['number']}", clone), stop.exists, Path(told["report"]), told["seed"])
         from swarm_mcp.team.memberships import machine
 
@@ -169,9 +186,6 @@ def main() -> None:
         while (count := left(told["server"], machine())) and time.monotonic() < end:
             time.sleep(0.2)
         assert not count, f"{count} locks are left on the server that nobody here has"
-    finally:
-        done.set()
-        keeper.join()
     os._exit(0)
 
 
