@@ -163,11 +163,14 @@ class RuntimeConfig(Frozen):
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
     dialect           how the client spells payloads and answers, where it does so in another way
+    kernel            how a command of its shell gets into a namespace in which the kernel holds what is locked
+                      (``kernel.planning``): ``shell``, ``statement``, ``directly``; empty where it does not
+    kernel_versions   of ``statement``: the client's releases in which that was seen to leave its rules in force
     """
 
     __slots__ = (
         "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "replaces",
-        "extract_changes", "guards", "harmless_tools", "client_marks", "dialect",
+        "extract_changes", "guards", "harmless_tools", "client_marks", "dialect", "kernel", "kernel_versions",
     )  # fmt: skip
     runtime_name: str
     env_prefix: str
@@ -180,16 +183,19 @@ class RuntimeConfig(Frozen):
     harmless_tools: "frozenset[str]"
     client_marks: "tuple[str, ...]"
     dialect: Dialect
+    kernel: str
+    kernel_versions: "tuple[str, ...]"
 
     def __init__(
         self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths=None, client_marks=(),
-        dialect=PLAIN, replaces=(), extract_changes=None, guards=(), harmless_tools=(),
+        dialect=PLAIN, replaces=(), extract_changes=None, guards=(), harmless_tools=(), kernel="", kernel_versions=(),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
             write_tools=frozenset(write_tools), extract_paths=extract_paths or _paths_of(extract_changes),
             replaces=frozenset(replaces), extract_changes=extract_changes, guards=frozenset(guards),
-            harmless_tools=frozenset(harmless_tools), client_marks=tuple(client_marks), dialect=dialect,
+            harmless_tools=frozenset(harmless_tools), client_marks=tuple(client_marks), dialect=dialect, kernel=kernel,
+            kernel_versions=tuple(kernel_versions),
         )  # fmt: skip
 
 

@@ -14,10 +14,11 @@ class HookCore:
     Standard input is the client's JSON payload. A process that is not a hook says what it has already: `coordinator`,
     the argv prefix of the command, `driver`, its SQLite module, and `registrar`, how sessions are registered without
     that command. Two copies of SQLite on one file in one process undo each other's locks. It asks with a
-    ``hooks.ToolCall`` of its own making.
+    ``hooks.ToolCall`` of its own making. `is_within`: it asks about a part of a call that is watched already.
     """
 
-    def __init__(self, config, coordinator=None, driver=None, registrar=None):
+    def __init__(self, config, coordinator=None, driver=None, registrar=None, is_within=False):
+        self.is_within = is_within
         self.config = config
         self.coordinator = coordinator
         self.driver = driver
@@ -98,7 +99,10 @@ class HookCore:
         verdict = self.check(call)
         denial = verdict.denial if verdict is not None else None
         if denial is None:
-            self.tell("PreToolUse", call, self.words_beside(verdict, call) if verdict is not None else "")
+            words = self.words_beside(verdict, call) if verdict is not None else ""
+            if verdict is not None and verdict.entry:
+                return self._precede(call, verdict.entry, words)
+            self.tell("PreToolUse", call, words)
             return 0
         status = self._deny(denial, call)
         try:
@@ -106,6 +110,20 @@ class HookCore:
         except Exception as error:  # the answer is out
             self.record_fault("pre_tool_use", error)
         return status
+
+    def _precede(self, call, entry: str, words: str) -> int:
+        """Have the client put a statement in front of the command; `words`, which it would drop, come after the call."""
+        from swarm_hook_core.kernel import plans
+        from swarm_hook_core.kernel.planning import name_of_call
+        from swarm_hook_core.kernel.statement import preceded
+
+        try:
+            plans.add_words(call.session_id, name_of_call(self.config, call), words)
+        except OSError as error:
+            self.record_fault("kernel", error)
+        told = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+        answer({"hookSpecificOutput": {**told, "updatedInput": preceded(call.input, entry)}})
+        return 0
 
     def _unread(self, error) -> int:
         """The payload cannot be read: whatever the call is, it may write."""
@@ -177,14 +195,28 @@ class HookCore:
             self._count(call, verdict.denial, session, peers)
         if verdict.denial is not None and claimed is not None:
             claimed.take_back()
-        elif verdict.denial is None and verdict.watched:
+        elif verdict.denial is None and verdict.watched and not self.is_within:
             from swarm_hook_core.watching import watch
 
             watch.begin(self.config, call, verdict.watched, now)
+            if verdict.plan is not None:
+                self._leave_plan(session, call, effects, peers, verdict, now)
         self._add_news(call, verdict, peers)
         if verdict.denial is not None:
             self._shorten(verdict.denial, call, session)
         return verdict
+
+    def _leave_plan(self, session, call, effects, peers, verdict, now: float) -> None:
+        """Leave what the kernel is to hold; where that fails the call is judged as if it could hold nothing."""
+        from swarm_hook_core.kernel import planning
+        from swarm_hook_core.opaque_calls import judge
+
+        try:
+            verdict.entry = planning.leave(self.config, call, verdict.plan)
+        except OSError as error:
+            self.record_fault("kernel", error)
+            otherwise = judge(self.config, session, call, effects, peers, now, with_kernel=False)
+            verdict.plan, verdict.denial, verdict.notice = None, otherwise.denial, otherwise.notice
 
     def trail_of(self, call):
         """The Trail of a call: where it leaves traces for others. None where this checkout wants none.
@@ -398,7 +430,12 @@ class HookCore:
         from swarm_hook_core.watching import watch
 
         breaches = watch.finish(self.config, call, time.time())
-        return watch.report(self.config, call, breaches, self.coordinator, self.driver)
+        words = watch.report(self.config, call, breaches, self.coordinator, self.driver)
+        if self.config.kernel and call.session_id:
+            from swarm_hook_core.kernel import refused
+
+            words = "\n".join(filter(None, (words, refused.words_after(self, call))))
+        return words
 
     def words_now(self, event) -> str:
         """What the model is told of earlier calls whose end nobody told; nearly always empty."""

@@ -30,11 +30,16 @@ class Denial:
 
 class Verdict:
     """What is to be done about a call: a `denial` or None, a line for the model (`notice`, may be empty), and the
-    locks (`watched`) whose files are to be compared afterwards. `failed`: the call could not be checked."""
+    locks (`watched`) whose files are to be compared afterwards. `failed`: the call could not be checked.
 
-    __slots__ = ("denial", "notice", "watched", "failed")
+    `plan` (``kernel.plans``): what the kernel is to hold while the call runs, None for nothing; `entry`, what is to be
+    put in front of its command for that, empty where nothing is (``kernel.statement``)."""
 
-    def __init__(self, denial=None, notice="", watched=(), failed=False):
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry")
+
+    def __init__(self, denial=None, notice="", watched=(), failed=False, plan=None):
+        self.plan = plan
+        self.entry = ""
         self.denial = denial
         self.notice = notice
         self.watched = watched

@@ -45,11 +45,12 @@ class ToolCall(SessionEvent):
     is_cut       whether the client has cut the input short: what is there is true, and more was asked
     """
 
-    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut")
+    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response")
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
         agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False, client_tool: str = "",
+        response: object = None,
     ):  # fmt: skip
         SessionEvent.__init__(self, session_id, cwd, name, agent)
         self.tool = tool
@@ -58,6 +59,7 @@ class ToolCall(SessionEvent):
         self.id = id
         self.goes_on = goes_on
         self.is_cut = is_cut
+        self.response = response
 
     @property
     def folder(self) -> str:
@@ -83,7 +85,8 @@ def tool_call(payload: dict) -> ToolCall:
     goes_on = tool == "Monitor" or (isinstance(response, dict) and bool(response.get("backgroundTaskId")))
     goes_on = goes_on or (isinstance(given, dict) and given.get("is_background") is True)
     is_cut = payload.get("input_is_cut") is True  # so a dialect says it
-    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool)
+    said = response or payload.get("error")
+    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool, said)
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,7 @@
 Loaded only where another session holds a lock, or has written something in the same repository.
 """
 
-from swarm_hook_core.config import OPAQUE_TOOLS
+from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.targets import shell_text
 
 
@@ -35,12 +35,26 @@ def _seen_of(call):
     return effects_of_tool(call.tool, call.input, call.folder)
 
 
-def judge(config, session, call, effects, peers, now: float):
-    """The Verdict on a call with these Effects beside the locks of others."""
-    from swarm_hook_core.settings import strict
+def judge(config, session, call, effects, peers, now: float, with_kernel=True):
+    """The Verdict on a call with these Effects beside the locks of others.
+
+    What cannot be told may run although the setting is strict, where the kernel holds all there is while it does.
+    """
+    from swarm_hook_core import settings
     from swarm_hook_core.shell import collision
 
-    is_strict = strict(config.env_prefix, call.folder)
+    is_strict = settings.strict(config.env_prefix, call.folder)
+    if with_kernel and config.kernel and call.tool in SHELL_TOOLS and settings.kernel(config.env_prefix, call.folder):
+        from swarm_hook_core.kernel.planning import plan_of
+
+        verdict = collision.judge(session, call.client_tool, effects, call.folder, peers, now)
+        if verdict.denial is None and verdict.watched:
+            verdict.plan = plan_of(config, call, session, effects, peers, is_strict)
+        if verdict.plan is not None:
+            verdict.notice += " The kernel keeps them read-only for this call." if verdict.notice else ""
+            return verdict
+        if not is_strict:
+            return verdict
     return collision.judge(session, call.client_tool, effects, call.folder, peers, now, is_strict)
 
 

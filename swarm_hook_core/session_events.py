@@ -8,6 +8,7 @@ import time
 
 from swarm_hook_core import lifecycle
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.state import has_plans
 
 
 def begins(core, event) -> None:
@@ -22,10 +23,23 @@ def begins(core, event) -> None:
     told = (words, core.words_now(event), news and news.words)
     core.tell("SessionStart", event, "\n\n".join(filter(None, told)), trouble)
     _was_told(core, news)
+    if core.config.kernel:
+        _wire(core, event)
     if is_fetched:  # after it has been said
         from swarm_hook_core import own_release
 
         own_release.fetch()
+
+
+def _wire(core, event) -> None:
+    """Have the session's shells look for what the kernel is to hold, where a person wants that."""
+    if "CLAUDE_ENV_FILE" in os.environ:
+        from swarm_hook_core.kernel import planning
+
+        try:
+            planning.wire(core.config, event)
+        except OSError as error:
+            core.record_fault("kernel", error)
 
 
 def _unregistered(core, event, error) -> "tuple[str, str, bool]":
@@ -48,6 +62,10 @@ def takes_turn(core, event) -> None:
     if _is_same_turn(core, event):
         return
     words = [lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
+    if core.config.kernel and has_plans(event.session_id):
+        from swarm_hook_core.kernel import plans
+
+        plans.drop_earlier(event.session_id, time.time() - plans.LEFT_SECONDS)
     if event.name != "UserPromptSubmit":
         core.registrar.told()
         return  # at a turn's end words are of no use: a client that is told something then goes on working
@@ -86,6 +104,10 @@ def has_subagent(core, event) -> None:
 def ends(core, event) -> None:
     """Deregister the session and remove what it left."""
     core.words_now(event)  # first: afterwards nobody knows this session any more
+    if core.config.kernel and has_plans():
+        from swarm_hook_core.kernel import planning
+
+        planning.forget(event.session_id)
     lifecycle.end(core.config, event, core.registrar, core.driver)
     _drop_unheard(core, event)
 

@@ -1,6 +1,6 @@
 """What a person has set for hooks: ``config.json`` in this user's configuration folder, and what overrides it.
 
-    {"auto": "keep", "fail": "open", "uvx": "on", "strict": true,
+    {"auto": "keep", "fail": "open", "uvx": "on", "strict": true, "kernel": true,
      "checkouts": {"/srv/project": {"auto": "turn", "fail": "closed"}},
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
@@ -18,7 +18,8 @@ MOST_WRITERS = 500
 OPEN, CLOSED = "open", "closed"
 # The settings that are one of some words. The levels are as `traces` has them, which asks here.
 WORDS = {"auto": ("off", "notice", "keep", "turn"), "fail": (OPEN, CLOSED), "uvx": ("on", "off")}
-DEFAULTS = {"auto": "keep", "fail": OPEN, "uvx": "on", "strict": False}
+DEFAULTS = {"auto": "keep", "fail": OPEN, "uvx": "on", "strict": False, "kernel": False}
+SWITCHES = ("strict", "kernel")  # those that are on or off
 
 
 class Config:
@@ -89,8 +90,17 @@ def uvx(prefix: str, folder: str) -> Setting:
 
 def strict(prefix: str, folder: str = "") -> bool:
     """Whether what is only possible is denied: ``SWARM_<PFX>_STRICT``, ``SWARM_STRICT``, then the file."""
-    value = first_set(f"SWARM_{prefix}_STRICT", "SWARM_STRICT")
-    return value.lower() in ON if value else in_file("strict", folder).value
+    return _switch("strict", prefix, folder)
+
+
+def kernel(prefix: str, folder: str = "") -> bool:
+    """Whether the kernel is to hold locked files while a command runs that nobody can read (``kernel``): likewise."""
+    return _switch("kernel", prefix, folder)
+
+
+def _switch(name: str, prefix: str, folder: str) -> bool:
+    value = first_set(*variables(name, prefix))
+    return value.lower() in ON if value else in_file(name, folder).value
 
 
 def _word(name: str, prefix: str, folder: str) -> Setting:
@@ -212,11 +222,11 @@ def _choices(given: dict, where: str, others: tuple, faults: list) -> dict:
                 taken[name] = value
             else:
                 faults.append(f"{where}{name} is none of {', '.join(WORDS[name])}")
-        elif name == "strict":
+        elif name in SWITCHES:
             if isinstance(value, bool):
                 taken[name] = value
             else:
-                faults.append(f"{where}strict is neither true nor false")
+                faults.append(f"{where}{name} is neither true nor false")
         elif name not in others:
             faults.append(f"{where}{name[:60]!r} is no setting ({', '.join((*DEFAULTS, *others))})")
     return taken

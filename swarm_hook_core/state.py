@@ -65,6 +65,11 @@ def has_claims() -> bool:
     return os.path.isdir(claims_dir())
 
 
+def has_plans(session_id: str = "") -> bool:
+    """Whether the kernel is to hold anything for calls of this session (of any, where none is named): one look."""
+    return os.path.isdir(os.path.join(state_dir(), "kernel", name_of(session_id) if session_id else ""))
+
+
 def is_in_team() -> bool:
     """Whether any clone on this machine shares its locks with a team. Costs one look at the disk."""
     return os.path.isdir(os.path.join(state_dir(), "team", "clones"))

@@ -11,4 +11,5 @@ RUNTIME = RuntimeConfig(
     guards={"Write", "Edit", "MultiEdit", "NotebookEdit"},
     harmless_tools="TodoWrite TaskCreate TaskUpdate CronCreate CronDelete TeamCreate TeamDelete".split(),
     extract_paths=paths_under_keys("file_path", "notebook_path", "path", "file", "filepath"),
+    kernel="shell",
 )

@@ -1,6 +1,17 @@
 """Codex: the tool that writes files, and the patch it names them in."""
 
-from swarm_hook_core.config import RuntimeConfig, changes_in_patch, paths_in_patch
+from swarm_hook_core.config import Dialect, RuntimeConfig, changes_in_patch, paths_in_patch
+
+
+def _without_statement(payload: dict) -> dict:
+    """`payload` with a command as its model wrote it, where a statement of ours was put in front of it."""
+    command = payload["tool_input"].get("command") if isinstance(payload.get("tool_input"), dict) else None
+    if not isinstance(command, str) or command[:3] != ". '":
+        return payload
+    from swarm_hook_core.kernel.statement import without
+
+    return without(payload)
+
 
 RUNTIME = RuntimeConfig(
     runtime_name="codex",
@@ -9,4 +20,7 @@ RUNTIME = RuntimeConfig(
     write_tools={"apply_patch"},
     extract_paths=paths_in_patch,
     extract_changes=changes_in_patch,
+    dialect=Dialect(amend=_without_statement),
+    kernel="statement",
+    kernel_versions=("0.169.0",),
 )

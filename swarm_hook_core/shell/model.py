@@ -24,11 +24,12 @@ class Effects:
     git      GitCall: a git command that changes files or the repository; git itself is asked what it would touch
     guesses  Guess: may write something that the command does not name
     reads    Read: a file whose content it certainly shows, or part of it
+    programs names of the programs that it runs, as far as they are known, and of git the command as well: ``git fetch``
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
     budget   the time to find and to judge them, which begins when this is made unless it is given
     """
 
-    __slots__ = ("writes", "trees", "git", "guesses", "reads", "runs", "budget")
+    __slots__ = ("writes", "trees", "git", "guesses", "reads", "programs", "runs", "budget")
 
     def __init__(self, budget=None):
         self.budget = budget or Budget()
@@ -37,6 +38,7 @@ class Effects:
         self.git: list = []
         self.guesses: list = []
         self.reads: list = []
+        self.programs: set = set()
         self.runs = False
 
     @property

@@ -82,6 +82,7 @@ def _program(walk, scope, words):
     if len(words) > MOST_WORDS and not only_reads(walk, words):
         call.guess("more words than are looked at")
         return None
+    _note_program(walk, call.name, words)
     if words[1:] in (["--help"], ["--version"]) or not call.name:
         if "/" in name:  # a script of the project need not know the option
             call.runs_project()
@@ -122,6 +123,17 @@ def _program(walk, scope, words):
         if len(sys.modules) > modules:
             walk.forgive(time.thread_time() - start - imported)
     return call.output
+
+
+def _note_program(walk, name: str, words) -> None:
+    """Note that the program runs: what is said of commands as a whole goes by their programs."""
+    programs = walk.effects.programs
+    programs.add(name)
+    if name == "git":
+        at = 1
+        while at < len(words) and words[at][:1] == "-":
+            at += 2 if words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1
+        programs.update(f"git {word}" for word in words[at : at + 1])
 
 
 def _do(call, program) -> None:

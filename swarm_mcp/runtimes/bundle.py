@@ -26,6 +26,7 @@ PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
 SKILLS = ("swarm", "swarm-mcp")  # in the folder `skills`
 HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVENT
+KERNEL = "integrations/kernel"  # what is asked before git runs where the kernel holds locks
 ENTRY = "integrations/hook.py"  # what that starts: ENTRY CLIENT EVENT
 STATE = "integrations/state.sh"
 COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
@@ -47,7 +48,7 @@ def contents(place: Path | None, transports: dict[str, str] | None = None) -> di
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    shared = ["LICENSE", HOOK, ENTRY, STATE, CLOSED, COORDINATOR, BRIDGE, "skills"]
+    shared = ["LICENSE", HOOK, ENTRY, STATE, CLOSED, COORDINATOR, BRIDGE, KERNEL, "skills"]
     own = [part for runtime in everyone for part in (*runtime.manifests, runtime.folder)]
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _files_in(source, [*shared, *own])}
     for path in sorted(core.rglob("*.py")):

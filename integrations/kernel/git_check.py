@@ -1,0 +1,54 @@
+"""Asks the check before a script in a namespace runs git: git_check.py GIT_WORDS, status 77 where it is refused.
+
+Started by the ``git`` beside it, which is first on PATH there. Git under files that cannot be written ends half done,
+so it must not begin. Whatever goes wrong here lets it run.
+"""
+
+import os
+import sys
+
+REFUSED = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def main(words: "list[str]") -> int:
+    """Say whether git may run with these words, for the session of the command that this is a part of."""
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.watching.report import quoted
+
+    client, session_id, agent = (os.environ["SWARM_KERNEL_HELD"].split(" ") + ["", ""])[:3]
+    config = _config_of(client)
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(folder for folder in folders if folder != HERE)
+    command = " ".join(["git", *map(quoted, words)])
+    call = ToolCall("Bash", {"command": command}, session_id, os.getcwd(), "PreToolUse", agent, client_tool="git")
+    verdict = HookCore(config, is_within=True).judge(call)
+    if verdict is None or verdict.denial is None:
+        return 0
+    print(f"swarm: {verdict.denial.reason}", file=sys.stderr)
+    return REFUSED
+
+
+def _config_of(client: str):
+    """The RuntimeConfig of a client."""
+    sys.path.insert(0, os.path.join(os.path.dirname(HERE), client))
+    from runtime import RUNTIME
+
+    return RUNTIME
+
+
+if __name__ == "__main__":
+    plugin = os.path.dirname(os.path.dirname(HERE))  # or the coordinator's package, which has the plugin's files in it
+    sys.path[:1] = [plugin, os.path.dirname(os.path.dirname(plugin))]
+    try:
+        status = main(sys.argv[1:])
+    except Exception as error:
+        status = 0
+        try:
+            from swarm_hook_core import faults
+
+            faults.record("kernel", "git", faults.describe(error))
+        except Exception:
+            pass  # there is nobody to tell
+    os._exit(status)

@@ -1,0 +1,131 @@
+"""Whether the kernel is to hold what others have locked while a call runs, and what that comes to.
+
+Loaded where a shell call cannot be told beforehand and others hold locks in its reach.
+"""
+
+import os
+
+from swarm_hook_core.kernel import plans
+from swarm_hook_core.kernel.plans import Plan
+
+SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"  # how a client's commands get in: RuntimeConfig.kernel
+# Programs that do not work in a user namespace: it has nobody but the user in it, and no rights over what is outside.
+BROKEN = frozenset(
+    "ssh scp sftp mosh ssh-copy-id sudo sudoedit doas su pkexec runuser newgrp sg chgrp docker podman nerdctl"
+    " docker-compose podman-compose buildah tmux screen zellij lsof fuser strace ltrace gdb perf unshare nsenter bwrap"
+    " mount umount fusermount fusermount3 flatpak snap crontab at".split()
+)
+# Of git what may go over ssh.
+OVER_SSH = frozenset(f"git {verb}" for verb in "clone fetch pull push ls-remote remote submodule archive".split())
+# What these start lives on, and has to see locks come and go.
+OWN = frozenset(("swarm-mcp", "swarm-locks"))
+
+
+def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | None":
+    """The Plan of a call with these Effects; None where the kernel holds nothing for it.
+
+    Of a strict call only one that holds all there is.
+    """
+    if not _may_enter(config, call, effects):
+        return None
+    from swarm_hook_core.kernel import probe, reach
+
+    if not probe.works():
+        return None
+    roots = _roots(call, effects)
+    paths, are_all = reach.paths_of(session, peers, roots)
+    if not paths or (is_strict and not are_all):
+        return None
+    from swarm_hook_core.targets import shell_text
+
+    text = plans.print_of(shell_text(call.tool, call.input))
+    whose = config.runtime_name, call.session_id, session.instance_id, call.agent
+    return Plan(*whose, text, is_strict, roots, paths)
+
+
+def leave(config, call, plan: Plan) -> str:
+    """Leave the plan for the call's shell; the path of what that is to be told to source, empty where it looks itself.
+
+    Raises OSError.
+    """
+    entry = plans.leave(plan, name_of_call(config, call), alone=config.kernel != SHELL)
+    return entry if config.kernel == STATEMENT else ""
+
+
+def name_of_call(config, call) -> str:
+    """The name of a call's plan: the same before it and after it."""
+    from swarm_hook_core.state import name_of
+    from swarm_hook_core.watching.records import call_key
+
+    return name_of(call.id) if call.id else call_key(config.runtime_name, call)
+
+
+def _roots(call, effects) -> list:
+    """The folders in which the call may write: around its own, and around those that its guesses are about."""
+    from swarm_hook_core.paths import git_root
+
+    folders = [call.folder, *(guess.folder for guess in effects.guesses if guess.folder)]
+    return list(dict.fromkeys(git_root(folder) for folder in folders))[:8]
+
+
+def _may_enter(config, call, effects) -> bool:
+    """Whether the command of a call may be run in a namespace, and its client lets it."""
+    if not call.session_id or effects.programs & OWN:
+        return False
+    if os.name != "posix" or (os.geteuid() and effects.programs & (BROKEN | OVER_SSH)):
+        return False
+    if config.kernel == SHELL:
+        return os.path.exists(wired_file(call.session_id))
+    if config.kernel == STATEMENT:
+        from swarm_hook_core.kernel import statement
+
+        return statement.may_precede(config, call)
+    return True
+
+
+# ------------------------------------------------------------------------------ a session whose shells look themselves
+
+
+def wired_file(session_id: str) -> str:
+    """What is there once a session's shells look for plans."""
+    from swarm_hook_core.state import name_of
+
+    return os.path.join(plans.kernel_dir(), "wired", name_of(session_id))
+
+
+def wire(config, event) -> None:
+    """Have the shells of a session look for plans, where its client lets a hook say what comes before each command.
+
+    Claude Code puts the text of the file CLAUDE_ENV_FILE in front of each command of its shell, and changes nothing of
+    the command. Raises OSError.
+    """
+    file = os.environ.get("CLAUDE_ENV_FILE", "")
+    if config.kernel != SHELL or not file or not event.session_id or not _is_on(config, event.cwd):
+        return
+    from swarm_hook_core.kernel import probe
+    from swarm_hook_core.state import write_private
+    from swarm_hook_core.watching.report import quoted
+
+    if probe.works() or probe.again() == "":
+        entry = os.path.join(plans.folder_of(event.session_id), "enter.sh")
+        line = f"if [ -e {quoted(entry)} ]; then . {quoted(entry)}; fi\n"
+        with open(file, "a+", encoding="utf-8", errors="surrogateescape") as shared:
+            shared.seek(0)
+            if line not in shared.read():
+                shared.write(line)
+        write_private(wired_file(event.session_id), "")
+
+
+def _is_on(config, folder: str) -> bool:
+    from swarm_hook_core import settings
+
+    return settings.kernel(config.env_prefix, folder)
+
+
+def forget(session_id: str) -> None:
+    """Remove what a session has left."""
+    plans.drop(session_id)
+    try:
+        os.remove(wired_file(session_id))
+    except OSError:
+        pass

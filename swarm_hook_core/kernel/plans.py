@@ -1,0 +1,240 @@
+"""What is to be read-only for one call: written before the call, read by the shell that runs it.
+
+    <state>/kernel/<session>/<call>        a Plan: fields with a NUL after each
+    <state>/kernel/<session>/enter.sh      what the shells of this session source, while it has plans
+    <state>/kernel/<session>/<call>.sh     the same for one call, where its client can be told so
+
+The folder of a session is there only while it has plans. Nothing heavier is imported here: a command waits for it.
+"""
+
+import os
+
+from swarm_hook_core.state import name_of, open_private, state_dir, write_all, write_private
+
+MOST_PATHS = 1000
+LEFT_SECONDS = 600  # a plan that old has been found by its shell, whether or not its call has ended
+DROPPED_SECONDS = 86400  # a session that is silent for so long will not ask for its plans any more
+
+# Sourced by the shell of a command before the command. It starts that very shell once more, with the same text, by way
+# of enter.py: the process and its number stay the same, by which the second time is known.
+_ENTER = """\
+if [ "${{SWARM_KERNEL_LOOKED-}}" = $$ ]; then
+    [ -z "${{SWARM_KERNEL_HELD-}}" ] || PATH={bin}:$PATH
+elif [ -x {python} ] && [ -r {enter} ]; then
+    if [ -n "${{BASH_EXECUTION_STRING-}}" ]; then
+        SWARM_KERNEL_LOOKED=$$ exec {python} -E -s -S {enter} {plans} "$BASH" -c "$BASH_EXECUTION_STRING"
+    elif [ -n "${{ZSH_EXECUTION_STRING-}}" ]; then
+        SWARM_KERNEL_LOOKED=$$ exec {python} -E -s -S {enter} {plans} zsh -c "$ZSH_EXECUTION_STRING"
+    fi
+fi
+"""
+
+
+class Plan:
+    """What one call is kept from writing.
+
+    runtime, session, agent   whose call it is; `instance`, that session's row in the store
+    command    its text as `print_of` has it, by which its shell is known; empty where that is told the plan
+    is_strict  whether the call may not run where the kernel cannot hold all of `paths`
+    roots      the folders around which locks were looked for
+    paths      absolute real paths of files and folders that others hold
+    words      what the model is to be told once the call is over
+    """
+
+    __slots__ = ("runtime", "session", "instance", "agent", "command", "is_strict", "roots", "paths", "words")
+
+    def __init__(
+        self, runtime, session, instance="", agent="", command="", is_strict=False, roots=(), paths=()
+    ):  # fmt: skip
+        self.runtime = runtime
+        self.session = session
+        self.instance = instance
+        self.agent = agent
+        self.command = command
+        self.is_strict = is_strict
+        self.roots = list(roots)
+        self.paths = list(paths)
+        self.words = ""
+
+    def text(self) -> str:
+        """The plan as its file has it."""
+        fields = [f"{name}={getattr(self, name)}" for name in _SINGLE]
+        fields += ["strict=1"] * self.is_strict
+        fields += [f"root={root}" for root in self.roots] + [f"path={path}" for path in self.paths]
+        return "".join(f"{field}\0" for field in fields)
+
+
+_SINGLE = ("runtime", "session", "instance", "agent", "command")
+
+
+def kernel_dir() -> str:
+    """Where sessions have their plans, and where it is kept whether the kernel can hold anything here."""
+    return os.path.join(state_dir(), "kernel")
+
+
+def folder_of(session_id: str) -> str:
+    """The folder of a session's plans: there only while it has some."""
+    return os.path.join(kernel_dir(), name_of(session_id))
+
+
+def leave(plan: Plan, name: str, alone: bool = False) -> str:
+    """Leave `plan` under this `name`; the path of what its shell is to source. Raises OSError.
+
+    `alone`: the shell is told of this plan, and need not look for it among others. Else an earlier one of the same
+    agent for the same text makes room: its call has ended, or is not to be told from this one.
+    """
+    folder = folder_of(plan.session)
+    path = os.path.join(folder, name)
+    if not alone:
+        for other, earlier in _plans_in(folder):
+            if (earlier.command, earlier.agent) == (plan.command, plan.agent):
+                _drop(folder, other)
+    write_private(path, plan.text())
+    entry, plans = (f"{path}.sh", path) if alone else (os.path.join(folder, "enter.sh"), folder)
+    text = _entry(plans)
+    if alone or _read(entry) != text.encode("utf-8", "surrogateescape"):
+        write_private(entry, text)
+    _sweep()
+    return entry
+
+
+def add_words(session_id: str, name: str, words: str) -> None:
+    """Have a plan say what the model is to be told once the call is over. Raises OSError."""
+    if words:
+        handle = open_private(os.path.join(folder_of(session_id), name), os.O_WRONLY | os.O_APPEND)
+        try:
+            write_all(handle, f"words={words}\0".encode("utf-8", "surrogateescape"))
+        finally:
+            os.close(handle)
+
+
+def _entry(plans: str) -> str:
+    import sys
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    home = os.path.dirname(os.path.dirname(here))
+    git = os.path.join(home, "integrations", "kernel")
+    if not os.path.isdir(git):  # in the coordinator's own package
+        git = os.path.join(home, "swarm_mcp", "_plugin", "integrations", "kernel")
+    words = {"python": sys.executable, "enter": os.path.join(here, "enter.py"), "bin": git, "plans": plans}
+    return _ENTER.format(**{name: "'" + word.replace("'", "'\"'\"'") + "'" for name, word in words.items()})
+
+
+def drop(session_id: str, name: str = "") -> None:
+    """Remove this plan of a session, or all of them, and the folder with the last."""
+    _drop(folder_of(session_id), name)
+
+
+def drop_earlier(session_id: str, before: float) -> None:
+    """Remove the plans of a session that were left before `before`, in Unix seconds: not every call's end is told."""
+    folder = folder_of(session_id)
+    for name, _ in _plans_in(folder):
+        try:
+            if os.lstat(os.path.join(folder, name)).st_mtime < before:
+                _drop(folder, name)
+        except OSError:
+            continue
+
+
+def _drop(folder: str, name: str = "") -> None:
+    try:
+        left = os.listdir(folder)
+        for one in [one for one in left if not name or one in (name, f"{name}.sh")]:
+            os.remove(os.path.join(folder, one))
+            left.remove(one)
+        if left in ([], ["enter.sh"]):
+            for one in left:
+                os.remove(os.path.join(folder, one))
+            os.rmdir(folder)
+    except OSError:
+        pass  # there are none, or another call of the session has just left one
+
+
+def load(path: str) -> "Plan | None":
+    """The plan in the file at `path`, None where there is none."""
+    data = _read(path)
+    if data is None:
+        return None
+    plan = Plan("", "")
+    for field in data.decode("utf-8", "surrogateescape").split("\0"):
+        name, _, value = field.partition("=")
+        if name in _SINGLE:
+            setattr(plan, name, value)
+        elif name == "words":
+            plan.words = value
+        elif name == "strict":
+            plan.is_strict = True
+        elif name == "root":
+            plan.roots.append(value)
+        elif name == "path":
+            plan.paths.append(value)
+    return plan if plan.session else None
+
+
+def chosen(place: str, text: str) -> "Plan | None":
+    """The plan at `place`, a file; of a folder of them the one for the command that shell text `text` runs.
+
+    A client quotes a command and puts words around it. Of commands that have one text, none is kept from what another
+    may write, since one of them may be another agent's.
+    """
+    if not os.path.isdir(place):
+        return load(place)
+    seen = print_of(text)
+    plans = [plan for _, plan in _plans_in(place) if plan.command and plan.command in seen]
+    longest = max((len(plan.command) for plan in plans), default=0)
+    plans = [plan for plan in plans if len(plan.command) == longest]
+    if not plans:
+        return None
+    plan = plans[-1]
+    for other in plans[:-1]:
+        common = set(other.paths)
+        plan.paths = [path for path in plan.paths if path in common]
+    return plan
+
+
+def _plans_in(folder: str) -> "list[tuple[str, Plan]]":
+    """``(name, Plan)`` of those in a folder."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.endswith((".sh", ".tmp")))
+    except OSError:
+        return []
+    loaded = [(name, load(os.path.join(folder, name))) for name in names]
+    return [(name, plan) for name, plan in loaded if plan is not None]
+
+
+def print_of(text: str) -> str:
+    """What of shell text is left however it is quoted: all but white space, quotes and backslashes.
+
+    Claude Code gives the first command of a pipe no input, which it adds to the text.
+    """
+    return "".join(text.translate(_DROPPED).split()).replace("</dev/null", "")
+
+
+_DROPPED = {ord(letter): None for letter in "'\"\\"}
+
+
+def _read(path: str) -> "bytes | None":
+    try:
+        handle = open_private(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return b"".join(iter(lambda: os.read(handle, 1 << 20), b""))
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _sweep() -> None:
+    """Drop the plans of sessions that were killed long ago."""
+    import time
+
+    before = time.time() - DROPPED_SECONDS
+    for name in os.listdir(kernel_dir()):
+        folder = os.path.join(kernel_dir(), name)
+        try:
+            if os.lstat(folder).st_mtime < before and os.path.isdir(folder):
+                _drop(folder)
+        except OSError:
+            continue

@@ -1,0 +1,133 @@
+"""Whether the kernel can hold anything for this user's commands: tried once, and written down.
+
+<state>/kernel/probe    ``<start of the machine> <user> <why not, empty where it can>``
+"""
+
+import os
+import sys
+
+from swarm_hook_core.kernel.plans import kernel_dir
+from swarm_hook_core.state import write_private
+
+SECONDS = 5.0
+UNVERIFIED = "sandbox-exec is there; not tried on macOS yet"
+# What stands in the way -> what mends it.
+_MENDS = (
+    ("apparmor_restrict_unprivileged_userns", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an"
+     " AppArmor profile that lets this Python have user namespaces"),
+    ("user.max_user_namespaces", "sudo sysctl -w user.max_user_namespaces=10000"),
+    ("unprivileged_userns_clone", "sudo sysctl -w kernel.unprivileged_userns_clone=1"),
+    ("container", "run the container with --cap-add SYS_ADMIN, or a seccomp profile that lets it unshare and mount"),
+    ("Linux", "a newer kernel"),
+)  # fmt: skip
+
+
+def works() -> bool:
+    """Whether the kernel can hold files here, as was found when it was last tried; it is tried if it never was."""
+    known = _known()
+    return (again() if known is None else known) == ""
+
+
+def again() -> str:
+    """Try it, and write down what came of it: why it cannot, empty where it can. Raises OSError for the writing."""
+    why = _tried()
+    write_private(os.path.join(kernel_dir(), "probe"), f"{_mark()} {why}")
+    return why
+
+
+def mend(why: str) -> str:
+    """What mends it, empty where that is not known."""
+    return next((what for mark, what in _MENDS if mark in why), "")
+
+
+def _known():
+    try:
+        with open(os.path.join(kernel_dir(), "probe"), encoding="utf-8") as file:
+            text = file.read(2000)
+    except (OSError, ValueError):
+        return None
+    mark = _mark() + " "
+    return text[len(mark) :].strip() if text.startswith(mark) else None
+
+
+def _mark() -> str:
+    """What has to be as it was for the answer to count: this start of the machine, and this user."""
+    from swarm_hook_core.clock import boot
+    from swarm_hook_core.process import host_id
+
+    return f"{boot(host_id()) or '-'} {os.geteuid()}"
+
+
+def _tried() -> str:
+    """Why nothing can be held here, empty where it can: found by a process that tries."""
+    if sys.platform == "darwin":
+        from swarm_hook_core.kernel.seatbelt import PROGRAM
+
+        return "" if os.path.exists(PROGRAM) else f"there is no {PROGRAM}"
+    if not sys.platform.startswith("linux"):
+        return f"nobody has tried it on {sys.platform}"
+    from swarm_hook_core.kernel.plans import kernel_dir
+    from swarm_hook_core.spawn import run
+
+    # The folder of the state is the user's own, and so is a file in it.
+    write_private(os.path.join(kernel_dir(), "canary"), "held\n")
+    canary = os.path.join(kernel_dir(), "canary")
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = f"import sys; sys.path[:0] = [{home!r}]; from swarm_hook_core.kernel import probe; probe.attempt({canary!r})"
+    done = run([sys.executable, "-E", "-s", "-S", "-c", code], SECONDS)
+    os.remove(canary)
+    if done.code == 0:
+        return ""
+    said = " ".join((done.stdout or done.stderr).split()) or f"the attempt ended with {done.code}"
+    return f"{said}{_reason()}"
+
+
+def attempt(canary: str) -> None:
+    """In a process that is given up afterwards: hold the file `canary` and try to write it. Prints why that fails."""
+    from swarm_hook_core.kernel import namespace
+
+    try:
+        namespace.enter()
+        namespace.hold(os.fsencode(canary))
+    except OSError as error:
+        print(error.strerror or error)
+        os._exit(1)
+    try:
+        os.close(os.open(canary, os.O_WRONLY))
+    except OSError:
+        os._exit(0)
+    print("a file that was made read-only could be written")
+    os._exit(1)
+
+
+def _reason() -> str:
+    """What on this machine may be the cause, in words."""
+    release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2] if part.isdecimal())
+    if release < (5, 12):
+        return f" (Linux {os.uname().release}, and 5.12 is needed)"
+    for name, stands, where in (
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        ("kernel.unprivileged_userns_clone", "0", "/proc/sys/kernel/unprivileged_userns_clone"),
+        ("user.max_user_namespaces", "0", "/proc/sys/user/max_user_namespaces"),
+    ):
+        if os.geteuid() and _line(where) == stands:
+            return f" ({name} is {stands})"
+    if os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv") or "\nSeccomp:\t2" in _status():
+        return " (a container, or another sandbox)"
+    return ""
+
+
+def _status() -> str:
+    try:
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(100).strip()
+    except OSError:
+        return ""

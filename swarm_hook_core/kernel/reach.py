@@ -1,0 +1,61 @@
+"""Which paths the kernel is to hold for a call: what others than its session have locked, in its reach."""
+
+import os
+import time
+
+from swarm_hook_core.kernel.plans import MOST_PATHS
+
+
+def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
+    """``(absolute real paths, whether those are all)`` of what `peers` hold around the folders `roots`.
+
+    A locked folder is one path. What is not there cannot be held, and neither can what may yet fit a pattern. Left out
+    is what the session shares a lock on.
+    """
+    from swarm_hook_core.collisions import all_keys
+    from swarm_hook_core.watching.watched_files import files_of
+
+    locks: dict = {}
+    complete = True
+    for root in roots:
+        found, more = peers.first_around(all_keys(session, root, "/"), MOST_PATHS)
+        complete = complete and not more
+        locks.update(((held.file, held.instance_id, held.agent), held) for held in found)
+    paths: dict = {}
+    for held in locks.values():
+        if held.mode == "shared" and _is_shared(held, peers):
+            continue
+        if held.pattern:
+            complete = False
+            for _held, _place, _key, files, _all in files_of([held], MOST_PATHS):
+                paths.update((os.path.realpath(file), None) for file in files)
+            continue
+        path = os.path.realpath(held.file)
+        if os.path.lexists(path):
+            paths[path] = None
+        else:
+            complete = False
+    return list(paths)[:MOST_PATHS], complete and len(paths) <= MOST_PATHS
+
+
+def _is_shared(held, peers) -> bool:
+    """Whether the session of `peers` has the same lock, as another of those who read the file."""
+    own = peers.reader.locks_on(list(held.names))
+    return any(one.instance_id == peers.own_id and one.agent in ("", peers.own_agent) for one in own)
+
+
+def paths_now(plan) -> "list[str]":
+    """The paths of `paths_of` as they are now for the session of a plan; raises whatever keeps that from being known.
+
+    A session that has ended is kept from what anybody holds.
+    """
+    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.state import local_store
+
+    file = local_store()
+    if not file:
+        return []
+    reader = StoreReader(file)
+    session = reader.session(plan.runtime, plan.session) or Session(plan.instance)
+    return paths_of(session, Peers(reader, plan.instance, time.time(), plan.agent), plan.roots)[0]

@@ -1,0 +1,79 @@
+"""After a call: what the kernel has refused, in one line for the model."""
+
+import os
+import time
+
+MARKS = ("read-only file system", "erofs", "resource busy", "ebusy")  # how programs say it, in lower case
+NAMED = 3
+
+
+def words_after(core, call) -> str:
+    """What the model is told of a call whose plan the kernel has held, nearly always nothing. Its plan goes.
+
+    That of a command that goes on in the background stays until later: its shell may not have read it.
+    """
+    from swarm_hook_core.kernel import plans
+    from swarm_hook_core.kernel.planning import name_of_call
+    from swarm_hook_core.state import has_plans
+
+    if not has_plans(call.session_id):
+        return ""
+    try:
+        name = name_of_call(core.config, call)
+        plan = plans.load(os.path.join(plans.folder_of(call.session_id), name))
+        if plan is None:
+            return ""
+        if not call.goes_on:
+            plans.drop(call.session_id, name)
+        said = _text_of(call.response)
+        words = _words(core, plan, said) if any(mark in said.lower() for mark in MARKS) else ""
+        return "\n".join(filter(None, (plan.words, words)))
+    except Exception as error:
+        core.record_fault("kernel", error)
+        return ""
+
+
+def _text_of(response, levels: int = 4) -> str:
+    """All text in what a client says of a call's end."""
+    if isinstance(response, str):
+        return response
+    if levels and isinstance(response, dict):
+        response = list(response.values())
+    if levels and isinstance(response, list):
+        return "\n".join(_text_of(one, levels - 1) for one in response)
+    return ""
+
+
+def _words(core, plan, said: str) -> str:
+    from swarm_hook_core.labels import token
+    from swarm_hook_core.lookup import Peers, Session
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.paths import above, keys_for
+    from swarm_hook_core.shell.collision import named
+    from swarm_hook_core.state import local_store
+
+    paths = [path for path in plan.paths if os.path.basename(path) in said] or plan.paths
+    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    file = local_store()
+    locks: list = []
+    session = Session(plan.instance)
+    if file:
+        reader = StoreReader(file, core.driver)
+        session = reader.session(plan.runtime, plan.session) or session
+        peers = Peers(reader, plan.instance, time.time(), plan.agent)
+        for path in paths[:NAMED]:
+            keys = keys_for(path, "/")
+            locks += peers.on(keys, [folder for key in keys for folder in above(key)])[:1]
+    identity = token(session.label, "identity")
+    what = named(locks, identity, plan.instance) if locks else _named(paths[:NAMED])
+    return (
+        f"swarm: the kernel kept this command from writing what other sessions have locked: {what}{more}. The rest of"
+        " what the command did was done. Do not write it another way: work on something else, message the holder, or"
+        " wait in line for the lock, and then run it again."
+    )
+
+
+def _named(paths: list) -> str:
+    from swarm_hook_core.untrusted_text import named
+
+    return ", ".join(map(named, paths))

@@ -1,0 +1,16 @@
+"""The same on macOS, by ``sandbox-exec``: not tried on one yet, so `swarm-mcp doctor` calls it unverified.
+
+A profile holds for as long as the command runs: a lock that ends meanwhile keeps its file read-only for it.
+"""
+
+PROGRAM = "/usr/bin/sandbox-exec"
+
+
+def wrapped(plan, command: "list[str]") -> "list[str]":
+    """Return the command line that runs `command` with the paths of `plan` closed to writing."""
+    rules = " ".join(f"(subpath {_quoted(path)})" for path in plan.paths)
+    return [PROGRAM, "-p", f"(version 1)(allow default)(deny file-write* {rules})", *command]
+
+
+def _quoted(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
