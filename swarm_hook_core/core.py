@@ -112,7 +112,7 @@ class HookCore:
         return status
 
     def _precede(self, call, entry: str, words: str) -> int:
-        """Have the client put a statement in front of the command; `words`, which it would drop, come after the call."""
+        """Have the client put a statement in front of the command; `words`, which it would drop, come afterwards."""
         from swarm_hook_core.kernel import plans
         from swarm_hook_core.kernel.planning import name_of_call
         from swarm_hook_core.kernel.statement import preceded

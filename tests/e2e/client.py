@@ -180,6 +180,10 @@ class Client:
         assert results, f"no tool result of {script} reached the model"
         return results[-1]
 
+    def said(self, script: str) -> str:
+        """All that the model of `script` was given, as JSON."""
+        return json.dumps([exchange.body for exchange in self.exchanges(script)])
+
     def context(self, script: str) -> str:
         """All that the model was given with its first request of `script`."""
         exchanges = self.exchanges(script)
