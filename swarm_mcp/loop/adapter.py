@@ -15,7 +15,7 @@ from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.hs.adapter import harness_skills
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import Query, as_string, parse_object
-from swarm_mcp.loop.providers.choice import built_in
+from swarm_mcp.loop.providers.choice import built_in, missing
 from swarm_mcp.loop.session import PATTERN
 from swarm_mcp.loop.settings import CONFIG_VARIABLE
 from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
@@ -27,12 +27,15 @@ class Loop(HarnessAdapter):
 
     name = "loop"
     label = "The embedded loop"
-    instructions = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own"
+    instructions = (
+        "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own;"
+        " or have a key kept: swarm-mcp loop auth set PROVIDER"
+    )
     session_pattern = PATTERN.pattern.removesuffix(r"\Z")
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
-        client_tools=True, native_skills=True, output_schema=True, locks=True, model=True, effort=True, max_turns=True,
-        read_only_servers=True,
+        client_tools=True, native_skills=True, output_schema=True, cost=True, locks=True, model=True, effort=True,
+        max_cost=True, max_turns=True, read_only_servers=True,
     )  # fmt: skip
     doc = """\
 Runs the small agent loop that is part of this package: no client to install, only a model's endpoint (the Messages
@@ -40,12 +43,15 @@ API, or chat completions of OpenAI and of the many servers that speak like it). 
 harness: tools, hooks, providers and skills in ~/.harness and in every .harness down to the folder it works in.
 Use when no agent client is installed, when the model is one's own server, or when a worker is to be small and to
 start at once.
-Do not use when the work needs a sandbox (its commands run as you do; the modes edit and yolo are the same), when cost
-must be known (it reports tokens, no prices), or in a checkout you do not trust: plugins in its .harness are run.
+Do not use when the work needs a sandbox (its commands run as you do; the modes edit and yolo are the same), or in a
+checkout you do not trust: plugins in its .harness are run. What it costs is known for models with a published price,
+and for variants of providers whose file has one; agents that it starts in turn are not in it.
 Settings: model (NAME or PROVIDER/NAME; LOOP_DEFAULT_MODEL; default: the provider's), effort (low, medium, high, max;
 default: the model's own), mode (edit), skills, mcp_servers, system_prompt, append_system_prompt, resume_session_id,
-fork_session, output_schema, max_turns (0: none of its own), additional_args, command, env, timeout_seconds (0: none),
-grace_seconds (15). Its own: HARNESS_PROVIDER (the first that is ready), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
+fork_session, output_schema, max_cost_usd (0: none; refused by an answer without a price), max_turns (0: none of its
+own), additional_args, command, env, timeout_seconds (0: none),
+grace_seconds (15). Its own: HARNESS_PROVIDER (the first that is ready), HARNESS_VARIANT (a kind of agent:
+reviewer, planner, ...; none), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
 HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_TOOL_TIMEOUT (120)."""
 
     def launch(self, query: Query, folder: Path) -> Launch:
@@ -100,18 +106,18 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             env.pop("HARNESS_PROVIDER", None)
         wanted, model = _provider_and_model(as_string(config.get("model")))
         wanted = wanted or env.get("HARNESS_PROVIDER", "").strip()
-        ready = [name for name in BUILT_IN_PROVIDERS if not built_in(name).missing(env)]
+        ready = [name for name in BUILT_IN_PROVIDERS if not missing(name, env)]
         found = []
         if wanted in BUILT_IN_PROVIDERS:
-            missing = built_in(wanted).missing(env)
-            if missing:
-                why = f"the provider {wanted} needs {missing}"
-                found.append(Check("loop_key_missing", ERROR, why, f"set {missing}"))
+            needs = missing(wanted, env)
+            if needs:
+                why = f"the provider {wanted} needs {needs}"
+                found.append(Check("loop_key_missing", ERROR, why, f"set {needs}"))
         elif wanted:
-            why = f"the provider {wanted} is a plugin's; it is not started to look"
+            why = f"the provider {wanted} is a plugin's or a variant; it is not started to look"
             found.append(Check("loop_provider_unseen", INFO, why))
         elif not ready:
-            needs = "; ".join(f"{name} needs {built_in(name).missing(env)}" for name in BUILT_IN_PROVIDERS)
+            needs = "; ".join(f"{name} needs {missing(name, env)}" for name in BUILT_IN_PROVIDERS)
             found.append(Check("loop_no_provider", WARN, f"no built-in provider is ready: {needs}", self.instructions))
         if (wanted in ready or not wanted) and ready:
             name = wanted or ready[0]

@@ -6,15 +6,16 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 from typing import NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
-from swarm_mcp.loop import prompts, session, sources, stages
+from swarm_mcp.loop import agent_variants, prompts, session, sources, stages
 from swarm_mcp.loop.mcp_servers import Servers
 from swarm_mcp.loop.providers.choice import Provider
 from swarm_mcp.loop.report import JsonReport, Report
 from swarm_mcp.loop.session import Session
-from swarm_mcp.loop.settings import FAILED, STOPPED, TOO_LONG, LoopFailure, LoopSettings
+from swarm_mcp.loop.settings import FAILED, MODEL_FAILED, STOPPED, TOO_LONG, LoopFailure, LoopSettings
 from swarm_mcp.loop.sources import ON_PATH
 from swarm_mcp.loop.stages import StageFailed
 from swarm_mcp.loop.swarm_session import SwarmSession
@@ -136,41 +137,85 @@ class Stopped(BaseException):
     """A signal has asked this process to end."""
 
 
-def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str = "", model: str = "") -> int:
+class Wishes(NamedTuple):
+    """What a command line says of a run, over the environment; empty is what it leaves open."""
+
+    mode: str = ""
+    model: str = ""
+    variant: str = ""
+    schema: dict = {}
+
+
+def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str = "") -> int:
     """Carry out ``[SESSION] [WORDS]`` and return the exit code. The prompt is the words, else standard input.
 
     With `resume`, or where the first word is a session's id, that session continues. An unknown session is an error.
+    Where a person is at both ends and there are no words, a conversation begins.
     """
-    report = JsonReport() if as_json else Report()
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        ended = _run(words, resume, {"mode": mode, "model": model}, report)
-    except StageFailed as failed:
-        code = failed.context.get("exit_code")
-        text, category = str(failed.context.get("error")), str(failed.context.get("category") or "unknown")
-        ended = Ended("", text, category, code if isinstance(code, int) else 1, failed.context.get("retry_not_before"))
-    except LoopFailure as error:
-        ended = Ended("", str(error), error.category, error.exit_code, error.retry_not_before)
-    except Stopped:
-        ended = Ended("", "the run was ended from outside", "aborted", STOPPED)
-    except KeyboardInterrupt:
-        ended = Ended("", "interrupted", "aborted", 130)
+        if not words[_is_session(words) :] and not as_json and _is_a_person_there():
+            from swarm_mcp.loop import conversation
+
+            return conversation.hold(partial(_answer, wishes), resume or "".join(words))
+        report = JsonReport() if as_json else Report()
+        ended = carry_out(words, resume, wishes, report)
+        report.ended(ended)
+        return ended.exit_code
+    except Stopped:  # between two runs of a conversation
+        return STOPPED
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def _answer(wishes: Wishes, prompt: str, session_id: str) -> tuple[int, str]:
+    """Carry out a prompt of a conversation; return the exit code and the session that it was in."""
+    report = Report()
+    ended = carry_out([prompt], session_id, wishes, report)
     report.ended(ended)
-    return ended.exit_code
+    return ended.exit_code, report.session_id or session_id
 
 
-def _run(words: list[str], resume: str, given: dict[str, str], report: Report) -> Ended:
+def carry_out(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended:
+    """Carry out one prompt, and return how it ended; nothing is raised."""
+    try:
+        return _run(words, resume, wishes, report)
+    except StageFailed as failed:
+        code = failed.context.get("exit_code")
+        text, category = str(failed.context.get("error")), str(failed.context.get("category") or "unknown")
+        return Ended("", text, category, code if isinstance(code, int) else 1, failed.context.get("retry_not_before"))
+    except LoopFailure as error:
+        return Ended("", str(error), error.category, error.exit_code, error.retry_not_before)
+    except Stopped:
+        return Ended("", "the run was ended from outside", "aborted", STOPPED)
+    except KeyboardInterrupt:
+        return Ended("", "interrupted", "aborted", 130)
+
+
+def _is_session(words: list[str]) -> bool:
+    return bool(words and session.PATTERN.match(words[0]))
+
+
+def _is_a_person_there() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended:
     settings = LoopSettings(sources.root())
-    settings.model = given["model"] or settings.model
-    if given["mode"]:
-        settings.config["mode"] = given["mode"]
+    settings.model = wishes.model or settings.model
+    if wishes.mode:
+        settings.config["mode"] = wishes.mode
+    if wishes.schema:
+        settings.config["output_schema"] = wishes.schema
     _learn_secrets(settings.config.get("mcp_servers"))
-    if not resume and words and session.PATTERN.match(words[0]):
+    if not resume and _is_session(words):
         resume, words = words[0], words[1:]
     known = session.find(settings.sessions, resume) if resume else None
+    variant = wishes.variant or settings.variant or (known.conf.get("variant", "") if known else "")
+    if variant:
+        places = sources.walk("", settings.home, settings.folder)
+        agent_variants.put_on(settings, agent_variants.read(variant, places))
     if known and settings.config.get("fork"):
         known = session.fork(settings.sessions, known)
     prompt = " ".join(words) if words else "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
@@ -184,16 +229,22 @@ def _run(words: list[str], resume: str, given: dict[str, str], report: Report) -
             os.environ.get("HARNESS_PARENT_SESSION", ""),
         )  # fmt: skip
         loop.session.remember(model=settings.model, provider=settings.provider)
+        if settings.variant:
+            loop.session.remember(variant=settings.variant)
         report.session(loop.session, settings, _tools(loop), not known)
         if prompt.strip():
             loop.session.add("user", prompts.with_skill(loop, prompt))
         try:
-            return loop.follow()
+            ended = loop.follow()
         finally:
             loop.session.stream("done")
             loop.swarm.leave()
     finally:
         loop.close()
+    wrong = prompts.mismatched(settings, ended.output) if wishes.schema and not ended.error else ""
+    if wrong:
+        return Ended(ended.output, f"the answer does not follow the schema: {wrong}", "schema_mismatch", MODEL_FAILED)
+    return ended
 
 
 def _resolve(loop: LoopRun, known: session.Session | None) -> None:

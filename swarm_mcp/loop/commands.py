@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from swarm_mcp.errors import UsageError
-from swarm_mcp.loop import calls, session, sources, stages, subprocesses, tools
+from swarm_mcp.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
 from swarm_mcp.loop.agent import LoopRun
 from swarm_mcp.loop.report import Report
 from swarm_mcp.loop.session import model_call
@@ -17,6 +17,7 @@ from swarm_mcp.loop.settings import LoopFailure, LoopSettings
 DESCRIBED = {
     "agent": "run the agent (default)",
     "session": "list | show ID | dir [ID]",
+    "auth": "list | set PROVIDER | remove PROVIDER: keys that are kept",
     "tools": "the tools there are, and where they come from",
     "hooks": "the hooks of every stage, in the order they run",
     "help": "commands, providers and their variables",
@@ -94,12 +95,49 @@ def show_help(loop: LoopRun) -> list[str]:
     lines += ["", "providers:"]
     for name in sources.BUILT_IN_PROVIDERS:
         protocol = choice.built_in(name)
-        state = "ready" if not protocol.missing(environ) else f"needs {protocol.missing(environ)}"
+        missing = choice.missing(name, environ)
+        state = f"needs {missing}" if missing else "ready"
         lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
         lines += [f"      {line}" for line in protocol.env.splitlines()]
     lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
-    lines += [f"  {name:<10} {path}" for name, path in choice.variants(loop.sources).items()]
+    for name, path in choice.variants(loop.sources).items():
+        facts = dict(conf_files.read(path))
+        needs = f" ({facts['auth_env']})" if facts.get("auth_env") else ""
+        lines.append(f"  {name:<10} {facts.get('description') or path}{needs}")
+    lines += ["", "kinds of agents (--variant):"]
+    for name in agent_variants.names(loop.sources):
+        try:
+            said = agent_variants.read(name, loop.sources).description
+        except LoopFailure as failure:
+            said = str(failure)
+        lines.append(f"  {name:<10} {said}")
     return lines
+
+
+def auth(words: list[str], loop: LoopRun) -> list[str]:
+    """Carry out ``auth list | set PROVIDER | remove PROVIDER``; a key is read at the terminal, else standard input."""
+    from swarm_mcp.loop.providers import choice
+
+    verb, name = (words + ["list"])[0], (words + ["", ""])[1]
+    environ = loop.environment()
+    if verb == "list" and not name:
+        return sorted(keys.kept(environ)) or ["(no keys are kept)"]
+    known = {*sources.BUILT_IN_PROVIDERS, *choice.executables(loop.sources, environ), *choice.variants(loop.sources)}
+    if verb == "remove" and name:
+        if not keys.forget(name, environ):
+            raise UsageError(f"no key is kept for {name[:60]!r}")
+        return [f"forgot the key of {name}"]
+    if verb != "set" or not name:
+        raise UsageError("usage: swarm-mcp loop auth list | set PROVIDER | remove PROVIDER")
+    if name not in known:
+        raise UsageError(f"there is no provider {name[:60]!r}; there are {', '.join(sorted(known))}")
+    if sys.stdin is not None and sys.stdin.isatty():
+        from getpass import getpass
+
+        key = getpass(f"key for {name}: ")
+    else:
+        key = sys.stdin.readline() if sys.stdin is not None else ""
+    return [f"kept the key of {name} in {keys.keep(name, key.strip(), environ)}"]
 
 
 def _said(path: str, loop: LoopRun) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from swarm_mcp.harness.query import parse_json
 from swarm_mcp.harness.requirements import mismatch
+from swarm_mcp.loop.settings import LoopSettings
 
 OURS = """\
 You are a coding agent. You work in the folder {cwd} through the tools you are given, until the task is done or you
@@ -39,7 +40,7 @@ def system(loop) -> str:
         folder = os.path.join(source, "prompts")
         names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         parts += [_read(os.path.join(folder, name)) for name in names if name.endswith(".md")]
-    parts.append(str(config.get("append_system_prompt") or ""))
+    parts += [loop.settings.words, str(config.get("append_system_prompt") or "")]
     if config.get("output_schema"):
         parts.append(_schema_instruction(config["output_schema"]))
     return "\n\n".join(part for part in dict.fromkeys(part.strip() for part in parts) if part)[:LONGEST]
@@ -67,15 +68,17 @@ def _schema_instruction(wanted: dict) -> str:
 
 def schema_complaint(loop, output: str) -> str:
     """Return what is wrong with an answer, for the model; empty where it fits, or after TRIES."""
-    wanted = loop.settings.config.get("output_schema")
-    if not isinstance(wanted, dict) or loop.corrections >= TRIES:
-        return ""
-    found = structured(output)
-    why = mismatch(found, wanted)
+    why = mismatched(loop.settings, output) if loop.corrections < TRIES else ""
     if not why:
         return ""
     loop.corrections += 1
     return f"That answer does not follow the schema: {why}. Answer with the JSON object alone."
+
+
+def mismatched(settings: LoopSettings, output: str) -> str:
+    """Return how an answer does not follow the run's schema; empty where it does, or there is none."""
+    wanted = settings.config.get("output_schema")
+    return mismatch(structured(output), wanted) if isinstance(wanted, dict) else ""
 
 
 def structured(output: str) -> object:

@@ -7,26 +7,59 @@ import sys
 import threading
 import time
 
+from swarm_hook_core.untrusted_text import safe
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.outcome import Cost, Price
+from swarm_mcp.loop.providers import prices
 from swarm_mcp.loop.session import ModelCall, scrub, scrub_data
 
 SHOWN_ARGUMENTS = 160
 
 
 class Report:
-    """The words: the answer on standard output, what happens on standard error."""
+    """The words: the answer on standard output, what happens on standard error.
+
+    At a terminal what the model says is shown as it comes, and at the end what it took. `session_id` is that of the
+    session once there is one, `cost` what its answers have taken so far.
+    """
+
+    def __init__(self) -> None:
+        self.session_id = ""
+        self.cost = Cost()
+        self._model = self._provider = ""
+        self._is_live = sys.stdout is not None and sys.stdout.isatty()
+        # The word that is still coming, what this answer has said, and what the last one that is over has.
+        self._coming = self._said = self._shown = ""
+        self._writing = threading.RLock()
 
     def session(self, session, settings, tools: list[str], is_new: bool) -> None:
         """Report that a session begins or goes on."""
+        self.session_id, self._model, self._provider = session.id, settings.model, settings.provider
+        self.cost = self.cost._replace(model=settings.model)
         if is_new:
             self._note(f"session: {session.id}")
             self._note(f"provider: {settings.provider}")
             self._note(f"model: {settings.model}")
 
-    def answered(self, reply) -> None:
-        """Report an answer of the model."""
+    def text(self, piece: str) -> None:
+        """Report a piece of what the model is saying. It is shown by whole words, so that a secret is found in it."""
+        if not self._is_live:
+            return
+        with self._writing:
+            whole = self._coming + piece
+            ready = max(whole.rfind(" "), whole.rfind("\n")) + 1
+            self._coming = whole[ready:]
+            self._say(whole[:ready])
+
+    def answered(self, reply, price: Price | None = None) -> None:
+        """Report an answer of the model; `price` is its provider's own."""
+        self.cost = prices.together(self.cost, prices.of_answer(reply, self._provider, price, self._model))
+        if self._is_live:
+            with self._writing:
+                if not self._said and not self._coming:  # it came as a whole
+                    self._say("".join(block.text for block in reply.blocks if block.kind == "text"))
+                self._end_line()
 
     def tool_start(self, made: ModelCall) -> None:
         """Report that a tool is called."""
@@ -50,49 +83,62 @@ class Report:
         """Report how the run ended."""
         if ended.error:
             self._note(f"error: {ended.error}")
-        if ended.output:
-            _print(ended.output, sys.stdout)
+        if ended.output and not (self._is_live and _words(ended.output) == self._shown.split()):
+            _print(safe(ended.output) if self._is_live else ended.output, sys.stdout)
+        if self._is_live and self.cost.num_turns:
+            self._note(took(self.cost))
+
+    def _say(self, text: str) -> None:
+        text = safe(scrub(text))
+        self._said += text
+        _print(text, sys.stdout, "")
+
+    def _end_line(self) -> None:
+        """End what is being said, so that what follows begins a line."""
+        if self._coming:
+            self._say(self._coming)
+        if self._said and not self._said.endswith("\n"):
+            _print("", sys.stdout)
+        if self._said:
+            self._shown = self._said
+        self._coming = self._said = ""
 
     def _note(self, line: str) -> None:
-        _print(scrub(line), sys.stderr)
+        with self._writing:
+            if self._is_live:
+                self._end_line()
+            _print(safe(scrub(line)) if self._is_live else scrub(line), sys.stderr)
 
 
 class JsonReport(Report):
     """The events."""
 
-    def __init__(self):
-        self._cost = Cost()
-        self._turns = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_live = False
         self._by_schema = False
         self._open: dict[str, str] = {}
-        self._writing = threading.Lock()
 
     def session(self, session, settings, tools: list[str], is_new: bool) -> None:
-        self._cost = self._cost._replace(model=settings.model)
+        self.session_id, self._model, self._provider = session.id, settings.model, settings.provider
+        self.cost = self.cost._replace(model=settings.model)
         self._by_schema = bool(settings.config.get("output_schema"))
         more = {"model": settings.model, "cwd": session.cwd, "tools": tools, "provider": settings.provider}
         self._put(events.session_init(session.id, **more))
 
-    def answered(self, reply) -> None:
-        self._turns += 1
+    def answered(self, reply, price: Price | None = None) -> None:
+        super().answered(reply, price)
         for block in reply.blocks:
             if block.kind == "text":
                 self._put(events.message("assistant", block.text))
             elif block.kind == "thinking" and block.text:
                 self._put(events.message("assistant", block.text, thinking=True))
         usage = reply.usage
-        self._cost = Cost(
-            None,
-            _sum(self._cost.input_tokens, usage.get("input")),
-            _sum(self._cost.output_tokens, usage.get("output")),
-            _sum(self._cost.cache_read_tokens, usage.get("cache_read")),
-            _sum(self._cost.cache_write_tokens, usage.get("cache_write")),
-            self._turns,
-            reply.model or self._cost.model,
-        )
         known = [usage.get(name) for name in ("input", "cache_read", "cache_write") if usage.get(name) is not None]
         facts = {"context_used_tokens": sum(known) if known else None, "context_total_tokens": None}
-        facts.update(context_percent=None, output_tokens=usage.get("output"), spent=self._cost.to_dict())
+        facts.update(context_percent=None, output_tokens=usage.get("output"), spent=self.cost.to_dict())
+        # Turns the loop counts itself.
+        facts.update(cost_usd=self.cost.total_cost_usd, goes_on=any(block.call for block in reply.blocks))
         self._put(Event(events.CONTEXT_USAGE, facts))
 
     def tool_start(self, made: ModelCall) -> None:
@@ -115,7 +161,7 @@ class JsonReport(Report):
         if ended.error:
             self._put(events.error(ended.error, ended.category))
         output = ended.output or None
-        more: dict = {"cost": self._cost.to_dict()}
+        more: dict = {"cost": self.cost.to_dict()}
         if self._by_schema and output:
             from swarm_mcp.loop.prompts import structured
 
@@ -130,13 +176,25 @@ class JsonReport(Report):
             _print(line, sys.stdout)
 
 
-def _sum(before: int | None, more: object) -> int | None:
-    return before if not isinstance(more, int) else (before or 0) + more
+def took(cost: Cost) -> str:
+    """Return what a run took, in words; dollars where they are known."""
+    answers = "1 answer" if cost.num_turns == 1 else f"{cost.num_turns} answers"
+    given = [cost.input_tokens, cost.cache_read_tokens, cost.cache_write_tokens]
+    words = [answers]
+    if any(count is not None for count in (*given, cost.output_tokens)):
+        words.append(f"{sum(count or 0 for count in given):,} tokens in, {cost.output_tokens or 0:,} out")
+    if cost.total_cost_usd is not None:
+        words.append(f"${cost.total_cost_usd:.4f}")
+    return ", ".join(words)
 
 
-def _print(line: str, to) -> None:
+def _words(text: str) -> list[str]:
+    return safe(scrub(text)).split()
+
+
+def _print(line: str, to, end: str = "\n") -> None:
     try:
-        to.write(line.encode(getattr(to, "encoding", None) or "utf-8", "replace").decode("utf-8", "replace") + "\n")
+        to.write(line.encode(getattr(to, "encoding", None) or "utf-8", "replace").decode("utf-8", "replace") + end)
         to.flush()
     except (OSError, ValueError):
         return  # nobody listens any more; the session is written down all the same

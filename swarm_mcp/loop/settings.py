@@ -44,6 +44,7 @@ class LoopSettings:
     stream           whether answers are read as they come (``HARNESS_STREAM``; on)
     depth, max_depth   how many agents are above this one (``HARNESS_DEPTH``), and may be (``RLM_MAX_DEPTH``)
     predispatch      whether tools start while the answer is still coming (``HARNESS_PREDISPATCH``; on)
+    variant          the kind of agent (``HARNESS_VARIANT``), see ``agent_variants``; `words` are what it is told
     config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
                      ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
                      ``fork`` (a resumed session goes on in a copy)
@@ -57,6 +58,7 @@ class LoopSettings:
         self.model, self.provider = first_set("HARNESS_MODEL"), first_set("HARNESS_PROVIDER")
         self.max_turns = int(number("HARNESS_MAX_TURNS", MAX_TURNS))
         self.thinking, self.log = first_set("HARNESS_THINKING"), first_set("HARNESS_LOG")
+        self.variant, self.words = first_set("HARNESS_VARIANT"), ""
         self.stream, self.predispatch = not is_off("HARNESS_STREAM"), not is_off("HARNESS_PREDISPATCH")
         self.depth, self.max_depth = int(number("HARNESS_DEPTH", 0)), int(number("RLM_MAX_DEPTH", DEPTH))
         self.config = _config()

@@ -71,15 +71,6 @@ def executables(sources: Iterable[str], *kind: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def nearest(sources: list[str], *parts: str) -> str:
-    """Return the file of that name in the source of highest priority; empty where there is none."""
-    for source in reversed(sources):
-        path = os.path.join(source, *parts)
-        if os.path.isfile(path):
-            return path
-    return ""
-
-
 def _names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder)) if folder else []

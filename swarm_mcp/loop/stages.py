@@ -164,7 +164,7 @@ def save_answer(loop, data: dict) -> dict:
         stop=stop, tokens_in=reply.usage.get("input") or 0, tokens_out=reply.usage.get("output") or 0,
     )  # fmt: skip
     loop.session.stream("stop", reason=stop, seq=number)
-    loop.report.answered(reply)
+    loop.report.answered(reply, loop.provider.price)
     for one in made:
         loop.report.tool_start(one)
     if made:

@@ -6,7 +6,9 @@ import os
 import shutil
 
 from swarm_mcp.loop import prompts, subprocesses
-from swarm_mcp.loop.settings import AGENT_SECONDS, TOOL_SECONDS, number
+from swarm_mcp.loop.agent_variants import AgentVariant
+from swarm_mcp.loop.agent_variants import read as read_variant
+from swarm_mcp.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, LoopFailure, number
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
 READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
@@ -65,6 +67,7 @@ _SCHEMAS = {
         prompt=_text("The task: what to do, what it needs to know, what to answer"),
         model=_text("Another model"),
         provider=_text("Another provider"),
+        variant=_text("A kind of agent: reviewer, planner, researcher, tester, read-only, or one of the project's"),
     ),
 }
 NAMES = tuple(_SCHEMAS)
@@ -119,7 +122,7 @@ def bash(loop, given: dict) -> tuple[str, bool]:
 # What names the parent in the swarm: the child is an instance of its own.
 _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_AGENT_ROLE",
                 "HARNESS_SESSION", "HARNESS_SOURCES", "HARNESS_STAGE", "HARNESS_TOOL_FIFO", "HARNESS_MODEL",
-                "HARNESS_PROVIDER")  # fmt: skip
+                "HARNESS_PROVIDER", "HARNESS_VARIANT")  # fmt: skip
 
 
 def agent(loop, given: dict) -> tuple[str, bool]:
@@ -132,17 +135,27 @@ def agent(loop, given: dict) -> tuple[str, bool]:
     if loop.settings.depth >= loop.settings.max_depth:
         return f"error: agents {loop.settings.depth} deep start no further ones (RLM_MAX_DEPTH)", True
     env = {name: value for name, value in loop.environment().items() if name not in _PARENTS_OWN}
+    variant = AgentVariant("")
+    if given.get("variant"):
+        try:
+            variant = read_variant(str(given["variant"]), loop.sources)
+        except LoopFailure as failure:
+            return f"error: {failure}", True
+    provider, model = given.get("provider") or variant.provider, given.get("model") or variant.model
     env.update(
         HARNESS_SESSIONS=os.path.join(loop.session.path, ".harness", "sessions"),
         HARNESS_PARENT_SESSION=loop.session.id,
         HARNESS_DEPTH=str(loop.settings.depth + 1),
-        HARNESS_PROVIDER=str(given.get("provider") or loop.settings.provider),
+        HARNESS_PROVIDER=str(provider or loop.settings.provider),
+        HARNESS_VARIANT=variant.name,
     )
-    if given.get("model") or not given.get("provider"):
-        env["HARNESS_MODEL"] = str(given.get("model") or loop.settings.model)
+    if model or not provider:
+        env["HARNESS_MODEL"] = str(model or loop.settings.model)
+    # The mode may come from a command line or a variant, of which the private file that it has as well knows nothing.
+    mode = ("--mode", READ_ONLY) if loop.settings.read_only else ()
     seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
     ran = subprocesses.run(
-        [*coordinator_command(), "loop", "agent"], prompt, env=env, cwd=loop.cwd, seconds=seconds,
+        [*coordinator_command(), "loop", "agent", *mode], prompt, env=env, cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper,
     )  # fmt: skip
     last = next((line for line in reversed(ran.err.split("\n")) if line.strip()), "")

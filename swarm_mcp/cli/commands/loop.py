@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
 
@@ -14,25 +15,30 @@ _INNER = ("tool", "provider")  # what the built-in plugins' own executables star
         Option("--resume SESSION", "go on with that session; so does a first word that is a session's id", source=()),
         Option("--model NAME", "which model", source=()),
         Option("--mode MODE", "read-only: no tool that writes files, and no commands; or edit", source=MODES),
+        Option("--variant NAME", "a kind of agent: reviewer, planner, ..., as `loop help` lists them", source=()),
+        Option("--schema FILE", "a JSON schema that the answer is to follow"),
         Option("--json", "what happens, one JSON event a line"),
     ),
     Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
+    Usage(choice("auth"), choice("list", "set", "remove"), Word("PROVIDER", optional=True, source=())),
     Usage(choice("tools", "hooks", "help", "version")),
     group=WORKERS,
 )
 def loop(args: Arguments) -> int:
     """loop: run the embedded agent loop, as a plugin of the bash harness
 
-    Works on a prompt (WORDS, or standard input) with a model and tools until it is done, and prints the answer. All it
-    needs is a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own.
+    Works on a prompt (WORDS, or standard input) with a model and tools until it is done, and prints the answer; at a
+    terminal as it comes, and with what it took. Without a prompt there, it asks for one after the other. All it needs
+    is a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own; or a key
+    that `loop auth set PROVIDER` has asked for and kept, readable by you alone.
     Plugins are found in ~/.harness (HARNESS_HOME) and in every .harness from there down to this folder. `loop help`
     lists providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
 
     Its writes are checked against the locks of other sessions, like those of every client here.
 
     Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
-    asked, or failed; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS); 130 interrupted; 143 ended by a
-    signal.
+    asked, failed, or did not follow --schema; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS);
+    130 interrupted; 143 ended by a signal.
 
     example: swarm-mcp loop "add a test for the empty list in parse.py"
     """
@@ -51,7 +57,7 @@ def loop(args: Arguments) -> int:
 
 
 def _is_command(name: str, args) -> bool:
-    return name in ("session", "tools", "hooks", "help") and not args.value("--resume")
+    return name in ("session", "auth", "tools", "hooks", "help") and not args.value("--resume")
 
 
 def _agent(name: str, words: list[str], args) -> int:
@@ -65,8 +71,9 @@ def _agent(name: str, words: list[str], args) -> int:
     if path and not args.value("--resume"):
         return _become(path, words[1:])
     rest = words[1:] if name == "agent" else words
-    given = {name: args.value(f"--{name}") for name in ("resume", "mode", "model")}
-    return agent.run(rest, as_json=args.json, **given)
+    given = {name: args.value(f"--{name}") for name in ("mode", "model", "variant")}
+    wishes = agent.Wishes(**given, schema=run_options.schema(args))
+    return agent.run(rest, wishes, as_json=args.json, resume=args.value("--resume"))
 
 
 def _beside(name: str, words: list[str]) -> int:
@@ -78,6 +85,8 @@ def _beside(name: str, words: list[str]) -> int:
         return _become(path, words)
     if name == "session":
         lines = commands.show_session(words)
+    elif name == "auth":
+        lines = commands.auth(words, loop)
     else:
         lines = {"tools": commands.show_tools, "hooks": commands.show_hooks, "help": commands.show_help}[name](loop)
     say_text("\n".join(lines))

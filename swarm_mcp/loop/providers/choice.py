@@ -11,10 +11,12 @@ import tempfile
 import threading
 from collections.abc import Mapping
 
+from swarm_mcp.harness.outcome import Price
 from swarm_mcp.harness.query import parse_object
-from swarm_mcp.loop import sources, subprocesses
+from swarm_mcp.loop import conf_files, keys, sources, subprocesses
 from swarm_mcp.loop.providers import protocol as protocols
-from swarm_mcp.loop.session import model_call
+from swarm_mcp.loop.providers.prices import of_variant
+from swarm_mcp.loop.session import learn, model_call
 from swarm_mcp.loop.settings import LoopFailure
 from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
 
@@ -35,7 +37,7 @@ def built_in(name: str) -> protocols.ModelProtocol:
 class Provider:
     """Whom to ask: `name`, the `protocol` it speaks (and its `protocol_name`), and the environment it goes by.
 
-    `path` is its executable, empty for one of ours. `streams` is off where a variant says so.
+    `path` is its executable, empty for one of ours. `streams` is off where a variant says so, and `price` is its own.
     """
 
     def __init__(self, name: str, protocol_name: str, path: str, more: Mapping[str, str], streams: bool, model: str):
@@ -46,6 +48,7 @@ class Provider:
             dict(more),
             streams,
         )
+        self.price: Price | None = None
         self.protocol = built_in(protocol_name)
         self.default_model = model
 
@@ -64,8 +67,13 @@ class Provider:
         if not streams:
             return http.whole(self.name, request, loop.report.retry)
         session = loop.session
+
+        def say(text: str) -> None:
+            session.stream("text", text=text)
+            loop.report.text(text)
+
         sink = protocols.Sink(
-            lambda text: session.stream("text", text=text),
+            say,
             lambda text: session.stream("thinking", text=text),
             early_calls.begin,
         )
@@ -73,15 +81,23 @@ class Provider:
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
-    """Return the first provider, by name, that has what it needs; empty where none has."""
+    """Return the first provider, by name, that has what it needs, else the first variant whose key was kept."""
     paths = executables(found, environ)
     for name in sorted({*paths, *BUILT_IN_PROVIDERS}):
         if name in paths:
             if _flag(paths[name], "--ready", environ)[0] == 0:
                 return name
-        elif not built_in(name).missing(_with_cached_key(name, built_in(name).key, environ)):
+        elif not missing(name, environ):
             return name
-    return ""
+    # Not one that merely finds a variable: that may be there for something else.
+    kept = keys.kept(environ)
+    return next((name for name in variants(found) if kept.get(name)), "")
+
+
+def missing(name: str, environ: Mapping[str, str]) -> str:
+    """Return what would have to be set to ask a provider of ours; empty where it is ready, also by a kept key."""
+    protocol = built_in(name)
+    return protocol.missing(_with_cached_key(name, protocol.key, environ))
 
 
 def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider:
@@ -93,11 +109,11 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
         raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
     path = executables(found, environ).get(name, "")
     if path:
-        said = _pairs(_flag(path, "--defaults", environ)[1])
+        said = dict(conf_files.pairs(_flag(path, "--defaults", environ)[1]))
         return Provider(name, said.get("protocol", name), path, {}, True, said.get("model", ""))
     if name in BUILT_IN_PROVIDERS:
         return Provider(name, name, "", _cached(name, built_in(name).key, environ), True, built_in(name).default_model)
-    conf = sources.nearest(found, "providers", f"{name}.conf")
+    conf = variants(found).get(name)
     if not conf:
         raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
     return _variant(name, conf, found, environ)
@@ -111,47 +127,39 @@ def executables(found: list[str], environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def variants(found: list[str]) -> dict[str, str]:
-    """Return name -> path of the ``.conf`` files of all sources, the last of a name."""
-    listed = {}
-    for source in found:
-        folder = os.path.join(source, "providers")
-        for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if file.endswith(".conf"):
-                listed[file.removesuffix(".conf")] = os.path.join(folder, file)
-    return dict(sorted(listed.items()))
-
-
-def read_conf(path: str) -> dict[str, str]:
-    """Return the ``name=value`` lines of a variant's file."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return _pairs(file.read(65536))
-    except OSError as error:
-        raise LoopFailure(f"{path}: {error.strerror}") from None
+    """Return name -> path of the ``.conf`` files, ours and of all sources; the last of a name."""
+    return conf_files.named(found, "providers")
 
 
 def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str]) -> Provider:
     """A provider like another, at another address and with a key of its own, never the other's."""
-    facts = read_conf(conf)
+    facts = dict(conf_files.read(conf))
     protocol = facts.get("protocol", "")
     path = executables(found, environ).get(protocol, "")
     if protocol not in BUILT_IN_PROVIDERS and not path:
         raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
     prefix = protocol.upper().replace("-", "_")
     key = environ.get(facts["auth_env"], "").strip() if facts.get("auth_env") else ""
-    key = key or _auth_cache(environ).get(name, "")
+    key = key or keys.kept(environ).get(name, "")
     if facts.get("auth_env") and not key:
-        raise LoopFailure(f"{facts['auth_env']} is not set, which the provider {name} needs", "auth_failed")
+        why = f"{facts['auth_env']} is not set, which the provider {name} needs (or: swarm-mcp loop auth set {name})"
+        raise LoopFailure(why, "auth_failed")
+    if key:
+        learn({f"{prefix}_API_KEY": key})
     more = {f"{prefix}_API_KEY": key, f"{prefix}_AUTH_TOKEN": ""}
     for setting in ("url", "max_tokens", "temperature", "top_p", "top_k"):
         if facts.get(setting):
             more[f"{prefix}_{'API_URL' if setting == 'url' else setting.upper()}"] = facts[setting]
     streams = facts.get("stream", "").lower() not in ("0", "false", "no", "off")
-    return Provider(name, protocol, path, more, streams, facts.get("model", ""))
+    made = Provider(name, protocol, path, more, streams, facts.get("model", ""))
+    made.price = of_variant(facts)
+    return made
 
 
 def _cached(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
-    found = "" if environ.get(key, "").strip() else _auth_cache(environ).get(name, "")
+    found = "" if environ.get(key, "").strip() else keys.kept(environ).get(name, "")
+    if found:
+        learn({key: found})
     return {key: found} if found else {}
 
 
@@ -159,31 +167,11 @@ def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[st
     return {**environ, **_cached(name, key, environ)}
 
 
-def _auth_cache(environ: Mapping[str, str]) -> dict[str, str]:
-    """provider -> key, as ``hs auth set`` keeps them: ``{provider: [{"key" or "token": KEY}]}``."""
-    path = os.path.join(environ.get("HARNESS_HOME") or os.path.expanduser("~/.harness"), ".auth-cache.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            tree = json.load(file)
-        return {
-            name: str(entries[0].get("key") or entries[0].get("token") or "")
-            for name, entries in tree.items()
-            if isinstance(entries, list) and entries and isinstance(entries[0], dict)
-        }
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return {}
-
-
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
     from swarm_mcp.loop import subprocesses
 
     ran = subprocesses.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
     return ran.code, ran.out
-
-
-def _pairs(text: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
-    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
 
 
 LARGEST = 1 << 20

@@ -59,7 +59,7 @@ def test_what_each_harness_cannot_do() -> None:
         "opencode": "output_schema streaming_tokens effort read_only_servers",
         "hs": "fork system_prompt mcp client_tools output_schema streaming_tokens cost directories max_cost"
         " read_only_servers",
-        "loop": "streaming_tokens cost directories max_cost",
+        "loop": "streaming_tokens directories",
         "process": " ".join(Capabilities._fields),
     }
     found = {

@@ -13,7 +13,9 @@ import pytest
 from support.fixtures import time_limit
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 
-from swarm_mcp.loop import sources
+from swarm_mcp.loop import agent_variants, conf_files, sources
+from swarm_mcp.loop.providers import choice
+from swarm_mcp.loop.settings import LoopFailure
 
 pytestmark = pytest.mark.slow
 
@@ -305,6 +307,76 @@ def test_variants(model: Model, packs: Path, project: Path, monkeypatch: pytest.
     nearer.parent.mkdir(parents=True)
     nearer.write_text(f"protocol=openai\nurl={url}\n")
     assert loop("go").code == 0 and "authorization" not in model.headers[-1]
+
+
+def test_a_variants_own_prices(model: Model, packs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (packs / "providers").mkdir()
+    conf = packs / "providers" / "llama.conf"
+    monkeypatch.setenv("HARNESS_PROVIDER", "llama")
+    for price, dollars in (
+        ("", None),  # what its maker publishes is not what this seller takes
+        ("price_input=2\nprice_output=10\n", (107 * 2 + 20 * 10) / 1e6),
+        ("price_input=2\nprice_output=10\nprice_cached=1\n", (100 * 2 + 7 * 1 + 20 * 10) / 1e6),
+        ("price_input=0\nprice_output=0\n", 0.0),
+    ):
+        conf.write_text(f"protocol=openai\nmodel=gpt-4o\nurl={os.environ['OPENAI_API_URL']}\n{price}")
+        (told,) = (event for event in loop("go", "--json").events if event["type"] == "context_usage")
+        assert told["cost_usd"] == (None if dollars is None else pytest.approx(dollars))
+
+
+def test_the_bundled_providers_are_whole(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = choice.variants([])
+    assert {"deepseek", "fireworks", "groq", "llama.cpp", "ollama", "openrouter", "zai"} <= set(listed)
+    for name in listed:
+        facts = dict(conf_files.read(listed[name]))
+        assert facts["description"] and facts["url"].startswith(("https://", "http://127.0.0.1:"))
+        key = {facts["auth_env"]: "k-1"} if "auth_env" in facts else {}
+        assert bool(key) is facts["url"].startswith("https://")
+        found = choice.resolve(name, [], {**os.environ, **key})
+        request = found.protocol.request({"model": "m"}, {**os.environ, **found.more}, True)
+        assert request.url == facts["url"] and "sk-mock" not in str(request.headers)
+        if key:
+            with pytest.raises(LoopFailure, match="is not set"):
+                choice.resolve(name, [], os.environ)
+    shown = loop("help").out
+    assert "Groq (GROQ_API_KEY)" in shown and "takes a task apart" in shown
+
+
+def test_kinds_of_agents(model: Model, packs: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"planner", "read-only", "researcher", "reviewer", "tester"} <= set(agent_variants.names([]))
+    model.script = [Say("Done.")]
+    assert loop("look", "--variant", "reviewer").code == 0
+    assert "You review." in model.system() and "write_file" not in model.tools() and "bash" not in model.tools()
+    # Its session stays of that kind.
+    assert loop(sessions()[-1].name, "and now?").code == 0
+    assert "You review." in model.system() and "write_file" not in model.tools()
+    # A project's own, with its own model; who names another has that.
+    (project / ".harness" / "agents").mkdir(parents=True)
+    (project / ".harness" / "agents" / "scribe.conf").write_text(
+        "# ours\nprompt=Write it\nprompt=down.\nprovider=openai\nmodel=small\nmax_turns=1\n"
+    )
+    monkeypatch.delenv("HARNESS_PROVIDER")
+    monkeypatch.setenv("HARNESS_VARIANT", "scribe")
+    assert loop("go").code == 0
+    assert model.asked[-1]["model"] == "small" and "Write it\ndown." in model.system() and "bash" in model.tools()
+    model.script = [Say("", (("list_dir", {}),))]
+    assert loop("go").code == 5  # after one turn
+    model.script = [Say("Done.")]
+    assert loop("go", "--model", "large", "--mode", "read-only").code == 0
+    assert model.asked[-1]["model"] == "large" and "bash" not in model.tools()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [(None, "no variant 'odd'"), ("mode=readonly", "read-only or edit"), ("max_turns=many", "a number")],
+)
+def test_a_kind_that_is_not_understood_starts_nothing(model: Model, packs: Path, text: str | None, why: str) -> None:
+    if text:
+        (packs / "agents").mkdir()
+        (packs / "agents" / "odd.conf").write_text(text)
+    ran = loop("go", "--variant", "odd")
+    assert ran.code == 1 and why in ran.err and not model.asked
+    assert loop("help").code == 0
 
 
 def test_the_first_ready_provider_is_taken(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

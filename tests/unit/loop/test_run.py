@@ -15,6 +15,7 @@ import pytest
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 
 from swarm_mcp.cli.help_page import page_of
+from swarm_mcp.harness import Query, Run
 from swarm_mcp.loop import session as session_files
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,10 @@ def test_events(model: Model, way: str, project: Path) -> None:
     assert [event["is_error"] for event in ran.events if event["type"] == "tool_end"] == [False, True]
     cost = result["cost"]
     assert (result["output"], cost["output_tokens"], cost["cache_read_tokens"]) == ("Done.", 40, 14)
-    assert (cost["num_turns"], cost["total_cost_usd"]) == (2, None)
+    assert cost["num_turns"] == 2
+    # Twice what an answer of 100 tokens in, 20 out, 7 from a cache and 3 into one costs by the list.
+    dollars = 2 * (100 * 3 + 20 * 15 + 7 * 0.3 + 3 * 3.75) if way == ANTHROPIC else 2 * (100 * 2.5 + 20 * 10 + 7 * 1.25)
+    assert cost["total_cost_usd"] == pytest.approx(dollars / 1e6)
     assert cost["input_tokens"] == 200  # without what came from a cache
     used = [event["context_used_tokens"] for event in ran.events if event["type"] == "context_usage"]
     assert used == [110, 110] if way == ANTHROPIC else [107, 107]
@@ -228,6 +232,15 @@ def test_turns_are_limited(model: Model, monkeypatch: pytest.MonkeyPatch) -> Non
     assert ran.code == 5 and ran.events[-1]["error_category"] == "budget"
     # start, then rounds of assemble, send, receive, tool_exec, tool_done: 12 steps are allowed
     assert len(model.asked) == 3
+
+
+def test_a_limit_on_cost_ends_a_run_that_would_go_on(model: Model, project: Path) -> None:
+    model.script = [Say("", (("list_dir", {}),), pause=0.0)]
+    result = Run("loop", Query("go", str(project), max_cost_usd=0.001)).start().wait()
+    assert (result.error_category, "may cost at most $0.001" in result.error_message) == ("budget", True)
+    assert 0.001 <= result.cost.total_cost_usd < 0.01
+    result = Run("loop", Query("go", str(project), model="nobody-knows", max_cost_usd=0.001)).start().wait()
+    assert "no price for its model" in result.error_message
 
 
 def test_secrets_are_not_written_down(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,17 @@ def test_read_only(model: Model, project: Path) -> None:
     assert all("read-only" in text for text in refused) and read == "     1\ttext"
 
 
+def test_an_agent_below_one_that_only_reads_only_reads(model: Model, project: Path) -> None:
+    """However it came to that: by its command line or its kind, of which the private file of the run says nothing."""
+    for words in (("--mode", "read-only"), ("--variant", "reviewer")):
+        model.asked.clear()
+        call = ("agent", {"prompt": "the small task", "variant": "tester"})
+        model.script = [Say("", (call,)), Say("", (WRITE,)), Say("small answer"), Say("Done.")]
+        assert loop("go", *words).code == 0
+        assert "write_file" not in model.tools(1) and "You write tests." in model.system(1)
+        assert sorted(path.name for path in project.iterdir()) == [".git"]
+
+
 def test_an_agent_of_its_own(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "11111111-2222-4333-8444-555555555555")
     seen = []

@@ -1,0 +1,55 @@
+"""What an answer costs in dollars: by the prices in a variant's file, else by those that the models' makers publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from swarm_mcp.harness.outcome import TOKENS, Cost, Price, priced
+from swarm_mcp.loop.providers.protocol import Reply, number
+from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
+
+# Models of the loop's own defaults; the others are where the clients of their makers have them.
+_DEFAULTS = {
+    "claude-sonnet-4-6": Price(3.0, 0.30, 15.0, "2026-02-17", 3.75),
+    "gpt-4o": Price(2.5, 1.25, 10.0, "2024-10-02"),
+}
+
+
+def of_variant(facts: Mapping[str, str]) -> Price | None:
+    """Return the price that a variant's file has, in dollars for a million tokens; None where it has none."""
+    given, out = number(facts, "price_input"), number(facts, "price_output")
+    if given is None or out is None:
+        return None
+    cached = number(facts, "price_cached")
+    written = number(facts, "price_cache_write")
+    return Price(given, given if cached is None else cached, out, facts.get("price_dated", ""), written)
+
+
+def published(provider: str) -> Mapping[str, Price]:
+    """Return model -> price for one of the providers that speak for a maker; a variant's seller has others."""
+    if provider not in BUILT_IN_PROVIDERS:
+        return {}
+    from swarm_mcp.harness.claude.adapter import Claude
+    from swarm_mcp.harness.codex.adapter import PRICES
+
+    return {**_DEFAULTS, **Claude.prices, **PRICES}
+
+
+def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> Cost:
+    """Return what an answer took, with dollars where a price is known; `asked` is the model that was asked for."""
+    tokens = {f"{name}_tokens": reply.usage.get(name) for name in ("input", "output", "cache_read", "cache_write")}
+    model = reply.model or asked
+    cost = Cost(None, **tokens, num_turns=1, model=model)
+    return priced(cost, {model: price} if price else published(provider), model)
+
+
+def together(before: Cost, cost: Cost) -> Cost:
+    """Return what the answers so far and one more took: the tokens that are known, dollars where each has a price."""
+    tokens = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
+    known = not before.num_turns or before.total_cost_usd is not None
+    dollars = _sum(before.total_cost_usd, cost.total_cost_usd) if known and cost.total_cost_usd is not None else None
+    return Cost(dollars, **tokens, num_turns=(before.num_turns or 0) + 1, model=cost.model or before.model)
+
+
+def _sum(before: float | None, more: float | None):
+    return before if more is None else (before or 0) + more
