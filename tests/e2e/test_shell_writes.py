@@ -72,7 +72,7 @@ def test_reading_a_locked_file_is_free(client: Client) -> None:
     told = client.results("work")
     assert len(told) == len(READS)
     assert not [text for text in told if "swarm" in text]
-    assert "other sessions hold" not in all_that_was_said(client)
+    assert "other sessions hold" not in client.said("work")
     assert "line one" in told[0]
     assert_untouched(client, "notes.md")
 
@@ -90,7 +90,7 @@ def test_what_nobody_could_see_is_noticed_and_can_be_undone(client: Client) -> N
     (checkout / "build.py").write_text(OPAQUE)
     holder = coordinator.peer_lock("notes.md")
     client.run("work", client.shell("python3 build.py"), client.shell("cat notes.md"))
-    said = all_that_was_said(client)
+    said = client.said("work")
     assert "other sessions hold" in said, "beforehand: a line about the locks nearby"
     assert "swarm-mcp restore" in said, "afterwards: what to do"
     assert_text(client, "notes.md", "spoilt\n")
@@ -149,7 +149,3 @@ def test_another_server_s_tool(client: Client) -> None:
     told = client.results("work")
     assert "line one" in told[-2], told
     assert_denied(client, "work", "notes.md")
-
-
-def all_that_was_said(client: Client) -> str:
-    return json.dumps([exchange.body for exchange in client.exchanges("work")])
