@@ -24,7 +24,7 @@ from .ground import Ground, Lacking, sweep, wait_for
 from .marketplace import Marketplace
 from .more import NAMES, OtherClient, ground_for, other_client
 from .test_fail_open import Broken, no_command_line, store_held_by_another, store_is_garbage
-from .test_shell_writes import OPAQUE, all_that_was_said
+from .test_shell_writes import OPAQUE
 
 CHANGE = ("notes.md", "line one", "line two")
 # The clients of one worker stay in it: each is installed once.
@@ -153,7 +153,7 @@ def test_what_nobody_could_see_is_told(other: OtherClient, covered: Coverage) ->
     (other.ground.checkout / "build.py").write_text(OPAQUE)
     other.ground.coordinator.peer_lock("notes.md")
     other.run("work", other.shell("python3 build.py"), other.shell("cat notes.md"))
-    said = all_that_was_said(other)
+    said = other.said("work")
     assert_text(other, "notes.md", "spoilt\n")
     assert covered.told_before.startswith("no") or "other sessions hold" in said, said[-3000:]
     assert covered.told_after.startswith("no") or "swarm-mcp restore" in said, said[-3000:]
