@@ -19,7 +19,7 @@ def may_precede(config, call) -> bool:
     command = shell_text(call.tool, call.input)
     if not isinstance(call.input, dict) or not isinstance(call.input.get("command"), str) or not command.strip():
         return False
-    if "apply_patch" in command or "applypatch" in command or command.lstrip().startswith((". ", "#!")):
+    if "apply_patch" in command or "applypatch" in command:
         return False  # Codex carries a patch out itself, where it finds one in a command as it knows them
     return _shell() in SHELLS and client_version(config) in config.kernel_versions
 
@@ -30,9 +30,12 @@ def preceded(tool_input: dict, entry: str) -> dict:
 
 
 def without(payload: dict) -> dict:
-    """`payload` with the command as it was before the statement was put in front of it; ``Dialect.amend`` of Codex."""
+    """`payload` with the command as it was before the statement was put in front of it; ``Dialect.amend`` of Codex.
+
+    Only of a call that is over: before it the command is its model's, all of which is to be checked.
+    """
     tool_input = payload.get("tool_input")
-    if not isinstance(tool_input, dict):
+    if not isinstance(tool_input, dict) or payload.get("hook_event_name") == "PreToolUse":
         return payload
     command = tool_input.get("command")
     if not isinstance(command, str) or not command.startswith(". " + _quoted(os.path.join(kernel_dir(), ""))[:-1]):
