@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from swarm_mcp.team.protocol import item, want
-from swarm_mcp.team.server import TeamServer
+from team.servers import patient
 
 
 class Machine:
@@ -19,9 +19,8 @@ class Machine:
         *sessions: str,
         mirror: float = 30.0,
         lease: float = 60.0,
-        **more: Any,
     ):
-        self.server, self.repository, self.lease = TeamServer(server, name, **more), repository, lease
+        self.server, self.repository, self.lease = patient(server, name), repository, lease
         self.sessions = sessions
         self.version = self.mark = 0
         self.joined: dict[str, int] = {}

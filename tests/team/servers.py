@@ -6,21 +6,27 @@ from functools import partial
 from typing import Any
 
 PATIENCE = 30.0  # seconds: a busy machine is no server that cannot be reached
-PATIENT = ("hello", "beat", "acquire", "release", "transfer", "steal", "wait", "leave", "end", "reap", "mine", "put")
+PATIENT = ("hello", "beat", "acquire", "release", "transfer", "steal", "wait", "leave", "end", "reap", "mine", "put",
+           "look", "machines", "part", "rest")  # fmt: skip
+
+
+def patient(conninfo: str, machine: str, *login: str) -> Any:
+    """Return the server that `conninfo` names; what asks it waits for its answer, where nothing else is said."""
+    from swarm_mcp.team.server import TeamServer
+
+    class Patient(TeamServer):
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            return partial(found, seconds=PATIENCE) if name in PATIENT else found
+
+    return Patient(conninfo, machine, *login)
 
 
 class PostgreSQL:
-    """The server that `conninfo` names; what asks it waits for its answer."""
+    """The server that `conninfo` names, as a team's machines are given it."""
 
     def __init__(self, conninfo: str):
         self._conninfo = conninfo
 
     def server(self, machine: str) -> Any:
-        from swarm_mcp.team.server import TeamServer
-
-        class Patient(TeamServer):
-            def __getattribute__(self, name: str) -> Any:
-                found = super().__getattribute__(name)
-                return partial(found, seconds=PATIENCE) if name in PATIENT else found
-
-        return Patient(self._conninfo, machine)
+        return patient(self._conninfo, machine)
