@@ -33,13 +33,13 @@ if shutil.which("git-lfs") is None:
 
 import psycopg
 from psycopg import sql
-from support.fixtures import BARE_PYTHON, FOLDERS
+from support.fixtures import BARE_PYTHON, FOLDERS, time_limit
 from support.loopback_http import LoopbackServer, QuietHandler
 
 from swarm_mcp.team.lfs import tokens
 from swarm_mcp.team.migrations import init
 from swarm_mcp.team.protocol import want
-from swarm_mcp.team.server import TeamServer
+from team.servers import patient
 
 from .history.engine import Engine
 from .history.faults import SwallowingProxy
@@ -140,7 +140,7 @@ class Agent:
 
     def __init__(self, server: str, repository: str, role: str, password: str, mirror_lease: float = 0.0):
         self.team, self.repository, self.session = (
-            TeamServer(server, f"laptop-{role}", role, password),
+            patient(server, f"laptop-{role}", role, password),
             repository,
             f"s-{role}",
         )
@@ -475,7 +475,7 @@ def test_the_teams_server_restarts_and_is_away(scene):
     try:
         begun = time.monotonic()
         code, said = ann.run("push")
-        assert code != 0 and time.monotonic() - begun < 30 and "team's server" in said
+        assert code != 0 and time.monotonic() - begun < time_limit(30) and "team's server" in said
     finally:
         scene.engine.start()
     ann.git("push")
@@ -494,33 +494,37 @@ def test_a_server_that_is_silent_is_not_waited_for(scene):
         for authorization in (ann, basic("bob", PASSWORDS["bob"])):  # one who is known already, and one who is not
             begun = time.monotonic()
             status, answer = scene.served.ask("POST", "/locks", {"path": "plain.txt"}, Authorization=authorization)
-            assert status == 503 and "team's server" in answer["message"] and time.monotonic() - begun < 6
+            assert status == 503 and "team's server" in answer["message"]
+            assert time.monotonic() - begun < time_limit(6)
         proxy.heal()
         assert scene.served.ask("POST", "/locks", {"path": "plain.txt"}, Authorization=ann)[0] == 201
         assert PASSWORDS["ann"] not in scene.served.said() and PASSWORDS["bob"] not in scene.served.said()
 
 
 def test_a_lock_is_told_once_every_machine_knows_it_or_has_been_silent(scene):
-    agent = scene.agent("bob", mirror_lease=2.0)
+    lease = 3.0
+    agent = scene.agent("bob", mirror_lease=lease)
     ann = basic("ann", PASSWORDS["ann"])
     stop, seen = threading.Event(), agent.team.look(scene.repository)
+    known: list[str] = []  # the files that it has said that it knows of
+    beaten: list[float] = []
 
     def follow() -> None:
-        version, mark = seen["version"], seen["mark"]
+        news = {**seen, "changes": []}
         while not stop.wait(0.2):
-            news = agent.team.beat(scene.repository, version, mark)["news"]
-            version, mark = news["version"], news["mark"]
+            beaten.append(time.monotonic())
+            told = [one["body"]["place"] for one in news["changes"] if one["kind"] == "lock"]
+            known.extend(told)
+            news = agent.team.beat(scene.repository, news["version"], news["mark"])["news"]
 
     following = threading.Thread(target=follow)
     following.start()
-    begun = time.monotonic()
     assert scene.served.ask("POST", "/locks", {"path": "plain.txt"}, Authorization=ann)[0] == 201
-    assert time.monotonic() - begun < 2
+    assert known == ["plain.txt"]
     stop.set()
     following.join()
-    begun = time.monotonic()
     assert scene.served.ask("POST", "/locks", {"path": "src/a.py"}, Authorization=ann)[0] == 201
-    assert 1 < time.monotonic() - begun < 10
+    assert known == ["plain.txt"] and time.monotonic() - beaten[-1] >= lease
 
 
 # -------------------------------------------------------- machines that have joined

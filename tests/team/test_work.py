@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.fixtures import time_limit
 
 from team.homes import LIMIT, Home, wait_for
 
@@ -123,7 +124,7 @@ def test_a_message_written_without_the_server_arrives_when_it_is_back(
         new_engine.stop()
         begun = time.monotonic()
         north.run("send", "written in a tunnel", "--to", bob, "--as", ann)
-        assert time.monotonic() - begun < LIMIT / 4
+        assert time.monotonic() - begun < time_limit(15)
         new_engine.start()
         wait_for(lambda: inbox(south, bob) == ["written in a tunnel"])
 
@@ -152,11 +153,15 @@ def test_a_task_is_claimed_on_one_machine_only(pair) -> None:
     assert seen["files"] == [str(south.clone.resolve() / "src" / "a.py")]
     for one in asked:
         both = [start(north, "claim", one, "--as", ann), start(south, "claim", one, "--as", bob)]
-        told = [each.communicate(timeout=LIMIT) for each in both]
+        said = [each.communicate(timeout=LIMIT)[1] for each in both]
         codes = [each.returncode for each in both]
-        assert sorted(codes) == [0, 1], (codes, told)
+        for number, (home, who) in enumerate(((north, ann), (south, bob))):
+            while AWAY in said[number]:  # on a busy machine the server may take longer than a verb waits
+                done = home.run("claim", one, "--as", who, code=None)
+                codes[number], said[number] = done.returncode, done.stderr
+        assert sorted(codes) == [0, 1], (codes, said)
         winner, loser, place = ((ann, south, "north"), (bob, north, "south"))[codes.index(0)]
-        assert f" on {place}-" in told[codes.index(1)][1], told
+        assert f" on {place}-" in said[codes.index(1)], said
         wait_for(lambda one=one, loser=loser: status_of(loser, one) == "in_progress")
         for home in (north, south):
             assert home.json("task", one, "--as", (ann, bob)[home is south])["task"]["assignee"] == winner

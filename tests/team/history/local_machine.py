@@ -35,6 +35,7 @@ from swarm_mcp.team import agent_client, joining, locking
 from .workers import Taken, work
 
 REPOSITORY = "storm"
+LEFT_SECONDS = 90.0  # within which the server has nothing any more that nobody here has, once nothing is broken
 LATER_SECONDS = 1.5  # that a session keeps what holds on its machine only, hoping for the team
 
 
@@ -138,16 +139,19 @@ def keep_agent(home: Path, planted: str, is_over, chance: random.Random) -> None
             time.sleep(chance.random())
 
 
-def left(conninfo: str, machine: str) -> int:
-    """Return how many locks of this machine the server has."""
+def locks_left(conninfo: str, machine: str) -> str:
+    """Return which locks of this machine the server has, or why it does not say; empty for none."""
     import psycopg
 
-    with psycopg.connect(conninfo, autocommit=True, connect_timeout=2) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM swarm_team.locks l JOIN swarm_team.sessions s USING (repository, session) WHERE s.machine = %s", (machine,)
-        ).fetchone()  # fmt: skip
-    assert row
-    return int(row[0])
+    asked = (
+        "SELECT l.place || l.pattern, l.session, l.fence FROM swarm_team.locks l"
+        " JOIN swarm_team.sessions s USING (repository, session) WHERE s.machine = %s"
+    )
+    try:
+        with psycopg.connect(conninfo, autocommit=True, connect_timeout=2) as connection:
+            return ", ".join(map(str, connection.execute(asked, (machine,)).fetchall()))
+    except psycopg.OperationalError as error:  # the last fault may be just over
+        return str(error)
 
 
 @contextmanager
@@ -182,10 +186,10 @@ def main() -> None:
         work(LocalMachine(f"M{told['number']}", clone), stop.exists, Path(told["report"]), told["seed"])
         from swarm_mcp.team.memberships import machine
 
-        end = time.monotonic() + 40
-        while (count := left(told["server"], machine())) and time.monotonic() < end:
+        end = time.monotonic() + LEFT_SECONDS
+        while (left := locks_left(told["server"], machine())) and time.monotonic() < end:
             time.sleep(0.2)
-        assert not count, f"{count} locks are left on the server that nobody here has"
+        assert not left, f"left on the server, and nobody here has it: {left}"
     os._exit(0)
 
 

@@ -22,6 +22,7 @@ from .faults import FROM_SERVER, TO_SERVER, Network, ServerClock, SmallDisk, Swa
 from .workers import WORLD, begun
 
 TESTS = Path(__file__).resolve().parents[2]
+SEED = int(os.environ.get("SWARM_TEAM_SEED", "0")) or random.randrange(1, 10**6)
 
 
 class Outcome(NamedTuple):
@@ -37,6 +38,8 @@ class Outcome(NamedTuple):
 
 class Players:
     """Machines in processes of their own. `module` is run for each, with one JSON text that says which it is."""
+
+    last_seconds = 120.0  # within which a machine is done once nothing is broken
 
     def __init__(self, module: str, folder: Path, assignments: list[dict], prefixes: list[list[str]] | None = None):
         self.folder, self._stop = folder, folder / "stop"
@@ -57,7 +60,7 @@ class Players:
         for number, one in enumerate(self.running):
             assert one.poll() is None, f"machine {number} ended with {one.returncode}:\n{self.log(number)}"
 
-    def await_begun(self, seconds: float = 60.0) -> None:
+    def await_begun(self, seconds: float = 120.0) -> None:
         """Until every machine has joined: nothing strikes before."""
         end = time.monotonic() + seconds
         while not all(begun(report).exists() for report in self.reports):
@@ -65,16 +68,17 @@ class Players:
             assert time.monotonic() < end, "a machine does not begin"
             time.sleep(0.05)
 
-    def end(self, seconds: float = 60.0) -> None:
+    def end(self) -> None:
         """Let every machine finish and write its report."""
         self._stop.touch()
         for number, one in enumerate(self.running):
             try:
-                one.wait(seconds)
+                code = one.wait(self.last_seconds)
             except subprocess.TimeoutExpired:
                 raise AssertionError(
-                    f"machine {number} still has locks after {seconds:g} s without a fault:\n{self.log(number)}"
+                    f"machine {number} is not done {self.last_seconds:g} s after the last fault:\n{self.log(number)}"
                 ) from None
+            assert not code, f"machine {number} ended with {code}:\n{self.log(number)}"
 
     def close(self) -> None:
         for one in self.running:
@@ -105,6 +109,8 @@ class Players:
 class HandingPlayers(Players):
     """Machines whose sessions hand messages, tasks and values to each other."""
 
+    last_seconds = 400.0  # more than they wait for each other
+
     def judged(self, faults: int) -> Outcome:
         told = self.told()
         claims = [Held(*one) for seen in told for one in seen["claims"]]
@@ -116,6 +122,23 @@ class HandingPlayers(Players):
             sent += [(f"the value of machine {number}", item) for item in appended]
             heard += [(f"the value of machine {number}", item) for item in seen["value"]]
         return Outcome(judge_handed(claims, sent, heard, [seen["end"] for seen in told]), counts, faults)
+
+
+def new_folder(folder: Path) -> Path:
+    """Return a new folder in `folder`, for one storm of several."""
+    made = folder / str(len(list(folder.iterdir())))
+    made.mkdir()
+    return made
+
+
+def until_enough(run: Callable[[float], Outcome], seconds: float, is_enough: Callable[[Outcome, float], bool]) -> None:
+    """Run a storm, of `seconds`, and longer ones while a busy machine has seen too little. No one finds anything."""
+    for longer in (1, 2, 4):
+        outcome = run(longer * seconds)
+        assert not any(outcome.findings), f"seed {SEED}: {outcome.text()}"
+        if is_enough(outcome, seconds):
+            return
+    raise AssertionError(f"seed {SEED}: too little was seen: {outcome.text()}")
 
 
 class Fault(NamedTuple):

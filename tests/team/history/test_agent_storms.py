@@ -18,8 +18,8 @@ from swarm_mcp.team.migrations import init
 
 from .faults import ServerClock, SmallDisk
 from .mutants import Mutant
-from .storm import LEASE, Fault, Ground, Outcome, Players, storm
-from .test_server_storms import MISSING, SEED, at_end
+from .storm import LEASE, SEED, Fault, Ground, Outcome, Players, new_folder, storm, until_enough
+from .test_server_storms import MISSING, at_end
 
 __all__ = ["at_end"]
 
@@ -109,9 +109,14 @@ def storm_of(
 def test_nobody_holds_what_another_holds(kind: str, tmp_path: Path, at_end: list[Callable[[], object]]) -> None:
     if MISSING.get(kind):
         pytest.skip(MISSING[kind])
-    outcome = storm_of(kind, tmp_path, at_end, SECONDS)
-    assert not any(outcome.findings), f"seed {SEED}: {outcome.text()}"
-    assert outcome.counts["settled"] > SECONDS / 3 and outcome.counts["fresh looks"] > 10 * SECONDS, outcome.text()
+
+    def run(seconds: float) -> Outcome:
+        return storm_of(kind, new_folder(tmp_path), at_end, seconds)
+
+    def is_enough(outcome: Outcome, seconds: float) -> bool:
+        return outcome.counts["settled"] > seconds / 3 and outcome.counts["fresh looks"] > 10 * seconds
+
+    until_enough(run, SECONDS, is_enough)
 
 
 # Of what is planted in the server, `test_server_storms` tells.
@@ -125,10 +130,8 @@ PLANTED = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_what_is_planted_is_found(name: str, tmp_path: Path, at_end: list[Callable[[], object]]) -> None:
     kind, planted = PLANTED[name]
-    for number in range(6):  # a storm may pass it by
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        outcome = storm_of(kind, folder, at_end, 10 if kind == "none" else 14, planted)
+    for _ in range(6):  # a storm may pass it by
+        outcome = storm_of(kind, new_folder(tmp_path), at_end, 10 if kind == "none" else 14, planted)
         if any(outcome.findings):
             return
     raise AssertionError(f"seed {SEED}: nobody has found it in {outcome.text()}")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from .mutants import CHANGES_UNSEEN, PASSES_OVER, Mutant
-from .storm import HandingPlayers, Outcome
+from .storm import SEED, HandingPlayers, Outcome, new_folder, until_enough
 from .test_agent_storms import storm_of
-from .test_server_storms import MISSING, SEED, at_end
+from .test_server_storms import MISSING, at_end
 
 __all__ = ["at_end"]
 
@@ -31,11 +31,14 @@ def handing(kind: str, folder: Path, at_end: list[Callable[[], object]], seconds
 def test_nothing_is_lost_or_doubled_and_a_task_is_one_sessions(kind: str, tmp_path: Path, at_end: list) -> None:
     if MISSING.get(kind):
         pytest.skip(MISSING[kind])
-    outcome = handing(kind, tmp_path, at_end, SECONDS)
-    assert not any(outcome.findings), f"seed {SEED}: {outcome.text()}"
-    assert outcome.faults, "nothing has struck"
-    for what in ("claimed", "sent", "appended"):
-        assert outcome.counts[what] > SECONDS, outcome.text()
+
+    def run(seconds: float) -> Outcome:
+        return handing(kind, new_folder(tmp_path), at_end, seconds)
+
+    def is_enough(outcome: Outcome, seconds: float) -> bool:
+        return outcome.faults > 0 and all(outcome.counts[what] > seconds for what in ("claimed", "sent", "appended"))
+
+    until_enough(run, SECONDS, is_enough)
 
 
 PLANTED: dict[str, tuple[str, str, Mutant | None, tuple[str, ...]]] = {
@@ -48,10 +51,8 @@ PLANTED: dict[str, tuple[str, str, Mutant | None, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_what_is_planted_is_found(name: str, tmp_path: Path, at_end: list) -> None:
     kind, planted, mutant, signs = PLANTED[name]
-    for number in range(4):  # a storm may pass it by
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        outcome = handing(kind, folder, at_end, 8 if kind == "none" else 14, planted, mutant)
+    for _ in range(4):  # a storm may pass it by
+        outcome = handing(kind, new_folder(tmp_path), at_end, 8 if kind == "none" else 14, planted, mutant)
         if any(getattr(outcome.findings, sign) for sign in signs):
             return
     raise AssertionError(f"seed {SEED}: nobody has found it in {outcome.text()}")

@@ -16,12 +16,11 @@ from swarm_mcp.team.migrations import init
 
 from .faults import Network, ServerClock, SmallDisk
 from .mutants import COUNTS_AT_ONCE, GRANTS_UNSEEN, Mutant
-from .storm import LEASE, Fault, Ground, Outcome, Players, storm
+from .storm import LEASE, SEED, Fault, Ground, Outcome, Players, new_folder, storm, until_enough
 
 MACHINES = 3
 KINDS = ("restart", "cut", "stop", "clock", "failover", "disk", "plug", "all")
 SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "48")) / len(KINDS)
-SEED = int(os.environ.get("SWARM_TEAM_SEED", "0")) or random.randrange(1, 10**6)
 MISSING = {"clock": ServerClock.missing(), "disk": SmallDisk.missing(), "plug": Network.missing()}
 
 
@@ -95,9 +94,14 @@ def storm_of(
 def test_nobody_holds_what_another_holds(kind: str, tmp_path: Path, at_end: list[Callable[[], object]]) -> None:
     if MISSING.get(kind):
         pytest.skip(MISSING[kind])
-    outcome = storm_of(kind, tmp_path, at_end, SECONDS)
-    assert not any(outcome.findings), f"seed {SEED}: {outcome.text()}"
-    assert outcome.counts["settled"] > SECONDS / 2 and outcome.counts["fresh looks"] > 50 * SECONDS, outcome.text()
+
+    def run(seconds: float) -> Outcome:
+        return storm_of(kind, new_folder(tmp_path), at_end, seconds)
+
+    def is_enough(outcome: Outcome, seconds: float) -> bool:
+        return outcome.counts["settled"] > seconds / 2 and outcome.counts["fresh looks"] > 50 * seconds
+
+    until_enough(run, SECONDS, is_enough)
 
 
 PLANTED: dict[str, tuple[str, Mutant | None, str]] = {
@@ -112,10 +116,8 @@ def test_what_is_planted_is_found(name: str, tmp_path: Path, at_end: list[Callab
     kind, mutant, planted = PLANTED[name]
     if MISSING.get(kind):
         pytest.skip(MISSING[kind])
-    for number in range(5):  # a storm may pass it by
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        outcome = storm_of(kind, folder, at_end, 8 if kind == "none" else 12, mutant, planted)
+    for _ in range(5):  # a storm may pass it by
+        outcome = storm_of(kind, new_folder(tmp_path), at_end, 8 if kind == "none" else 12, mutant, planted)
         if any(outcome.findings):
             return
     raise AssertionError(f"seed {SEED}: nobody has found it in {outcome.text()}")
