@@ -23,6 +23,7 @@ from swarm_mcp.team.memberships import machine, memberships
 from swarm_mcp.team.standing import standing
 
 STEP_SECONDS = 30.0
+SETTLED_SECONDS = 10.0  # until a lock holds on both machines
 FREE_SECONDS = 10.0  # until a released lock is free elsewhere
 RUNTIME = "claude-code"  # whose hook is asked: any does the same here
 STATUS = "`swarm-mcp team status` says more"
@@ -121,6 +122,9 @@ def _wrong(server: str, here: _Machine, there: _Machine) -> tuple[str, float]:
     begun = time.monotonic()
     lock = json.loads(here.asked("lock", "locked.txt", "--detach", "--ttl", "60", "--json"))
     took = time.monotonic() - begun
+    while not (lock.get("team") or {}).get("settled") and took < SETTLED_SECONDS:  # a busy machine's agent is slow
+        lock = json.loads(here.asked("lock", "locked.txt", "--as", lock["instance_id"], "--json"))
+        took = time.monotonic() - begun
     if not (lock.get("team") or {}).get("settled"):
         return f"the lock did not come to hold on all machines: {lock.get('team')}", took
     if not there.denies(there.clone / "locked.txt"):

@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -324,23 +325,48 @@ class TestConnections:
         with pytest.raises(TeamUnreachable, match="not reachable"):
             connect("host=127.0.0.1 port=1 dbname=x")
 
-    def test_a_password_comes_from_the_users_own_places(self, new_engine, home, monkeypatch):
+    @pytest.fixture
+    def asking(self, new_engine):
+        """A server that asks dana for her password, which is `right`: how it is named."""
         with connect(new_engine.dsn()) as admin:
             admin.execute("CREATE ROLE dana LOGIN PASSWORD 'right'")
         rules = new_engine.data / "pg_hba.conf"
         rules.write_text("host all dana 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
-        with connect(new_engine.dsn()) as admin:
-            admin.execute("SELECT pg_reload_conf()")
-        server = new_engine.dsn(user="dana")
+        new_engine.restart()
+        return new_engine.dsn(user="dana")
+
+    def test_a_password_comes_from_the_users_own_places(self, asking, home, monkeypatch):
+        server = asking
         for given, words in (({}, "no password supplied"), ({"password": "wrong"}, "authentication failed")):
             with pytest.raises((TeamRefused, TeamUnreachable), match=words):
-                for _ in range(20):  # until the rules are read
-                    connect(server, **given).close()
+                connect(server, **given).close()
         connect(server, password="right").close()
         (home / ".pgpass").write_text("127.0.0.1:*:*:dana:right\n")
         (home / ".pgpass").chmod(0o600)
         monkeypatch.setenv("PGPASSFILE", str(home / ".pgpass"))
         connect(server).close()
+
+    def test_where_those_have_none_the_keyring_is_asked(self, asking, home, monkeypatch):
+        asked = []
+
+        class Keyring:
+            passwords: dict[tuple[str, str], str] = {}
+
+            @classmethod
+            def get_password(cls, service, name):
+                asked.append((service, name))
+                return cls.passwords.get((service, name))
+
+        monkeypatch.setitem(sys.modules, "keyring", Keyring)
+        with pytest.raises(TeamUnreachable, match="the keyring have none"):
+            connect(asking)
+        Keyring.passwords[asked[0]] = "right"
+        connect(asking).close()
+        assert set(asked) == {("swarm-mcp team", connection.described(asking))}
+        Keyring.passwords[asked[0]] = "wrong-word"
+        with pytest.raises(TeamRefused) as refusal:
+            connect(asking)
+        assert "wrong-word" not in str(refusal.value)
 
     @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates of this test")
     def test_another_name_in_the_certificate_is_no_connection(self, new_engine, home):

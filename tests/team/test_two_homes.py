@@ -63,11 +63,9 @@ def test_who_waits_on_another_machine_is_next(homes: tuple[Home, Home]) -> None:
 
 def test_status_shows_both_machines_and_leaving_undoes_everything(homes: tuple[Home, Home]) -> None:
     north, south = homes
-    told = north.json("team", "status")
+    told = wait_for(lambda: (found := north.json("team", "status", code=None))["ok"] and found)
     (one,) = told["repositories"]
-    assert (
-        told["ok"] and one["fresh"] and one["source"] == "given" and one["work_trees"] == [str(north.clone.resolve())]
-    )
+    assert one["fresh"] and one["source"] == "given" and one["work_trees"] == [str(north.clone.resolve())]
     assert sorted(machine_shortly(row["machine"]) for row in one["machines"]) == ["north", "south"]
     south.lock("src/a.py")
     wait_for(lambda: '"deny"' in north.write("s2", "src/a.py"))
