@@ -15,6 +15,7 @@ from swarm_mcp.team import connection, migrations
 from swarm_mcp.team.connection import connect
 from swarm_mcp.team.server import TeamServer
 from team.machines import Machine
+from team.tls import TlsFront
 
 _numbers = itertools.count()
 
@@ -369,23 +370,24 @@ class TestConnections:
         assert "wrong-word" not in str(refusal.value)
 
     @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates of this test")
-    def test_another_name_in_the_certificate_is_no_connection(self, new_engine, home):
-        made = subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=db.example.org",
-             "-addext", "subjectAltName=DNS:db.example.org", "-keyout", "server.key", "-out", "server.crt"],
-            cwd=new_engine.data, capture_output=True,
-        )  # fmt: skip
-        assert made.returncode == 0, made.stderr
-        (new_engine.data / "server.key").chmod(0o600)
-        with connect(new_engine.dsn()) as admin:
-            try:
-                admin.execute("ALTER SYSTEM SET ssl = on")
-            except connection.psycopg.Error:
-                pytest.skip("this PostgreSQL was built without TLS")
-        new_engine.restart()
-        root = f" sslmode=verify-full sslrootcert={new_engine.data / 'server.crt'}"
-        with pytest.raises(TeamRefused, match="does not match host name"):
-            connect(f"host=127.0.0.1 port={new_engine.port} user=postgres dbname=postgres{root}")
-        connect(
-            f"host=db.example.org hostaddr=127.0.0.1 port={new_engine.port} user=postgres dbname=postgres{root}"
-        ).close()
+    def test_who_shows_no_certificate_of_that_name_is_no_server(self, engine, tmp_path):
+        for name in ("db.example.org", "other.example.org"):
+            made = subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                 "-addext", f"subjectAltName=DNS:{name}", "-keyout", f"{name}.key", "-out", f"{name}.crt"],
+                cwd=tmp_path, capture_output=True,
+            )  # fmt: skip
+            assert made.returncode == 0, made.stderr
+        own, other = tmp_path / "db.example.org.crt", tmp_path / "other.example.org.crt"
+
+        def named(port, authority, host="host=db.example.org hostaddr=127.0.0.1"):
+            return f"{host} port={port} user=postgres dbname=postgres sslmode=verify-full sslrootcert={authority}"
+
+        with TlsFront(engine.port, own, own.with_suffix(".key")) as front:
+            connect(named(front.port, own)).close()
+            with pytest.raises(TeamRefused, match="does not match host name"):
+                connect(named(front.port, own, "host=127.0.0.1"))
+            with pytest.raises(TeamRefused, match="certificate verify failed"):
+                connect(named(front.port, other))
+        with pytest.raises(TeamUnreachable, match="not support SSL|SSL was required"):
+            connect(named(engine.port, own))
