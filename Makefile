@@ -33,7 +33,7 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e browser team check format bench picture clients-table dist clean
+.PHONY: demo test fast e2e browser team check format bench picture clients-table requirements-page dist clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -101,6 +101,10 @@ picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 # Writes the tables of clients in docs/clients.md from what their runtimes declare.
 clients-table: $(NEEDED)
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. "$(BIN)/python" tests/documents/clients_table.py docs/clients.md
+
+# Writes docs/requirements.md from the marks at the tests.
+requirements-page:
+	@PYTHONDONTWRITEBYTECODE=1 "$(PYTHON)" tests/documents/requirements_page.py docs/requirements.md
 
 # The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
 # when (with one zlib). All files have the date that hatchling gives them where it is told none.

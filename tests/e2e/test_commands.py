@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.requirement import requirement
 
 from .checks import assert_denied
 from .client import Client
@@ -29,6 +30,7 @@ def ask_for_status(client: Client, *extra: str, first: str = "true") -> str:
 
 @pytest.mark.from_git
 @pytest.mark.from_clone
+@requirement("P-25")
 def test_the_status_command(client: Client) -> None:
     """S5."""
     shown = ask_for_status(client)

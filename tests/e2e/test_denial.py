@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 
 from .checks import assert_denied, assert_text, assert_untouched
 from .client import Client
@@ -40,6 +41,7 @@ NOTEBOOK = {
 @pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone
+@requirement("P-09", "P-12", "P-23")
 def test_a_locked_file_stays_as_it_is(client: Client) -> None:
     """S3, S26: holder, note and advice are in what the model reads."""
     client.ground.coordinator.peer_lock("notes.md", note="renaming the parser, back at 15:00")
@@ -156,6 +158,7 @@ def test_sub_agents_write_under_the_lock_of_their_session(client: Client) -> Non
 
 
 @pytest.mark.thorough
+@requirement("P-17")
 def test_a_symlinked_folder_is_no_way_round(client: Client) -> None:
     """S19."""
     (client.ground.checkout / "alias").symlink_to("sub")
@@ -175,6 +178,7 @@ def test_a_session_started_in_a_sub_folder(client: Client) -> None:
 
 
 @pytest.mark.from_git
+@requirement("P-16")
 def test_a_heredoc_patch_in_the_shell(client: Client) -> None:
     """S11, as far as it is a patch: in Claude Code there may be an `apply_patch` on PATH as well."""
     client.ground.coordinator.peer_lock("notes.md")

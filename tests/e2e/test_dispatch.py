@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 
 from .checks import assert_text, assert_untouched
 from .client import Client
@@ -58,6 +59,7 @@ def lead(newcomer: Client) -> Lead:
     return Lead(newcomer)
 
 
+@requirement("A-29", "A-60")
 def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
     client = lead.client
     client.models.script("work", client.create("new.md", "made\n"), Step(text="It is made."))
@@ -110,6 +112,7 @@ def tails(client: Client) -> list[str]:
     return [line for line in client.ground.command_lines() if line.startswith("tail ")]
 
 
+@requirement("A-35", "A-60")
 def test_a_cancelled_task_ends_its_worker_with_all_it_started(lead: Lead) -> None:
     client = lead.client
     client.models.script("work", client.shell("tail -f /dev/null & tail -f other.md"))
@@ -138,6 +141,7 @@ def test_a_killed_supervisor_leaves_no_worker_and_no_lock(lead: Lead) -> None:
     assert lead.run()["state"] == "ended"
 
 
+@requirement("A-40")
 def test_a_secret_gets_nowhere(lead: Lead) -> None:
     client = lead.client
     other = "sk-ant-" + "k3Y" * 12

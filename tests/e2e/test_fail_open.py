@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
+from support.requirement import requirement
 
 from .checks import assert_text
 from .client import Client
@@ -91,6 +92,7 @@ FAULTS: list[Callable[[Ground], AbstractContextManager[Broken]]] = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@requirement("P-11")
 def test_the_write_lands(client: Client, fault: Callable[[Ground], AbstractContextManager[Broken]]) -> None:
     usual = client.run("usual", client.create("usual.md", "usual\n"))
     with fault(client.ground) as env:

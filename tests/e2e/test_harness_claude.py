@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.claude.launch import launch
@@ -64,6 +65,7 @@ def calls(*tools: tuple[str, dict]) -> list[dict]:
     return [{"name": "ToolSearch", "input": {"query": query}}, *({"name": n, "input": i} for n, i in tools)]
 
 
+@requirement("A-44", "A-46", "A-49", "D-13")
 def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: ClaudeCode, tmp_path: Path) -> None:
     """One run: a write, the swarm's own server, a client tool, a skill, a peer's lock, and no secret in argv."""
     ground = claude.ground
@@ -118,6 +120,7 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
     assert "context_usage" in kinds
 
 
+@requirement("A-33")
 def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> None:
     """Same id and only its own cost; the new system prompt counts; elsewhere a session of its own begins."""
     first = start(claude, "one", append_system_prompt="PROMPT-ONE").result()
@@ -138,6 +141,7 @@ def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> 
     assert [data["category"] for data in made.told("error")] == ["session_not_found"]
 
 
+@requirement("A-34")
 def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
     """Whose transcript is missing is not even tried; one that the client refuses gets a fresh retry."""
     lost, cwd = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10", str(claude.ground.checkout)
@@ -153,11 +157,13 @@ def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
     assert CLAUDE.can_resume(str(result.session_id), cwd) is True
 
 
+@requirement("A-08")
 def test_abort_leaves_nothing(claude: ClaudeCode) -> None:
     made = start(claude, "work", claude.shell("exec sleep 300"), mode=YOLO)
     assert_abort_leaves_nothing(made, claude.ground, seconds=40)
 
 
+@requirement("D-18", "D-22")
 def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> None:
     """Not even where the user's own settings allow everything, nor by a sub-agent or another worker."""
     settings = claude.ground.home / ".claude" / "settings.json"
@@ -181,6 +187,7 @@ def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> No
 
 
 @pytest.mark.thorough
+@requirement("P-28")
 def test_locks_hold_when_nothing_is_asked(claude: ClaudeCode) -> None:
     claude.ground.coordinator.peer_lock("notes.md")
     steps = [claude.replace("notes.md", "line one", "mine"), claude.shell("echo x > free.md")]
@@ -219,6 +226,7 @@ class _Refusing(http.server.BaseHTTPRequestHandler):
         """Nothing."""
 
 
+@requirement("D-10")
 def test_every_flag_is_one_of_the_client(claude: ClaudeCode, tmp_path: Path) -> None:
     """Those that --help keeps to itself are accepted: only the one that there is not is complained about."""
     full = Query(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.codex import overrides
@@ -55,6 +56,7 @@ def ran(agent: Codex, script: str, *steps: Any, **wanted: Any) -> tuple[Supervis
     return made, made.well()
 
 
+@requirement("A-44", "A-49", "D-14")
 def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     """Patch, swarm's server, a Python function of ours; cost, record, skills; nothing secret where others look."""
 
@@ -112,6 +114,7 @@ def test_a_lock_holds_and_the_run_goes_on(agent: Codex) -> None:
     assert (agent.ground.checkout / "free.md").read_text() == "free\n"
 
 
+@requirement("C-54")
 def test_sessions_are_continued_or_it_is_said_why_not(agent: Codex, tmp_path: Path) -> None:
     _, first = ran(agent, "one", agent.create("one.md", "1\n"))
     watched, again = ran(agent, "two", previous=first.session_params)
@@ -131,6 +134,7 @@ def test_sessions_are_continued_or_it_is_said_why_not(agent: Codex, tmp_path: Pa
         assert watched.told("error")[0]["category"] == "session_not_found"
 
 
+@requirement("A-34")
 def test_a_session_that_vanished_is_begun_anew_once(agent: Codex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody could look beforehand: Codex is asked, says no, and is started again."""
     monkeypatch.setattr(type(codex), "can_resume", lambda *_: None)
@@ -141,6 +145,7 @@ def test_a_session_that_vanished_is_begun_anew_once(agent: Codex, monkeypatch: p
     assert len(agent.exchanges("anew")) == 1
 
 
+@requirement("A-08")
 def test_an_aborted_run_leaves_nothing(agent: Codex) -> None:
     made = start(agent, "endless", agent.shell("sleep 301 & sleep 300"), grace_seconds=3.0)
     assert_abort_leaves_nothing(made, agent.ground, seconds=10)
@@ -148,6 +153,7 @@ def test_an_aborted_run_leaves_nothing(agent: Codex) -> None:
     assert set(begun) == set(ended)
 
 
+@requirement("D-18", "D-22")
 def test_reading_only_and_an_answer_by_schema(agent: Codex) -> None:
     schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"],
               "additionalProperties": False}  # fmt: skip

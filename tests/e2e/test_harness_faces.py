@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 
 from .client import Call, Client
 from .clients import CLIENTS, SERVER_START
@@ -42,6 +43,7 @@ def calls_of(agent: Client, *calls: tuple[str, dict]) -> list[Call]:
     return [{"name": "ToolSearch", "input": {"query": query}}, *made]
 
 
+@requirement("D-16")
 def test_a_python_function_is_called(agent: Client) -> None:
     asked: list[str] = []
 

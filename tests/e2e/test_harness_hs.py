@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.membership import Membership
@@ -143,6 +144,7 @@ def hold_to_it(place: Place, command: list[str], provider: str, streamed: bool, 
 
 
 @pytest.mark.parametrize(("provider", "streamed"), WAYS)
+@requirement("B-40")
 def test_the_plugin_holds_in_the_loop(place: Place, provider: str, streamed: bool) -> None:
     hold_to_it(place, [SWARM, "loop", "agent"], provider, streamed)
 
@@ -152,10 +154,12 @@ def test_the_plugin_holds_in_the_loop(place: Place, provider: str, streamed: boo
     ("hs", "provider", "streamed"), [(hs, *way) for hs in PINS for way in WAYS if hs != "0.1" or not way[1]],
     indirect=["hs"],
 )  # fmt: skip
+@requirement("B-40")
 def test_the_plugin_holds_in_hs(place: Place, hs: str, provider: str, streamed: bool) -> None:
     hold_to_it(place, [hs, "agent"], provider, streamed, knows_our_skill=not hs.endswith("/0.1/bin/hs"))
 
 
+@requirement("B-41")
 def test_a_hook_alone_vetoes_calls_that_are_not_streamed(place: Place, hs: str) -> None:
     """Without the guards among the tools: whole answers alone pass the hook, which is why there are guards."""
     place.install()

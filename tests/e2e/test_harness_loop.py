@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.outcome import RunResult
@@ -94,6 +95,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != ".git")
 
 
+@requirement("A-03", "A-44")
 def test_run_resume_and_fork(models: ModelServer, checkout: Path) -> None:
     locking = call("mcp__swarm__lock_file", file="a.txt", reason="mine")
     writing = call("write_file", path="a.txt", content="x")
@@ -133,6 +135,7 @@ def dispatch(*more: str) -> dict:
     return json.loads(swarm(*words))
 
 
+@requirement("A-29")
 def test_a_dispatched_task_is_done_around_a_leads_lock(models: ModelServer, checkout: Path) -> None:
     lead = json.loads(swarm("register", ".", "--label", "lead mode:gateway", "--lease-seconds", "600", "--json"))["id"]
     (checkout / "held.txt").write_text("theirs")
@@ -154,6 +157,7 @@ def test_a_dispatched_task_is_done_around_a_leads_lock(models: ModelServer, chec
 
 
 @pytest.mark.parametrize("how", ["cancel", "kill"])
+@requirement("C-21")
 def test_no_command_outlives_its_run(models: ModelServer, checkout: Path, how: str) -> None:
     sleeping = call("bash", command="swarm-mcp lock mine.txt; sleep 300 & echo $! > pid; wait")
     models.script("work", Step((sleeping,)), Step(text="never"))

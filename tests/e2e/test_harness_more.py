@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer
@@ -55,6 +56,7 @@ def start(agent: OtherClient, script: str, *steps: Any, **wanted: Any) -> Superv
     return Supervised(agent, script, *steps, **{"model": MODELS[agent.name], **wanted})
 
 
+@requirement("A-44")
 def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(agent: OtherClient, tmp_path: Path) -> None:
     """One run: the swarm's own server, a client tool, another server, a skill, a peer's lock, no secret in argv."""
     ground = agent.ground
@@ -127,6 +129,7 @@ def test_sessions_are_continued_and_one_that_is_gone_is_noticed(agent: OtherClie
     assert [data["category"] for data in made.told("error")] == ["session_not_found"]
 
 
+@requirement("D-22")
 def test_a_reader_writes_nothing(agent: OtherClient) -> None:
     steps = [agent.create("a.md", "x"), agent.shell("echo x > b.md"), *agent.swarm_tools(("whoami", {}))]
     steps += agent.swarm_tools(("dispatch", {"title": "write it for me"}))
@@ -159,11 +162,13 @@ def test_a_further_directory_may_be_written(agent: OtherClient, tmp_path: Path) 
     assert (target / "a.md").read_text() == "x\n"
 
 
+@requirement("D-04")
 def test_what_the_model_refuses_has_a_code(agent: OtherClient) -> None:
     result = start(agent, "work", Step(error="Incorrect API key provided: sk-x"), grace_seconds=2).result()
     assert (result.is_error, result.error_category) == (True, "auth_failed"), result
 
 
+@requirement("A-08")
 def test_abort_leaves_nothing(agent: OtherClient) -> None:
     made = start(agent, "work", agent.shell("sleep 301 & exec sleep 300"), mode=YOLO, grace_seconds=3)
     assert_abort_leaves_nothing(made, agent.ground, seconds=20)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.query import READ_ONLY, McpServer
@@ -87,6 +88,7 @@ def test_installed_as_a_person_does_it(pi: Pi) -> None:
     collide(pi, "cloned")
 
 
+@requirement("A-44")
 def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path: Path) -> None:
     """One run: the swarm's own server, a client tool, another server, a skill, a peer's lock, no secret in argv."""
     ground = pi.ground
@@ -161,12 +163,14 @@ def test_sessions_are_resumed_and_every_refusal_is_noticed(pi: Pi, monkeypatch: 
     assert away.session_id != first.session_id and "<<play one>>" not in pi.context("four")
 
 
+@requirement("A-08")
 def test_abort_leaves_nothing(pi: Pi) -> None:
     made = start(pi, "work", pi.shell("sleep 301 & exec sleep 300"))
     assert_abort_leaves_nothing(made, pi.ground, seconds=20)
 
 
 @pytest.mark.thorough
+@requirement("D-22")
 def test_a_fork_that_only_reads_writes_nothing(pi: Pi) -> None:
     """A copy of a session with its past, in a mode that leaves no tool to write; a model without a price."""
     first = start(pi, "one").result()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 
 from swarm_hook_core.process import command_line
 
@@ -73,6 +74,7 @@ def test_a_supervisor_that_is_killed_leaves_no_child_and_no_lock(agent: Client) 
 
 
 @pytest.mark.thorough
+@requirement("A-40", "C-67")
 def test_a_secret_gets_out_nowhere(agent: Client) -> None:
     """It is in the prompt, in the environment, in what a tool prints, and in what the client is told to say."""
     ground = agent.ground

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import repository
+from support.requirement import requirement
 
 from .appserver import AppServer, hooks, trust_hooks
 from .checks import assert_denied, assert_text
@@ -98,6 +99,7 @@ def test_installing_again_disturbs_no_live_session(client: Client) -> None:
 
 
 @pytest.mark.ways("install")
+@requirement("P-06")
 def test_an_upgrade(client: Client) -> None:
     """A live Claude Code session stays checked; Codex restarts into it (it drops hooks that changed)."""
     ground = client.ground
@@ -145,6 +147,7 @@ def test_an_upgrade_says_what_has_changed_and_a_first_installation_nothing(newco
     assert ground.coordinator.json(*install)["upgrade"] is None, "it is said once"
 
 
+@requirement("P-05")
 def test_the_manifests_of_a_release_are_what_the_client_takes(newcomer: Client) -> None:
     """With the version and the address that the steps of a release put into them."""
     ground = newcomer.ground

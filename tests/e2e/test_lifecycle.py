@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from support.requirement import requirement
 
 from swarm_hook_core.naming import holder_name
 
@@ -26,6 +27,7 @@ GONE = 6.0  # seconds that an interactive client may take for its end after its 
 @pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone
+@requirement("P-23")
 def test_registered_before_the_first_tool_call(client: Client) -> None:
     """S1: one row, labelled, named to the model, and gone after the session's end."""
     coordinator = client.ground.coordinator
@@ -41,6 +43,7 @@ def test_registered_before_the_first_tool_call(client: Client) -> None:
 
 
 @pytest.mark.thorough
+@requirement("P-07")
 def test_the_model_hears_of_peers_and_locks(client: Client) -> None:
     client.ground.coordinator.peer_lock("notes.md")
     client.run("work", client.create("new.md", "new\n"))
@@ -48,6 +51,7 @@ def test_the_model_hears_of_peers_and_locks(client: Client) -> None:
     assert [word for word in (PEER_NAME, "notes.md", "careful surgery") if word not in context] == []
 
 
+@requirement("P-13")
 def test_a_lone_session_leaves_no_locks(client: Client) -> None:
     """S2."""
     coordinator = client.ground.coordinator
@@ -61,6 +65,7 @@ def test_a_lone_session_leaves_no_locks(client: Client) -> None:
 
 
 @pytest.mark.from_git
+@requirement("A-50", "C-61")
 def test_the_checkout_holds_nothing_of_ours(client: Client) -> None:
     ground = client.ground
     client.run("work", client.create("new.md", "new\n"))

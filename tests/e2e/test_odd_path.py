@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 
 from .checks import assert_denied, assert_text
 from .client import Client
@@ -102,6 +103,7 @@ def test_an_old_python_is_passed_over(bare: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", [pytest.param("absent", marks=pytest.mark.thorough), "another program"])
+@requirement("P-01")
 def test_without_our_command_writes_are_checked_all_the_same(bare: Client, kind: str) -> None:
     bare.ground.coordinator.peer_lock("notes.md")
     others = {} if kind == "absent" else {"swarm_mcp": stranger(bare.ground)}

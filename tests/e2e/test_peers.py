@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.requirement import requirement
 
 from .checks import assert_denied, assert_text
 from .client import Client
@@ -15,6 +16,7 @@ PAIRS = [(holder, writer) for holder in CLIENTS for writer in CLIENTS if holder 
 
 
 @pytest.mark.parametrize(("holder", "writer"), PAIRS, ids=lambda name: name)
+@requirement("P-23")
 def test_each_other_s_locks(both: dict[str, Client], holder: str, writer: str) -> None:
     coordinator = both[holder].ground.coordinator
     lock = both[holder].swarm_tools(("lock_file", {"file": "notes.md", "reason": "from the other kind"}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.requirement import requirement
 
 from .client import Client
 from .coordinator import PEER_NAME
@@ -68,6 +69,7 @@ def test_the_list_above_is_whole() -> None:
 
 
 @pytest.mark.ways("install")
+@requirement("A-47")
 def test_every_tool_once(client: Client) -> None:
     coordinator, words = client.ground.coordinator, client.models.words
     peer = coordinator.register_peer()

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from documents import requirements_page
 from documents.clients_table import with_tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +35,20 @@ def test_each_guarantee_names_tests_that_exist():
     named = set(re.findall(r"`(test_[a-z_]+)`", (ROOT / "SPEC.md").read_text()))
     assert len(named) > 20
     assert [name for name in sorted(named) if f"def {name}(" not in text] == []
+
+
+def test_the_requirements_are_those_that_tests_are_marked_with():
+    assert (ROOT / "docs/requirements.md").read_text() == requirements_page.page(), "run: make requirements-page"
+
+
+def test_a_requirement_without_a_test_is_shown_as_such(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(requirements_page, "marked", lambda: {"A-01": [("unit/test_docs.py", "test_x")]})
+    page = requirements_page.page()
+    assert re.search(r"^\| A-01 \| .* \| tested \| .*`test_x` \|$", page, re.MULTILINE)
+    assert re.search(r"^\| A-02 \| .* \| \*\*no test\*\* \|  \|$", page, re.MULTILINE)
+    monkeypatch.setattr(requirements_page, "marked", lambda: {"Z-01": [("unit/test_docs.py", "test_x")]})
+    with pytest.raises(ValueError, match="Z-01"):
+        requirements_page.page()
 
 
 def test_the_tables_of_clients_are_what_the_runtimes_declare():

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 from support.sessions import (
     ROOT,
     RUNTIMES,
@@ -57,6 +58,7 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("module", MODULES)
+@requirement("P-01")
 def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> None:
     tops = {name.partition(".")[0] for name in imported(CORE / f"{module}.py")}
     assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), tops
@@ -66,6 +68,7 @@ INTEGRATIONS = ROOT / "integrations"
 
 
 @pytest.mark.parametrize("script", [INTEGRATIONS / "hook.py", *sorted(INTEGRATIONS.glob("*/runtime.py"))], ids=str)
+@requirement("P-04")
 def test_what_a_hook_starts_with_is_short_and_imports_only_the_core(script: Path) -> None:
     tops = {name.partition(".")[0] for name in imported(script)}
     assert tops <= {"swarm_hook_core", "runtime", "gc", "os", "sys"}
@@ -107,6 +110,7 @@ def modules_after(runtime: str, payload: dict[str, object]) -> tuple[str, set[st
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("locked", ["nothing", "this", "other", "mine"])
+@requirement("P-27")
 def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path) -> None:
     ready_store()
     me = new_session()
@@ -163,6 +167,7 @@ def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
+@requirement("P-27")
 def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
     """What a denial starts once it is out (see test_denials) has no part in it: all is said without it."""
     ready_store()

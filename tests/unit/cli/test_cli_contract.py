@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.command_line import FLAGS
 from support.fixtures import SWARM, Ground
+from support.requirement import requirement
 
 from swarm_mcp.cli.verbs import ALIASES, VERBS
 
@@ -62,6 +63,7 @@ def test_register_takes_its_directory_from_flag_word_variable_or_here(ground: Gr
     assert directory("sub/../other/") == f"{ground.scope}/other"
 
 
+@requirement("P-18")
 def test_scope_comes_from_flag_variable_or_git_root(ground: Ground, monkeypatch):
     sub = ground.repo / "sub"
     sub.mkdir()
@@ -187,6 +189,7 @@ def named(ground: Ground) -> Ground:
         ("planner s1", "aaaa1111-x"),  # its name, as tables show it
     ],
 )
+@requirement("P-20")
 def test_a_reference_is_an_id_then_its_beginning_then_part_of_a_label(named: Ground, reference: str, found: str):
     assert named.swarm("whoami", "--as", reference, "--json").json["id"] == found
     assert named.swarm("whoami", f"--as={reference}", "--json").json["id"] == found

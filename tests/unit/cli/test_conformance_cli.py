@@ -7,6 +7,7 @@ import json
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import Done, Ground
+from support.requirement import requirement
 
 RECORD = captures.load("cli")
 
@@ -25,6 +26,7 @@ def of_run(run: dict, done: Done, names: Names) -> list[str]:
     return found + differences(run["json"], value, names)
 
 
+@requirement("P-26")
 def test_every_recorded_run_ends_alike(ground: Ground, monkeypatch):
     monkeypatch.setenv("SWARM_HERDR_BIN", str(ground.folder / "no-herdr"))
     monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")  # the recorded default

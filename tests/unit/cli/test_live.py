@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.cli.live import MOST_LINES, Live
 from swarm_mcp.harness import events, registry
@@ -67,10 +68,12 @@ def indented(lines: str) -> str:
     return "".join(f"          {line}\n" for line in lines.splitlines())
 
 
+@requirement("C-33")
 def test_without_colours() -> None:
     assert shown(TOLD) == indented(LINES)
 
 
+@requirement("C-33")
 def test_colours_and_what_only_debugging_shows() -> None:
     text = shown(TOLD, colour=True, debug=True)
     for piece in (
@@ -131,6 +134,7 @@ def test_a_failure_is_told_once() -> None:
     assert shown([events.error("too long", "timeout"), failed]) == indented("timeout: too long\nended")
 
 
+@requirement("C-27")
 def test_nothing_that_is_said_reaches_the_terminal_as_a_command() -> None:
     evil = "\x1b[2J\x07\r\u202eabc\nmore"
     told = [

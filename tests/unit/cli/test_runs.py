@@ -12,6 +12,7 @@ import time
 import pytest
 from support.fixtures import Ground
 from support.listings import rows_of
+from support.requirement import requirement
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.run import ABANDONED
@@ -42,6 +43,7 @@ def client():
     process.communicate(b"\n")
 
 
+@requirement("A-31")
 def test_the_childs_session_is_the_runs_instance(ground: Ground, client) -> None:
     run = membership(ground)
     run.join()

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
+from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task
 from support.task_fixtures import refused
 
@@ -53,6 +54,7 @@ def running(ground: Ground, lead: dict) -> dict:
 # ----------------------------------------------------------------------- cancelling
 
 
+@requirement("A-35")
 def test_a_cancelled_task_ends_its_worker(ground: Ground, lead: dict, running: dict) -> None:
     with ground.store() as store:
         store.tasks.end(lead, running["task_id"], "cancelled")
@@ -113,6 +115,7 @@ def test_a_run_without_a_task_is_asked_itself(ground: Ground, lead: dict) -> Non
 # ------------------------------------------------------------------ pausing, resuming
 
 
+@requirement("A-32")
 def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) -> None:
     script = 'cat >> told; echo "got half of it"; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo whole'
     answer = dispatch(ground, lead, script=script)
@@ -182,6 +185,7 @@ def assignment(ground: Ground, lead: dict, task_id: str, script: str, **given) -
     )  # fmt: skip
 
 
+@requirement("A-32", "C-55")
 def test_a_resumed_task_continues_its_session(ground: Ground, lead: dict, talker: None) -> None:
     init = json.dumps({"type": "session_init", "session_id": "s7"})
     with ground.store() as store:
@@ -218,6 +222,7 @@ def test_resume_finds_the_task_and_asks_nobody_else(ground: Ground, lead: dict) 
 # ---------------------------------------------------------------------------- in words
 
 
+@requirement("A-31", "A-36")
 def test_progress_is_told_now_and_then_and_not_over_the_workers_own_words() -> None:
     now = [100.0]
     progress = Progress("codex", clock=lambda: now[0])
@@ -252,6 +257,7 @@ def test_progress_takes_whatever_a_harness_says() -> None:
     assert len(progress.summary()) <= 300 and "\n" not in progress.summary()
 
 
+@requirement("A-37")
 def test_the_result_text_of_a_task() -> None:
     made = RunResult("r", "codex", is_error=True, error_category="rate_limited", error_message="try\nlater")
     assert result_text(made) == "rate_limited: try later; it passes, and the same work may be dispatched again"
@@ -261,6 +267,7 @@ def test_the_result_text_of_a_task() -> None:
     assert len(result_text(RunResult("r", "codex", output="x" * 40000))) == 30000
 
 
+@requirement("C-02")
 def test_the_query_for_a_task(ground: Ground, lead: dict) -> None:
     given = assignment(ground, lead, "t1", "true", run={"model": "m", "mode": "read-only", "timeout_seconds": 5.0})
     row = Task(id="t1", type="fix", title="T", depends_on=["t0"])
@@ -321,6 +328,7 @@ def test_without_a_terminal_nobody_is_registered(ground: Ground) -> None:
     assert ground.sql("SELECT * FROM instances") == []
 
 
+@requirement("C-68")
 def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, lead: dict) -> None:
     pretender = ground.session("p", "mode:gateway origin:terminal")
     person = ground.session("shell", "mode:gateway origin:terminal", runtime="terminal")

@@ -14,6 +14,7 @@ import time
 import pytest
 from support import many_processes as crowd
 from support.fixtures import SWARM, Ground, time_limit, wait_for
+from support.requirement import requirement
 from support.serving import Server
 
 from swarm_hook_core.process import start_time
@@ -53,6 +54,7 @@ def mail(ground: Ground, row: dict) -> list[str]:
 # ----------------------------------------------------------------- who may
 
 
+@requirement("P-22")
 def test_only_a_gateway_dispatches(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = ground.session("w", "identity:p role:mode:gateway notmode:gateway")
     with pytest.raises(Refused, match="gateway-only"):
@@ -95,6 +97,7 @@ def test_a_senseless_request_makes_no_task(
 # ------------------------------------------------------------- who gets it
 
 
+@requirement("P-20")
 def test_a_live_worker_of_the_role_gets_the_task_and_the_message(ground: Ground, lead: dict) -> None:
     ground.session("r", "identity:p role:reviewer")
     generalist = ground.session("g", "identity:p")
@@ -499,6 +502,7 @@ def test_what_the_command_could_not_print_is_not_lost(ground: Ground, lead: dict
     assert "all good" in left["content"]
 
 
+@requirement("P-22")
 def test_the_tool_hands_over_and_waits(ground: Ground, lead: dict) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     with Server(ground) as server:

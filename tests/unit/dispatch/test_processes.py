@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support import supervised
 from support.fixtures import Ground, Sleeper, wait_for
+from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, mutexes, over, reaches, run_of, task
 
 from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
@@ -44,6 +45,7 @@ def events(ground: Ground, answer: dict) -> list[str]:
 # -------------------------------------------------------------------- all goes well
 
 
+@requirement("A-29")
 def test_a_dispatched_task_is_done_by_a_process_that_outlives_the_dispatch(ground: Ground, lead: dict) -> None:
     script = f"cat > told; echo $SWARM_TASK_ID $SWARM_AGENT_ROLE >> told; {WAIT}; echo fine"
     done = ground.process(
@@ -140,6 +142,7 @@ def test_a_task_that_waits_for_another_begins_after_it(ground: Ground, lead: dic
     assert reaches(ground, second, "done")["result"] == "two"
 
 
+@requirement("A-28")
 def test_workers_beyond_the_cap_wait_and_say_so(ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MAX_WORKERS", "1")
     answers = [dispatch(ground, lead, name, f"{WAIT}; echo ok") for name in "ab"]

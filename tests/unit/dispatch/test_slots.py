@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.dispatch import slots
 from swarm_mcp.dispatch.slots import Slot
@@ -38,6 +39,7 @@ def cap(monkeypatch: pytest.MonkeyPatch):
         slot.release()
 
 
+@requirement("A-28")
 def test_no_more_than_the_cap(cap) -> None:
     one, two, three = cap(2, 3)
     assert [slot.take() for slot in (one, two, three)] == [True, True, False]

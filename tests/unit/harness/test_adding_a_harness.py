@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.requirement import requirement
 from support.sessions import ROOT
 
 from swarm_mcp.errors import Refused
@@ -54,11 +55,13 @@ def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[HarnessAdapter]:
     yield module.Parrot()
 
 
+@requirement("A-54")
 def test_it_is_short_and_says_when_to_use_it(parrot: HarnessAdapter) -> None:
     assert len(shown().splitlines()) < 40
     assert [line.partition(" when")[0] for line in parrot.doc.splitlines()] == ["Use", "Do not use"]
 
 
+@requirement("C-05", "D-12")
 def test_it_is_made_known_once(parrot: HarnessAdapter) -> None:
     registry.register(parrot)
     assert registry.get("parrot") is parrot and "parrot" in registry.names()
@@ -74,6 +77,7 @@ def program(tmp_path: Path) -> tuple[str, ...]:
     return (str(path),)
 
 
+@requirement("A-54")
 def test_it_runs(parrot: HarnessAdapter, program: tuple[str, ...], tmp_path: Path) -> None:
     told: list = []
     query = Query("hello", str(tmp_path), command=program)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import time_limit
+from support.requirement import requirement
 
 from swarm_mcp.harness import checks, registry
 from swarm_mcp.harness.adapter import Check, HarnessAdapter, Launch
@@ -55,6 +56,7 @@ def codes(found: list[Check]) -> dict[str, str]:
     return {check.code: check.level for check in found}
 
 
+@requirement("C-07", "C-08")
 def test_a_healthy_installation_passes(toy: Toy, tmp_path: Path) -> None:
     report = environment_test(toy, {"cwd": str(tmp_path)})
     assert report["adapter_type"] == "toy" and report["status"] == "pass"
@@ -73,6 +75,7 @@ def test_a_healthy_installation_passes(toy: Toy, tmp_path: Path) -> None:
     ({"env": {"MY_API_URL": "http://h:99999"}}, "url_invalid"),
     ({"mcp_servers": {"a": {"url": "x"}}}, "url_invalid"), ({"mcp_servers": {"a": McpServer(url="x")}}, "url_invalid"),
 ])  # fmt: skip
+@requirement("C-08", "C-11")
 def test_what_keeps_it_from_running_is_an_error(toy: Toy, tmp_path: Path, config: dict, code: str) -> None:
     report = environment_test(toy, {"cwd": str(tmp_path), **config})
     assert report["status"] == "fail"
@@ -91,6 +94,7 @@ def test_addresses_in_this_environment_count(toy: Toy, monkeypatch: pytest.Monke
     (":", "version_unknown", "warn"), ("sleep 60 & sleep 60", "version_slow", "warn"),
     ("echo toy 2 >&2", "version", "info"),
 ])  # fmt: skip
+@requirement("C-11")
 def test_a_version_is_not_worth_an_error(
     toy: Toy, tmp_path: Path, monkeypatch, script: str, code: str, level: str
 ) -> None:
@@ -101,6 +105,7 @@ def test_a_version_is_not_worth_an_error(
     assert time.monotonic() - began < time_limit(3)
 
 
+@requirement("C-10")
 def test_a_program_that_cannot_be_run_is_an_error(toy: Toy, tmp_path: Path) -> None:
     (tmp_path / "bin/toy").write_text("#!/no/such/interpreter\n")
     found = codes(common(toy, {}))
@@ -115,6 +120,7 @@ def test_a_setting_names_another_command(toy: Toy, monkeypatch: pytest.MonkeyPat
     assert checks.version_of(toy) is None
 
 
+@requirement("C-10")
 def test_its_own_look_counts_and_may_fail(toy: Toy) -> None:
     toy.own = [Check("toy_old", "warn", "an old one")]
     assert environment_test(toy, {})["status"] == "warn"
@@ -124,6 +130,7 @@ def test_its_own_look_counts_and_may_fail(toy: Toy) -> None:
 
 
 @given(st.lists(st.sampled_from(["info", "warn", "error"])))
+@requirement("C-09")
 def test_the_worst_finding_is_the_status(levels: list[str]) -> None:
     worst = {"error": "fail", "warn": "warn"}
     expected = next((worst[level] for level in ("error", "warn") if level in levels), "pass")
@@ -139,6 +146,7 @@ def tree(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["toy", *sorted(registry.ADAPTERS)])
+@requirement("C-12")
 def test_nothing_is_changed_and_it_is_quick(toy: Toy, tmp_path: Path, monkeypatch, name: str) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     for folder in (home / ".codex", home / ".claude", work / "sub"):

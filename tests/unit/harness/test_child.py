@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixtures import FOLDERS, wait_for
 from support.harness_fixtures import gone_within, is_alive
+from support.requirement import requirement
 
 from swarm_hook_core.process import is_stopped
 from swarm_mcp.harness import environment, leftover_processes, private_folder
@@ -245,6 +246,7 @@ def read_all(child: Child) -> bytes:
             time.sleep(0.005)
 
 
+@requirement("D-06")
 def test_a_child_has_its_group_its_words_and_its_end(tmp_path):
     child = child_of(tmp_path, 'cat; echo "$1 $(pwd)"; exit 7', "a prompt\n")
     while child.feed():
@@ -293,6 +295,7 @@ def test_where_a_program_is_found(tmp_path):
 # ------------------------------------------------------------------------------ environment
 
 
+@requirement("D-21")
 def test_foreign_variables_stay_out_and_settings_stay(monkeypatch):
     foreign = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PID", "CLAUDE_ENV_FILE",
                "CLAUDE_CODE_MESSAGING_TOKEN", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "SWARM_MCP_INSTANCE_ID",
@@ -311,6 +314,7 @@ def test_foreign_variables_stay_out_and_settings_stay(monkeypatch):
 # ------------------------------------------------------------------------------ folders
 
 
+@requirement("A-45", "C-63", "D-13", "D-23")
 def test_a_folder_goes_whatever_is_in_it():
     outside = Path(place()).parent / "outside"
     with private_folder.private_folder() as folder:
@@ -327,6 +331,7 @@ def test_a_folder_goes_whatever_is_in_it():
     assert os.listdir(place()) == []
 
 
+@requirement("C-63")
 def test_a_folder_without_an_owner_is_left_until_it_is_old():
     os.makedirs(place(), exist_ok=True)
     orphan = Path(place(), "run-orphan")
@@ -342,6 +347,7 @@ def test_a_folder_without_an_owner_is_left_until_it_is_old():
 
 @settings(max_examples=60)
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"\n", b"\r\n", b"\r", b"a\n\nb", "é".encode()])))
+@requirement("D-06")
 def test_lines_do_not_depend_on_how_they_come(pieces):
     whole, parts = LineSplitter(), LineSplitter()
     data = b"".join(pieces)
@@ -352,6 +358,7 @@ def test_lines_do_not_depend_on_how_they_come(pieces):
     assert once == [line.removesuffix(b"\r").decode("utf-8", "replace") for line in expected]
 
 
+@requirement("D-06")
 def test_a_line_has_a_longest_length():
     lines = LineSplitter(longest=10)
     assert lines.feed(b"0123456789abc") == [] and lines.feed(b"def\nshort\nlast") == ["0123456789", "short"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.recordings import Recordings, data_of, ended
+from support.requirement import requirement
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.checks import status_of
@@ -37,6 +38,7 @@ def test_how_long_the_api_wants_to_be_left_alone() -> None:
         assert "retry_not_before" not in str(data_of(events, "custom")) + str(data_of(events, "result"))
 
 
+@requirement("C-23")
 def test_only_the_session_that_was_asked_for_is_unknown() -> None:
     for case in RECORDED.cases:
         unknown = CLAUDE.unknown_session(RECORDED.replayed(case)[1])
@@ -138,6 +140,7 @@ def test_a_limit_says_when_it_is_over() -> None:
     assert "retry_not_before" not in result
 
 
+@requirement("A-22")
 def test_the_result_tells_the_window_of_a_model_that_we_do_not_know() -> None:
     init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "own-model"}
     end = {"type": "result", "subtype": "success", "modelUsage": {"own-model": {"contextWindow": 4000}}}
@@ -147,12 +150,14 @@ def test_the_result_tells_the_window_of_a_model_that_we_do_not_know() -> None:
     assert (after["context_total_tokens"], after["context_percent"]) == (4000, 2.25)
 
 
+@requirement("A-18")
 def test_an_error_is_told_once() -> None:
     events = RECORDED.parsed(RECORDED.lines("max_retries"))
     assert [data["category"] for data in data_of(events, "error")] == ["auth_failed"]
     assert data_of(events, "message") == []  # it is the client speaking, not the model
 
 
+@requirement("A-21", "D-08")
 def test_unknown_lines_are_kept_and_others_ignored() -> None:
     (event,) = RECORDED.parsed(['{"type": "hologram", "x": 1}'])
     assert event.data == {"name": "claude.hologram", "data": {"type": "hologram", "x": 1}}
@@ -242,6 +247,7 @@ class Start:
         return self.argv[self.argv.index(flag) + 1]
 
 
+@requirement("C-68")
 def test_the_plainest_run(plugin: Path, tmp_path: Path) -> None:
     made = Start(tmp_path)
     assert made.argv == [
@@ -254,6 +260,7 @@ def test_the_plainest_run(plugin: Path, tmp_path: Path) -> None:
     assert list(made.cwd.iterdir()) == []
 
 
+@requirement("A-10", "A-33", "D-02", "D-10")
 def test_everything_that_a_query_can_say(plugin: Path, tmp_path: Path) -> None:
     made = Start(
         tmp_path, model="opus-5.5", effort="high", system_prompt="be\nbrief", append_system_prompt="and kind",
@@ -275,6 +282,7 @@ def test_everything_that_a_query_can_say(plugin: Path, tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
+@requirement("A-12")
 def test_models(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [("", "", None), ("", "sonnet-5.5", "claude-sonnet-5-5"), ("opus", "haiku", "opus"), ("own", "", "own")]
     for number, (asked, default, wanted) in enumerate(cases):
@@ -288,6 +296,7 @@ def test_models(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {price.dated for price in CLAUDE.prices.values()} == {"2026-10-10"}
 
 
+@requirement("C-67", "D-13")
 def test_secrets_are_in_the_environment_alone(plugin: Path, tmp_path: Path) -> None:
     servers = {
         "a.b": McpServer("tool", ("--flag",), {"API_TOKEN": SECRET, "MODE": 'x ${HOME} "y"'}, cwd="/some where"),
@@ -350,6 +359,7 @@ def test_what_a_checkout_brings_along_is_not_allowed_for_it(
     assert "--strict-mcp-config" in Start(tmp_path / "again").argv
 
 
+@requirement("A-50", "A-53", "C-61", "C-62")
 def test_skills_are_links_outside_the_checkout(plugin: Path, tmp_path: Path) -> None:
     for name, text in (("boats", "fold"), ("swarm-mcp", "ours")):
         (tmp_path / name).mkdir()
@@ -383,6 +393,7 @@ def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- sessions, checks, words
 
 
+@requirement("A-03")
 def test_can_resume(home: Path) -> None:
     place = home / ".claude" / "projects" / "-some-where"
     assert CLAUDE.can_resume(SESSION, "/x") is False  # no folder at all
@@ -398,6 +409,7 @@ def codes(**config: object) -> dict[str, str]:
     return {check.code: check.level for check in CLAUDE.checks(config)}
 
 
+@requirement("A-57", "C-13", "C-14")
 def test_sign_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"):
         monkeypatch.delenv(name, raising=False)

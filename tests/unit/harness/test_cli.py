@@ -15,6 +15,7 @@ import pytest
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
 from support.harness_fixtures import is_alive
 from support.listings import rows_of
+from support.requirement import requirement
 
 from swarm_mcp.cli.output import show, show_with_list
 from swarm_mcp.harness import registry
@@ -160,6 +161,7 @@ def _runs(ground: Ground) -> list[dict]:
 # -- runs and logs -----------------------------------------------------------------------------------
 
 
+@requirement("A-31")
 def test_runs_and_their_logs(ground: Ground) -> None:
     assert ground.swarm("runs").out == "(no runs)\n"
     say = command("import sys; print('one'); print('careful', file=sys.stderr); print('two')")
@@ -265,6 +267,7 @@ def installed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
     return ground
 
 
+@requirement("A-61")
 def test_harness_list(installed: Ground) -> None:
     listed = {one["name"]: one for one in installed.swarm("harness", "list", "--json").json}
     assert set(listed) == set(registry.ADAPTERS)
@@ -276,6 +279,7 @@ def test_harness_list(installed: Ground) -> None:
     assert any(line.startswith("  claude  [not installed]") for line in lines)
 
 
+@requirement("C-07", "C-13")
 def test_harness_doctor(installed: Ground) -> None:
     done = installed.swarm("harness", "doctor", "codex", "--json")
     assert done.json["adapter_type"] == "codex" and "version" in [check["code"] for check in done.json["checks"]]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.requirement import requirement
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.client_tools import ToolServer, complaint_about, outcome_of, schema_of, tool_of
@@ -86,6 +87,7 @@ def text_of(outcome: dict) -> tuple[str, bool]:
     return outcome["content"][0]["text"], outcome["isError"]
 
 
+@requirement("D-16")
 def test_a_call_that_works_and_calls_that_do_not() -> None:
     text, failed = text_of(outcome_of(tool_of(paint), {"wall": "north", "coats": 2}))
     assert not failed and json.loads(text)["coats"] == 2
@@ -165,6 +167,7 @@ def test_a_session_as_the_clients_hold_it(tools: ToolServer) -> None:
     ({"Authorization": "Bearer \xe9"}, "/mcp", 401), ({"Host": "evil.example:80"}, "/mcp", 403),
     ({"Origin": "http://evil.example"}, "/mcp", 403), ({}, "/other", 404),
 ])  # fmt: skip
+@requirement("D-16")
 def test_who_is_not_the_child_gets_nothing(tools: ToolServer, headers: dict, path: str, status: int) -> None:
     for method in ("POST", "GET", "DELETE"):
         assert ask(tools, request("tools/list"), method, path, **headers) == (status, None)
@@ -177,6 +180,7 @@ def test_what_is_no_request_is_answered_as_such(tools: ToolServer, body: str) ->
     assert (answer[0] if isinstance(answer, list) else answer)["error"]["code"] in (-32700, -32600)
 
 
+@requirement("D-23")
 def test_each_server_has_a_token_of_its_own_and_is_gone_after_its_end() -> None:
     with ToolServer([paint]) as one, ToolServer([paint]) as other:
         assert one.server.headers != other.server.headers and one.server.url != other.server.url

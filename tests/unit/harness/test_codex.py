@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.recordings import Recordings
+from support.requirement import requirement
 
 from swarm_mcp.harness.codex import adapter, rollout, stream
 from swarm_mcp.harness.outcome import Ending, cost_of, priced
@@ -45,6 +46,7 @@ def test_how_long_the_api_wants_to_be_left_alone_is_in_its_log() -> None:
     assert 25 < ended.data["retry_not_before"] - time.time() <= 30
 
 
+@requirement("A-21", "D-09")
 def test_what_is_new_becomes_custom() -> None:
     (found,) = codex.parse('{"type": "thread.renamed", "name": "x"}', {})
     assert found.data == {"name": "codex.thread.renamed", "data": {"type": "thread.renamed", "name": "x"}}
@@ -52,6 +54,7 @@ def test_what_is_new_becomes_custom() -> None:
     assert item.data["name"] == "codex.hologram"
 
 
+@requirement("A-16")
 def test_a_denial_is_read_from_standard_error() -> None:
     line = (
         "2026-11-22T10:17:38Z ERROR codex_core::tools::router: error=Command blocked by PreToolUse hook: swarm lock "
@@ -121,6 +124,7 @@ def count(total: int) -> dict:
     return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
 
 
+@requirement("A-22")
 def test_the_record_tells_model_and_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "wrong"))
     home = tmp_path / "home"
@@ -158,6 +162,7 @@ def test_a_run_that_was_cut_off_has_cost_what_the_record_has_counted(tmp_path: P
     assert priced(spent, codex.prices, None).total_cost_usd == pytest.approx((150 * 2 + 50 * 0.2 + 10 * 10) / 1e6)
 
 
+@requirement("A-03")
 def test_only_a_session_of_this_folder_can_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "ho[m]e"))
     record(tmp_path / "ho[m]e", str(tmp_path))
@@ -175,6 +180,7 @@ def test_a_record_that_is_no_record_tells_nothing(tmp_path: Path) -> None:
     assert rollout.folder_of(str(path)) is None
 
 
+@requirement("A-12", "D-19")
 def test_models_and_prices_agree() -> None:
     assert set(codex.models.values()) <= set(codex.prices) == set(adapter.WINDOWS)
     for price in codex.prices.values():

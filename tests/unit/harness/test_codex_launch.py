@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 from support.toml_reader import reader
 
 from swarm_mcp.errors import Refused
@@ -59,6 +60,7 @@ def said_in(argv: tuple[str, ...]) -> dict:
 # ------------------------------------------------------------------------------------------------ argv
 
 
+@requirement("D-11")
 def test_argv_says_everything_before_resume(tmp_path: Path) -> None:
     launch = launched(tmp_path, resume_session_id=SESSION, additional_directories=("/a", "/b"), model="sol")
     argv = launch.argv
@@ -73,6 +75,7 @@ def test_argv_says_everything_before_resume(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["not-a-session", "--last", "../x", SESSION + "x", SESSION.upper()])
+@requirement("C-26")
 def test_a_name_that_is_no_id_never_gets_there(tmp_path: Path, name: str) -> None:
     with pytest.raises(Refused, match="is no session id of codex"):
         launched(tmp_path, resume_session_id=name)
@@ -81,6 +84,7 @@ def test_a_name_that_is_no_id_never_gets_there(tmp_path: Path, name: str) -> Non
 @pytest.mark.parametrize(
     ("mode", "sandbox"), [("read-only", "read-only"), ("edit", "workspace-write"), ("yolo", "danger-full-access")]
 )
+@requirement("C-68")
 def test_modes_are_sandboxes_and_nothing_is_ever_asked(tmp_path: Path, mode: str, sandbox: str) -> None:
     argv = launched(tmp_path, mode=mode).argv
     assert argv[argv.index("-s") + 1] == sandbox
@@ -88,6 +92,7 @@ def test_modes_are_sandboxes_and_nothing_is_ever_asked(tmp_path: Path, mode: str
     assert not [word for word in argv if word.startswith("--dangerously")]
 
 
+@requirement("D-02")
 def test_settings_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_DEFAULT_MODEL", "luna")
     schema = {"type": "object", "additionalProperties": False}
@@ -103,6 +108,7 @@ def test_settings_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert said_in(launched(tmp_path, effort="max", model="gpt-5.5").argv)["model_reasoning_effort"] == "xhigh"
 
 
+@requirement("C-67")
 def test_nothing_secret_is_in_argv(tmp_path: Path) -> None:
     servers = {
         "db": McpServer("run-db", ("--x",), {"DB_PASSWORD": SECRET, "PATH": "/elsewhere"}, "/srv"),
@@ -122,6 +128,7 @@ def test_nothing_secret_is_in_argv(tmp_path: Path) -> None:
     assert set(said_in(launch.argv)["shell_environment_policy"]["set"]) == {secret, web["bearer_token_env_var"]}
 
 
+@requirement("D-14")
 def test_the_shell_gives_a_server_its_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.defpath)
     odd = "a 'b' \"c\" $HOME `x` \\ \n end"
@@ -133,6 +140,7 @@ def test_the_shell_gives_a_server_its_variables(tmp_path: Path, monkeypatch: pyt
     assert not [name for name in found if name.startswith("SWARM_RUN_")]
 
 
+@requirement("D-14")
 def test_servers_are_approved_and_named_as_the_run_needs(tmp_path: Path) -> None:
     servers = {"swarm": McpServer("a"), "odd name.é": McpServer("b"), "web": McpServer(url="http://x")}
     taken = {"web": "command", "swarm": "command"}
@@ -244,6 +252,7 @@ def skills(tmp_path: Path) -> Path:
         ("/../tidy x", "/../tidy x", 0),
     ],
 )
+@requirement("A-52")
 def test_a_prompt_that_begins_with_a_skill_has_its_text(skills: Path, prompt: str, begins: str, notes: int) -> None:
     found = skills_of_codex.with_skill(prompt, (str(skills / "run/tidy"),), [str(skills / ".codex/skills")])
     assert found.text.startswith(begins) and len(found.notes) == notes
@@ -251,6 +260,7 @@ def test_a_prompt_that_begins_with_a_skill_has_its_text(skills: Path, prompt: st
         assert found.text.endswith(f"User request: {prompt.partition(' ')[2]}") and "NO" not in found.text
 
 
+@requirement("C-62", "C-64")
 def test_the_model_is_told_of_skills_that_codex_does_not_find(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(skills / "nothing"))
     before = sorted(str(path) for path in skills.rglob("*"))
@@ -268,6 +278,7 @@ def test_the_model_is_told_of_skills_that_codex_does_not_find(skills: Path, monk
 # ---------------------------------------------------------------------------------------------- checks
 
 
+@requirement("A-57")
 def test_looks_change_nothing_and_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "codex"
     home.mkdir()
@@ -290,6 +301,7 @@ def test_looks_change_nothing_and_never_raise(tmp_path: Path, monkeypatch: pytes
     assert codes(env={"CODEX_HOME": str(tmp_path / "none")}) == {"codex_home_missing": "error"}
 
 
+@requirement("C-15")
 def test_hooks_that_would_not_run_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     program = tmp_path / "codex"

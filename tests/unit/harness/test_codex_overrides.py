@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.requirement import requirement
 from support.toml_reader import reader
 
 from swarm_mcp.errors import Refused
@@ -18,6 +19,7 @@ WRITABLE = st.recursive(
 
 
 @given(st.text(), WRITABLE)
+@requirement("D-15")
 def test_what_is_written_as_toml_is_read_back(name: str, value: object) -> None:
     toml = reader()
     line = f"{overrides._key(name)} = {overrides.toml_value(value)}"
@@ -35,6 +37,7 @@ def test_halves_of_characters_become_something_that_can_be_written(value: str) -
 
 
 @pytest.mark.parametrize("value", [None, object(), {"a": None}, 1 << 63, b"x"])
+@requirement("D-15")
 def test_what_cannot_be_written_is_refused(value: object) -> None:
     with pytest.raises(Refused):
         overrides.toml_value(value)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.harness_fixtures import Scripted, kinds, run_of
+from support.requirement import requirement
 
 import swarm_mcp.harness as front_door
 from swarm_mcp.errors import Refused
@@ -39,6 +40,7 @@ def test_every_name_is_there_and_typed() -> None:
         exec("from swarm_mcp.harness import no_such_name")
 
 
+@requirement("C-01")
 def test_it_loads_only_what_is_asked_for() -> None:
     script = (
         "import sys; from swarm_mcp.harness import Query\n"
@@ -84,6 +86,7 @@ def test_events_beside_other_work_of_an_event_loop(tmp_path: Path) -> None:
     assert beats > 10
 
 
+@requirement("A-28")
 def test_many_runs_side_by_side(tmp_path: Path) -> None:
     async def main() -> list[RunResult]:
         runs = [run_of(Scripted(f"tell('result', 'number {number}')"), tmp_path) for number in range(4)]
@@ -132,6 +135,7 @@ def test_who_is_cancelled_while_waiting_ends_the_run(tmp_path: Path) -> None:
     assert found is not None and found.error_category == "aborted"
 
 
+@requirement("D-05")
 def test_failures_are_exceptions(tmp_path: Path) -> None:
     async def awaited(run: Run) -> RunResult:
         return await run

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.client_steps import done
 from support.replay import Replayed, replay
+from support.requirement import requirement
 from support.sessions import ROOT
 
 from swarm_mcp.doctor import enforcement
@@ -91,6 +92,7 @@ def kinds(found: Replayed) -> list[str]:
         ("sigterm", ("process_crashed", "the process was ended by signal 15"), ""),
     ],
 )
+@requirement("B-46")
 def test_recorded_runs_end_as_they_ended(case: str, error: tuple | None, output: str) -> None:
     found = replayed(case)
     result = found.result
@@ -108,6 +110,7 @@ def test_a_resumed_run_is_known_by_the_session_it_was_to_continue() -> None:
     assert not found.unknown_session
 
 
+@requirement("B-46")
 def test_an_answer_that_begins_like_a_failure_is_an_answer(tmp_path: Path, own: Path) -> None:
     words = "error: that is the word you asked for"
     session(own / "sessions" / SESSION, tmp_path, **{
@@ -135,6 +138,7 @@ def test_an_answer_that_begins_like_a_failure_is_an_answer(tmp_path: Path, own: 
         (b"", b"", 0, "process_crashed"),
     ],
 )
+@requirement("B-46")
 def test_failures_are_read_from_what_it_says(stdout: bytes, stderr: bytes, code: int, category: str) -> None:
     result = replay(hs, stdout, stderr, code).result
     assert (result.is_error, result.error_category) == (True, category) and result.error_message
@@ -143,6 +147,7 @@ def test_failures_are_read_from_what_it_says(stdout: bytes, stderr: bytes, code:
 # ---------------------------------------------------------------------------------------------- sessions
 
 
+@requirement("B-21")
 def test_messages_become_events(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "messages", tmp_path / "s" / "messages")
     reading = hs_session.Reading(str(tmp_path / "s"))
@@ -202,6 +207,7 @@ def test_whatever_it_prints_there_is_one_result(stdout: bytes, stderr: bytes, co
     assert kinds(replay(hs, stdout, stderr, code)).count("result") == 1
 
 
+@requirement("B-22")
 def test_where_sessions_are(tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = tmp_path / "project" / "a" / "b"
     deep.mkdir(parents=True)
@@ -214,6 +220,7 @@ def test_where_sessions_are(tmp_path: Path, own: Path, monkeypatch: pytest.Monke
     assert hs_session.folder_of("s", str(deep), {}).startswith(str(tmp_path / "project"))
 
 
+@requirement("A-03")
 def test_only_a_session_of_this_folder_can_be_resumed(tmp_path: Path, own: Path) -> None:
     session(own / "sessions" / SESSION, tmp_path)
     assert hs.can_resume(SESSION, str(tmp_path)) is True
@@ -225,6 +232,7 @@ def test_only_a_session_of_this_folder_can_be_resumed(tmp_path: Path, own: Path)
 # ------------------------------------------------------------------------------------------------ launch
 
 
+@requirement("B-24", "C-62")
 def test_a_worker_gets_the_plugin_beside_the_bundled_ones(tmp_path: Path, own: Path) -> None:
     skill = tmp_path / "review"
     skill.mkdir()
@@ -283,6 +291,7 @@ def test_a_child_that_was_killed_has_crashed() -> None:
     assert hs.error_of(Ending(0, 0, {"output": "x", "is_error": False})) is None
 
 
+@requirement("A-57", "C-15")
 def test_checks_name_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
@@ -327,6 +336,7 @@ def test_install_doctor_and_uninstall(marketplace: Path, own: Path) -> None:
     assert done(found.uninstall) and sorted(path.name for path in own.iterdir()) == ["tools"], "the user's own stays"
 
 
+@requirement("B-45", "C-15")
 def test_a_tool_before_the_guard_is_a_warning(
     marketplace: Path, tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

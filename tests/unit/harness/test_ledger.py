@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
 from support.replay import replay
+from support.requirement import requirement
 
 from swarm_mcp.harness import events, outcome, registry, resumption
 from swarm_mcp.harness.events import LONGEST_OUTPUT, Ledger
@@ -45,6 +46,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=60)
 @given(EVENTS)
+@requirement("A-13", "A-16", "A-17")
 def test_every_order_becomes_the_right_one(given_events):
     found = admitted(*given_events)
     names = kinds(found)
@@ -63,6 +65,7 @@ def test_every_order_becomes_the_right_one(given_events):
     assert not open_calls
 
 
+@requirement("A-13")
 def test_a_session_that_is_named_late_is_known_all_the_same():
     ledger = Ledger("test")
     told = [*ledger.admit(events.message("assistant", "hi")), *ledger.admit(events.session_init("s1"))]
@@ -70,6 +73,7 @@ def test_a_session_that_is_named_late_is_known_all_the_same():
     assert told[0].data["session_id"] is None and told[2].data["name"] == "test.session" and ledger.session_id == "s1"
 
 
+@requirement("A-37")
 def test_the_last_words_stand_in_for_an_answer():
     ledger = Ledger("test")
     for event in (
@@ -118,6 +122,7 @@ def lasting(found) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(STREAMS)))
+@requirement("A-17")
 def test_recorded_streams_whole_and_cut_off(number):
     name, stream, about = STREAMS[number]
     adapter = registry.get(name)
@@ -203,6 +208,7 @@ def _replaced(value: object, odd: object) -> list:
 
 @pytest.mark.parametrize("name", sorted(LINES))
 @pytest.mark.parametrize("odd", [7, "x", [7], {}, None, True], ids=repr)
+@requirement("D-07")
 def test_no_member_of_another_type_makes_a_parser_raise(name, odd):
     seen, given = set(), []
     for line in LINES[name]:
@@ -217,6 +223,7 @@ def test_no_member_of_another_type_makes_a_parser_raise(name, odd):
 @pytest.mark.parametrize("name", sorted(LINES))
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
+@requirement("A-21", "C-71", "D-07")
 def test_mangled_lines_never_make_a_parser_raise(name, data):
     lines = data.draw(st.lists(mangled(name) | st.sampled_from(LINES[name]) | st.text(max_size=20), max_size=10))
     noise, code = data.draw(st.binary()), data.draw(st.sampled_from([0, 1, -15]))
@@ -228,6 +235,7 @@ def test_mangled_lines_never_make_a_parser_raise(name, data):
     st.sampled_from(["claude", "codex", "pi", "gemini", "opencode", "process"]),
     st.lists(st.text() | st.recursive(ODD, st.lists).map(json.dumps)),
 )
+@requirement("C-27")
 def test_no_line_at_all_makes_a_parser_raise(name, lines):
     query = Query("p", "/", run_id="r", resume_session_id=SESSION)
     lasting(replay(registry.get(name), "\n".join(lines).encode("utf-8", "replace"), query=query))
@@ -242,6 +250,7 @@ def told(calls) -> list[tuple[int, str]]:
     return [(number, answer[0]) for number, answer in found if answer][:2]
 
 
+@requirement("A-58")
 def test_when_repeated_calls_count_as_a_loop():
     same, other = ("Read", {"a": 1, "b": {"c": 1, "d": 2}}), ("Read", {"b": {"d": 2, "c": 1}, "a": 1})
     assert told([same, other] * 10) == [(8, "warn"), (15, "stop")], "the order of keys makes no difference"
@@ -278,6 +287,7 @@ def test_when_repeated_calls_count_as_a_loop():
         (Ending(1, result={"is_error": True}), "unknown"),
     ],
 )
+@requirement("C-59", "D-04")
 def test_codes(ending, code):
     found = error_of(ending)
     assert (found and found[0]) == code
@@ -290,10 +300,12 @@ PRICES = {"m-1": Price(2, 0.5, 8, "2026-11-01"), "m-1-mini": Price(1, 0, 4, "202
 
 
 @pytest.mark.parametrize("name", ["m-1", "m-1-high", "m-1:low", "vendor/m-1", "m-1-20260101", "m-1 (max)", "m-1[1m]"])
+@requirement("A-56")
 def test_the_price_of_a_model_by_any_of_its_names(name):
     assert outcome.price_of(PRICES, name) is PRICES["m-1"]
 
 
+@requirement("A-56", "D-19")
 def test_dollars():
     assert outcome.price_of(PRICES, "m-1-mini-high") is PRICES["m-1-mini"]
     assert outcome.price_of(PRICES, "m-2") is outcome.price_of(PRICES, "") is outcome.price_of(PRICES, None) is None
@@ -314,6 +326,7 @@ def test_the_runs_own_part_of_the_costs():
 
 @settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from([*Cost._fields, "x"]), ODD) | ODD)
+@requirement("A-55")
 def test_figures_are_figures_or_unknown(found):
     cost = outcome.cost_of(found)
     assert all(value is None or (isinstance(value, (int, float)) and value >= 0) for value in cost[:-1])
@@ -328,6 +341,7 @@ CLEAN = st.characters(exclude_characters="\0", codec="utf-8")
 
 @settings(max_examples=40)
 @given(st.text(min_size=1, max_size=20), st.text(CLEAN, min_size=1, max_size=200), st.text(CLEAN), st.floats(0, 1e6))
+@requirement("C-04", "C-55")
 def test_what_is_kept_of_a_session_comes_back(harness, session_id, cwd, dollars):
     session = resumption.ResumableSession(harness, session_id, cwd, Cost(dollars))
     kept = resumption.serialize(session)
@@ -338,6 +352,7 @@ def test_what_is_kept_of_a_session_comes_back(harness, session_id, cwd, dollars)
 @settings(max_examples=40)
 @given(st.recursive(ODD | st.text() | st.binary(), lambda inner: st.dictionaries(
     st.sampled_from(["harness", "session_id", "cwd", "cost"]), inner)))  # fmt: skip
+@requirement("C-04")
 def test_what_is_no_session_is_none(found):
     session = resumption.deserialize(found)
     assert session is None or (session.harness and session.session_id and isinstance(session.cost, Cost))
@@ -348,6 +363,7 @@ def test_what_is_no_session_is_none(found):
     ["--dangerously-skip-permissions", "../../x", "", "x" * 500, f"{SESSION}\n", f" {SESSION}", "-" + SESSION[1:]],
 )
 @pytest.mark.parametrize("pattern", [Scripted.session_pattern, "-.*"], ids=["uuid", "of options"])
+@requirement("C-26")
 def test_what_does_not_fit_never_reaches_argv(session_id, pattern):
     adapter = Scripted()
     adapter.session_pattern = pattern
@@ -355,6 +371,7 @@ def test_what_does_not_fit_never_reaches_argv(session_id, pattern):
     assert found.session_id == "" and bool(found.refused) is bool(session_id)
 
 
+@requirement("C-18", "C-54")
 def test_which_session_is_continued(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path)

@@ -14,6 +14,7 @@ import pytest
 from support.client_steps import done
 from support.recordings import Recordings, named
 from support.replay import replay
+from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
@@ -103,6 +104,7 @@ def after(argv: tuple[str, ...], flag: str) -> list[str]:
     return [value for before, value in zip(argv, argv[1:], strict=False) if before == flag]
 
 
+@requirement("C-68")
 def test_a_plain_run_has_our_extension_and_nothing_dangerous(tmp_path: Path) -> None:
     made = launched(tmp_path)
     extension = str(plugin_source() / "integrations/pi/index.ts")
@@ -111,6 +113,7 @@ def test_a_plain_run_has_our_extension_and_nothing_dangerous(tmp_path: Path) -> 
     assert json.loads(Path(made.env["SWARM_PI_SERVERS"]).read_text()) == {"mcpServers": {}}
 
 
+@requirement("A-10")
 def test_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = launched(tmp_path, model="a/b", effort="max", skills=("/s/one", "/s/two"), resume_session_id=SESSION,
                     additional_args=("--no-themes",), command=("npx", "pi"))  # fmt: skip
@@ -123,6 +126,7 @@ def test_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert after(launched(tmp_path).argv, "--model") == ["c/d"]
 
 
+@requirement("C-67")
 def test_prompts_and_secrets_are_in_private_files_and_never_in_argv(tmp_path: Path) -> None:
     servers = {
         "own": McpServer("cmd", ("a",), {"TOKEN": SECRET}, cwd="/x"),
@@ -141,6 +145,7 @@ def test_prompts_and_secrets_are_in_private_files_and_never_in_argv(tmp_path: Pa
     assert sorted(os.listdir(tmp_path)) == ["agent", "bin", "run"]
 
 
+@requirement("A-49")
 def test_the_users_own_addition_to_the_system_prompt_stays(tmp_path: Path, agent: Path) -> None:
     (agent / "APPEND_SYSTEM.md").write_text("mine")
     given_files = after(launched(tmp_path, append_system_prompt="APP").argv, "--append-system-prompt")
@@ -188,6 +193,7 @@ def kept(folder: Path, cwd: Path, session: str) -> None:
     (folder / f"2026-11-22T10-00-00-000Z_{session}.jsonl").write_text(json.dumps(head) + "\n{}\n")
 
 
+@requirement("A-03")
 def test_a_session_can_be_continued_where_it_worked(tmp_path: Path, agent: Path, monkeypatch) -> None:
     work = tmp_path / "work"
     work.mkdir()
@@ -212,6 +218,7 @@ def test_a_session_can_be_continued_where_it_worked(tmp_path: Path, agent: Path,
 # ----------------------------------------------------------------------------------------------- environment
 
 
+@requirement("A-57")
 def test_checks_see_accounts_and_broken_settings(agent: Path) -> None:
     def codes(**config: object) -> dict[str, str]:
         return {check.code: check.level for check in pi.checks(config)}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.requirement import requirement
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import prompting, query
@@ -36,6 +37,7 @@ JSON = st.recursive(
     ("{{}} {{a b}} {{{agentId}}} {agentId}", "{{}} {{a b}} {i1} {agentId}"),
     ("{{context.evil}}", "{{agentId}}"),
 ])  # fmt: skip
+@requirement("C-19")
 def test_places_are_filled(template: str, text: str) -> None:
     context = {"flag": True, "n": 3, "none": None, "evil": "{{agentId}}"}
     assert prompting.filled(template, prompting.template_values(QUERY, "codex", task=TASK, context=context)) == text
@@ -43,10 +45,12 @@ def test_places_are_filled(template: str, text: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text() | st.from_regex(r"\{\{[a-z.0-9]{0,6}\}\}", fullmatch=True), JSON)
+@requirement("C-19")
 def test_no_template_and_no_values_break_it(template: str, value) -> None:
     assert isinstance(prompting.filled(template, {"a": value, "b": {"c": value}}), str)
 
 
+@requirement("C-66")
 def test_a_task_is_told_whole() -> None:
     text = prompting.task_prompt(TASK, "Oil the hinge.", query=QUERY)
     for part in (
@@ -77,6 +81,7 @@ def test_a_template_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 # -- system prompts ----------------------------------------------------------------------------------
 
 
+@requirement("A-51")
 def test_sections_stand_in_order_and_what_is_empty_is_left_out(tmp_path: Path, monkeypatch) -> None:
     folder = tmp_path / "oiling"
     folder.mkdir()
@@ -91,6 +96,7 @@ def test_sections_stand_in_order_and_what_is_empty_is_left_out(tmp_path: Path, m
     assert prompting.system_prompt(Query("x", "/"), extra="only") == "only"
 
 
+@requirement("A-51")
 def test_sections_and_the_whole_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
     long = prompting.system_prompt(QUERY, extra="x" * 50_000)
     assert long.count("x") <= prompting.SECTION_LIMIT and "cut:" in long
@@ -112,6 +118,7 @@ class Quiet(HarnessAdapter):
         return []
 
 
+@requirement("C-65")
 def test_the_system_prompt_goes_only_to_harnesses_that_take_one() -> None:
     adapter = Quiet()
     assert prompting.with_system_prompt(QUERY, adapter) == QUERY
@@ -125,6 +132,7 @@ def test_the_system_prompt_goes_only_to_harnesses_that_take_one() -> None:
 # -- environments ------------------------------------------------------------------------------------
 
 
+@requirement("C-17")
 def test_later_layers_win() -> None:
     context = {"wake_reason": "mail", "message_id": 7, "linked_task_ids": ["a", "b"]}
     reached = QUERY._replace(api_url="http://127.0.0.1:1", api_key="tok", iteration=3)
@@ -144,6 +152,7 @@ def test_later_layers_win() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(JSON | st.binary(max_size=5) | st.just(object()))
+@requirement("C-16")
 def test_typed_reading_never_raises_and_keeps_its_type(value) -> None:
     assert isinstance(query.as_string(value, "f"), str)
     assert isinstance(query.as_number(value, 1.0), (int, float)) and math.isfinite(query.as_number(value, 1.0))
@@ -155,6 +164,7 @@ def test_typed_reading_never_raises_and_keeps_its_type(value) -> None:
     assert isinstance(asked.cwd, str) and isinstance(asked.env, dict) and isinstance(asked.timeout_seconds, float)
 
 
+@requirement("A-09", "C-02", "C-16")
 def test_typed_reading() -> None:
     assert query.as_string("  ", "f") == "f" and query.as_string(3, "f") == "f" and query.as_string("a") == "a"
     assert query.as_number("2.5") == 2.5 and query.as_number(True, 9) == 9 and query.as_number("nan", 9) == 9
@@ -164,6 +174,7 @@ def test_typed_reading() -> None:
     assert query.parse_json("{", 4) == 4 and query.parse_json("[1]") == [1]
 
 
+@requirement("C-02")
 def test_a_configuration_keeps_its_servers() -> None:
     listed = {
         "db": {"command": "db", "args": ["--x"], "env": {"A": "b"}, "cwd": "/srv"}, "odd": {"type": "ws", "url": "ws://x"},
@@ -180,6 +191,7 @@ def test_a_configuration_keeps_its_servers() -> None:
     assert again.mcp_servers == asked.mcp_servers
 
 
+@requirement("C-31")
 def test_a_configuration_has_no_empty_values_and_always_time_limits() -> None:
     built = query.build_config({"cwd": "/x", "model": "", "skills": (), "env": {}, "effort": None, "mode": "edit"})
     assert built == {"cwd": "/x", "mode": "edit", "timeout_seconds": 0.0, "grace_seconds": 15.0}

@@ -6,12 +6,14 @@ import json
 
 import pytest
 from support.recordings import Recordings, data_of, named
+from support.requirement import requirement
 
 from swarm_mcp.harness import outcome
 
 ALL = {name: Recordings(name) for name in ("claude", "codex", "pi", "gemini", "opencode")}
 
 
+@requirement("A-59", "C-71")
 def test_every_recording_is_expected() -> None:
     assert {name: sorted(found.expected) for name, found in ALL.items()} == {name: r.cases for name, r in ALL.items()}
     counted = {"claude": 41, "codex": 39, "pi": 14, "gemini": 5, "opencode": 6}
@@ -19,6 +21,7 @@ def test_every_recording_is_expected() -> None:
 
 
 @pytest.mark.parametrize(("harness", "case"), [(name, case) for name, found in ALL.items() for case in found.cases])
+@requirement("A-07", "A-14", "A-15", "A-18", "A-22", "A-23", "A-48", "A-55", "A-59", "C-22", "C-56", "D-08", "D-09")
 def test_a_recording_becomes_what_is_expected(harness: str, case: str) -> None:
     recordings = ALL[harness]
     events, ending = recordings.replayed(case)
@@ -46,6 +49,7 @@ def test_a_recording_becomes_what_is_expected(harness: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("harness", ALL)
+@requirement("C-23")
 def test_a_session_that_is_gone_is_known_by_the_general_rules(harness: str) -> None:
     """What each client says of it is enough: an adapter needs no rule of its own."""
     _, ending = ALL[harness].replayed("resume_unknown")

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
 
 
+@requirement("A-25")
 def test_an_unknown_harness_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused) as refusal:
         registry.get("x")
@@ -22,6 +24,7 @@ def test_an_unknown_harness_is_refused_with_the_known_ones(monkeypatch: pytest.M
         registry.chosen_name()
 
 
+@requirement("A-26")
 def test_the_environment_chooses_and_claude_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HARNESS_PROVIDER", raising=False)
     assert registry.chosen_name() == "claude"
@@ -30,6 +33,7 @@ def test_the_environment_chooses_and_claude_is_the_default(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("name", sorted(registry.ADAPTERS))
+@requirement("C-01", "C-58")
 def test_each_harness_says_when_to_use_it(name: str) -> None:
     adapter = registry.get(name)
     assert adapter.name == name and adapter.label and adapter.instructions
@@ -41,6 +45,7 @@ def test_each_harness_says_when_to_use_it(name: str) -> None:
     assert registry.get(name) is adapter
 
 
+@requirement("A-27")
 def test_a_broken_module_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.ADAPTERS, "codex", ("swarm_mcp.harness.adapters.no_such_module", "Codex"))
     monkeypatch.setattr(registry, "_made", {})
@@ -49,6 +54,7 @@ def test_a_broken_module_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> Non
     assert registry.get("process").name == "process"
 
 
+@requirement("A-01", "D-01", "D-12")
 def test_all_of_them_are_had_and_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert registry.has("codex") and not registry.has("x")
     assert [adapter.name for adapter in registry.get_all()] == registry.names()
@@ -60,6 +66,7 @@ def test_all_of_them_are_had_and_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_
     assert list(report) == ["process"] and report["process"]["status"] == "pass"
 
 
+@requirement("A-27")
 def test_other_commands_load_nothing_of_it() -> None:
     script = (
         "import sys; from swarm_mcp.cli.main import main\n"

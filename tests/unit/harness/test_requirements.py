@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground
 from support.harness_fixtures import MAKERS, Scripted, run_of, seen_of
+from support.requirement import requirement
 from support.serving import Server
 
 from swarm_mcp.dispatch.dispatch import carry_out
@@ -35,6 +36,7 @@ SHAPING = {
 
 
 @pytest.mark.parametrize("name", registry.names())
+@requirement("D-02", "D-24")
 def test_what_is_refused_and_what_is_said_is_what_the_flags_say(name: str, tmp_path: Path) -> None:
     adapter = registry.get(name)
     can = adapter.capabilities._asdict()
@@ -50,6 +52,7 @@ def test_what_is_refused_and_what_is_said_is_what_the_flags_say(name: str, tmp_p
     assert left_out(adapter, Query("p", str(tmp_path))) == []
 
 
+@requirement("A-61", "D-01", "D-24")
 def test_what_each_harness_cannot_do() -> None:
     cannot = {
         "claude": "streaming_tokens read_only_servers",
@@ -144,6 +147,7 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
     [({}, "it is no JSON"), ({"structured": {"m": 1}}, "'n' is a required property"),
      ({"structured": {"n": "7"}}, "is not of type 'integer'"), ({"structured": {"n": 7}}, "")],
 )  # fmt: skip
+@requirement("D-18")
 def test_an_answer_that_does_not_follow_its_schema_is_a_failure(tmp_path: Path, found: dict, words: str) -> None:
     class Answering(Scripted):
         capabilities = Capabilities(output_schema=True)

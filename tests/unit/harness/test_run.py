@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import time_limit
 from support.harness_fixtures import MAKERS, OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
+from support.requirement import requirement
 
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.faults import recorded_faults
@@ -43,6 +44,7 @@ def lines_of(run) -> list[dict]:
 # ------------------------------------------------------------------------------ a run that goes well
 
 
+@requirement("A-05", "A-07", "C-03")
 def test_a_run_from_start_to_end(tmp_path):
     adapter = Scripted(GOOD)
     run = run_of(adapter, tmp_path, task_id="task-1234567")
@@ -58,6 +60,7 @@ def test_a_run_from_start_to_end(tmp_path):
     assert not adapter.folders[0].exists() and os.listdir(private_folder.place()) == []
 
 
+@requirement("A-19", "A-20", "A-30", "A-38", "A-39", "C-20")
 def test_the_record_has_metadata_first_and_every_event(tmp_path):
     adapter = Scripted(GOOD + 'print("a warning", file=sys.stderr)')
     metas = []
@@ -77,6 +80,7 @@ def test_the_record_has_metadata_first_and_every_event(tmp_path):
     assert len(metas) == 1 and metas[0][1] is None, "told before there was a child"
 
 
+@requirement("A-02", "A-06")
 def test_start_returns_at_once_and_listeners_are_told_in_order(tmp_path):
     told: list[tuple[str, str]] = []
 
@@ -101,6 +105,7 @@ def test_the_prompt_comes_on_standard_input_whole(tmp_path):
     assert seen_of(run_of(Scripted("tell('result', 'unread')"), tmp_path, prompt))[0].output == "unread"
 
 
+@requirement("A-09", "A-11")
 def test_environment_and_folder_of_the_child(tmp_path, monkeypatch):
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/settings")
@@ -115,6 +120,7 @@ def test_environment_and_folder_of_the_child(tmp_path, monkeypatch):
     assert os.environ.get("A") is None
 
 
+@requirement("D-17")
 def test_client_tools_and_servers_are_merged_before_the_launch(tmp_path):
     def double(number: int) -> int:
         """Twice the number."""
@@ -180,6 +186,7 @@ def test_notes_and_errors_of_the_adapter_are_heard(tmp_path):
         ("tell('error', 'prompt is too long', 'context_overflow'); sys.exit(1)", 1, "context_overflow"),
     ],
 )
+@requirement("A-20", "C-59", "D-04")
 def test_failures_have_a_code_and_a_message(tmp_path, script, code, category):
     result, seen = seen_of(run_of(Scripted(script), tmp_path))
     assert (result.exit_code, result.error_category) == (code, category)
@@ -188,6 +195,7 @@ def test_failures_have_a_code_and_a_message(tmp_path, script, code, category):
     assert [e.data["category"] for e in seen if e.kind == "error"] == [category]
 
 
+@requirement("C-28")
 def test_what_nobody_understood_is_kept(tmp_path):
     script = "print('garbage'); print('more', file=sys.stderr); sys.exit(1)"
     result, _ = seen_of(run_of(Scripted(script), tmp_path))
@@ -204,6 +212,7 @@ def test_a_program_that_is_not_there(tmp_path):
     assert result.exit_code is None and kinds(seen) == ["error", "result"]
 
 
+@requirement("D-05")
 def test_failures_as_exceptions(tmp_path):
     query = Query("do it", str(tmp_path))
     assert Run(Scripted(GOOD), query).result().output == "all done"
@@ -250,6 +259,7 @@ def test_an_adapter_that_raises_ends_no_run(tmp_path):
     assert os.listdir(private_folder.place()) == []
 
 
+@requirement("D-23")
 def test_a_bug_inside_still_ends_the_run(tmp_path):
     class Broken(Scripted):
         def model(self, query):
@@ -271,6 +281,7 @@ def test_a_bug_inside_still_ends_the_run(tmp_path):
     assert len(recorded_faults()) == 2 and os.listdir(private_folder.place()) == []
 
 
+@requirement("A-16")
 def test_open_tool_calls_are_closed_and_the_last_words_stand_in(tmp_path):
     script = 'tell("start", "c1", "Bash", {}); tell("say", "I was about to"); os.kill(os.getpid(), 15)'
     result, seen = seen_of(run_of(Scripted(script), tmp_path))
@@ -279,6 +290,7 @@ def test_open_tool_calls_are_closed_and_the_last_words_stand_in(tmp_path):
     assert result.output == "I was about to" and result.signal == 15
 
 
+@requirement("A-17")
 def test_only_the_last_result_counts_and_it_comes_last(tmp_path):
     script = 'tell("result", "one"); tell("say", "more"); tell("result", "two", False)'
     result, seen = seen_of(run_of(Scripted(script), tmp_path))
@@ -327,6 +339,7 @@ def test_membership_begins_before_and_ends_after(tmp_path, script):
 # ------------------------------------------------------------------------------ being ended
 
 
+@requirement("C-21", "C-69")
 def test_a_timeout_holds_even_against_one_who_ignores_it(tmp_path):
     script = 'signal.signal(15, signal.SIG_IGN); tell("say", "no"); time.sleep(60)'
     began = time.monotonic()
@@ -336,6 +349,7 @@ def test_a_timeout_holds_even_against_one_who_ignores_it(tmp_path):
     assert result.output == "no" and kinds(seen)[-1] == "result"
 
 
+@requirement("A-08")
 def test_abort_is_heard_at_once_and_only_once(tmp_path):
     script = 'tell("init", "s"); tell("start", "c", "Bash", {}); time.sleep(60)'
     run = run_of(Scripted(script), tmp_path)
@@ -354,6 +368,7 @@ def test_abort_is_heard_at_once_and_only_once(tmp_path):
     assert run.wait(0) == result and run.child is None
 
 
+@requirement("D-06")
 def test_aborted_before_it_began(tmp_path):
     run = run_of(Scripted(GOOD), tmp_path)
     run.abort("never mind")
@@ -368,6 +383,7 @@ def test_an_abort_that_comes_too_late_changes_nothing(tmp_path):
     assert not result.is_error
 
 
+@requirement("C-21")
 def test_the_whole_group_and_what_left_it_go_too(tmp_path):
     script = """
 import subprocess
@@ -391,6 +407,7 @@ tell("result", json.dumps(subprocess.Popen(["sleep", "60"], start_new_session=Tr
     assert [e.data for e in seen if e.kind == "custom"] == [{"name": "swarm.leftovers_ended", "data": {"processes": 1}}]
 
 
+@requirement("A-58")
 def test_calling_the_same_tool_for_ever_ends_the_run(tmp_path):
     script = """
 for i in range(60):
@@ -443,6 +460,7 @@ def test_a_session_is_continued_and_costs_its_own_part(tmp_path):
         (params(".", session="../../x"), True),
     ],
 )
+@requirement("C-54")
 def test_a_session_that_must_not_be_continued_begins_anew(tmp_path, before, forget):
     adapter = Scripted(GOOD)
     before = {**before, "cwd": before["cwd"].replace(".", str(tmp_path))}
@@ -467,6 +485,7 @@ print("No conversation found with session ID: {SESSION}", file=sys.stderr); sys.
 """
 
 
+@requirement("A-34", "C-24", "C-57")
 def test_an_unknown_session_is_tried_once_more_afresh(tmp_path):
     adapter = Scripted(UNKNOWN, GOOD.replace(SESSION, OTHER))
     run = run_of(adapter, tmp_path, previous=params(tmp_path, total_cost_usd=0.2))
@@ -484,6 +503,7 @@ def test_an_unknown_session_is_tried_once_more_afresh(tmp_path):
     assert len(adapter.launched) == 2 and result.error_category == "session_not_found" and result.session_params is None
 
 
+@requirement("C-24")
 def test_no_second_attempt_after_an_abort(tmp_path):
     script = "signal.signal(15, lambda *_: sys.exit(print('No session found', file=sys.stderr) or 1)); time.sleep(60)"
     adapter = Scripted(script)
@@ -491,6 +511,7 @@ def test_no_second_attempt_after_an_abort(tmp_path):
     assert len(adapter.launched) == 1 and result.timed_out
 
 
+@requirement("C-57")
 def test_another_session_than_the_one_asked_for_is_noticed(tmp_path):
     script = GOOD.replace(SESSION, OTHER)
     before = params(tmp_path, total_cost_usd=0.2)
@@ -503,6 +524,7 @@ def test_another_session_than_the_one_asked_for_is_noticed(tmp_path):
     assert not result.clear_session and "error" not in kinds(seen)
 
 
+@requirement("A-56")
 def test_dollars_from_the_table_where_the_harness_gives_tokens(tmp_path):
     script = f"""
 tell("init", {SESSION!r})
@@ -517,6 +539,7 @@ tell("result", "done", False, cost)
 # ------------------------------------------------------------------------------ secrets
 
 
+@requirement("A-40", "C-20", "C-60")
 def test_a_secret_appears_nowhere(tmp_path, monkeypatch):
     from_parent, from_query, from_server = (f"{word}-{'q9w8e7r6' * 3}" for word in ("parent", "query", "server"))
     shape = "ghp_" + "a1B2" * 9
@@ -554,6 +577,7 @@ def test_a_session_named_like_a_secret_is_not_told(tmp_path, monkeypatch):
     assert secret not in json.dumps(result.to_dict())
 
 
+@requirement("A-39")
 def test_runs_leave_no_open_files(tmp_path):
     def handles() -> int:
         gc.collect()
@@ -619,6 +643,7 @@ def test_endless_output_is_survived(tmp_path):
 # ------------------------------------------------------------------------ what a query says besides
 
 
+@requirement("A-09")
 def test_a_log_file_has_what_the_record_has(tmp_path: Path) -> None:
     """One more file for whoever keeps logs of its own: of each attempt, and not read by others."""
     log = tmp_path / "mine.jsonl"
@@ -632,6 +657,7 @@ def test_a_log_file_has_what_the_record_has(tmp_path: Path) -> None:
     assert not result.is_error and [fault for fault in recorded_faults() if "none/such" in str(fault)]
 
 
+@requirement("A-09", "C-17")
 def test_a_child_is_told_of_its_round_and_of_whoever_had_it_started(tmp_path: Path) -> None:
     look = "tell('say', ' '.join(os.environ.get('SWARM_' + n, '-') for n in ('ITERATION', 'API_URL', 'API_KEY')))"
     query = {"iteration": 3, "api_url": "http://127.0.0.1:1", "api_key": "hunter2-hunter2"}
@@ -642,6 +668,7 @@ def test_a_child_is_told_of_its_round_and_of_whoever_had_it_started(tmp_path: Pa
     assert result.output == "- - -"
 
 
+@requirement("C-03")
 def test_what_a_cost_is_of(tmp_path: Path) -> None:
     """A harness that counts a session: what a bare id had cost before is not known, what a result says of it is."""
     script = f"tell('init', '{SESSION}'); tell('result', 'x', False, {{'total_cost_usd': 0.5}})"
@@ -653,6 +680,7 @@ def test_what_a_cost_is_of(tmp_path: Path) -> None:
     assert first.usage_basis == first.to_dict()["usage_basis"] == "per_run"
 
 
+@requirement("A-12", "A-30")
 def test_one_model_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_DEFAULT_MODEL", "usual")
     monkeypatch.setenv("MODEL_OVERRIDE", "for-all")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground
 from support.outside_packages import command, installed_packages, package
+from support.requirement import requirement
 from support.serving import Server
 
 from swarm_mcp.dispatch.dispatch import carry_out
@@ -124,6 +125,7 @@ def test_what_cannot_be_meant_is_refused(ground: Ground, flags: tuple[str, ...],
     assert done.code in (1, 2) and done.out == "" and why in done.err, done
 
 
+@requirement("C-19")
 def test_a_template(ground: Ground) -> None:
     (ground.repo / "words.txt").write_text("You are {{agentId}} ({{run.harness}}): {{message}} {{nothing.there}}.")
     flags = ("--harness", "process", "--command", "cat", "--template", "words.txt")
@@ -161,6 +163,7 @@ def test_a_worker_gives_no_other_a_command_by_way_of_a_server(ground: Ground) ->
                 carry_out(store, lead, DispatchRequest("Do it", harness="codex", **more))
 
 
+@requirement("A-30")
 def test_folder_and_model_belong_to_the_task(ground: Ground, program: list[str]) -> None:
     """Whoever goes on with it does so where, and as, its first worker did; what a dispatch says itself comes before."""
     lead = ground.session("lead", "identity:p mode:gateway")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixtures import time_limit
+from support.requirement import requirement
 
 from swarm_mcp.harness.scrub import Scrubber, is_secret_name
 
@@ -31,6 +32,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("kind, secret", [(kind, secret) for kind, found in SHAPES.items() for secret in found])
+@requirement("A-42")
 def test_shapes_are_found_wherever_they_stand(kind, secret):
     core = secret.removeprefix("Bearer ").removeprefix("https://").removesuffix("@example.org/")
     scrub = Scrubber()
@@ -47,6 +49,7 @@ def test_what_leaves_can_be_written():
     assert found == {"\ufffd": ["\ufffd\x00 \U0001f600 \x1b", "é\ufffd"]}
 
 
+@requirement("A-42")
 def test_what_only_looks_like_one_stays():
     harmless = [
         "task-abcdefghijklmnopqrstuvwxyz", "disk-0123456789012345678901234567", "eyJ only begins so", "sk-short",
@@ -67,10 +70,12 @@ def test_what_only_looks_like_one_stays():
         ("MONKEY", False), ("SWARM_RUN_ID", False),
     ],
 )  # fmt: skip
+@requirement("A-41")
 def test_names_of_secrets(name, secret):
     assert is_secret_name(name) is secret
 
 
+@requirement("A-41")
 def test_values_by_name():
     long, short, listed = "abcdefghijklmnop", "abcdefghijkl", "pool-one-12345,pool-two-12345"
     parent = {"A_TOKEN": short, "PLAIN": "plain-and-harmless"}
@@ -117,6 +122,7 @@ def test_the_path_of_a_file_is_no_secret_whatever_the_variable_is_called(tmp_pat
         assert scrub.text("src/settings/gone.toml") == "[REDACTED:C_SECRET]", "no such file: it may be a secret"
 
 
+@requirement("A-41")
 def test_values_as_json_and_json_in_json_and_line_by_line():
     odd = 'with "quotes", \\ and /é\nand a second long line'
     scrub = Scrubber({"ODD_SECRET": odd})
@@ -125,6 +131,7 @@ def test_values_as_json_and_json_in_json_and_line_by_line():
         assert "second" not in scrub.text(text) and "quotes" not in scrub.text(text), text
 
 
+@requirement("A-43")
 def test_nothing_and_anything():
     scrub = Scrubber({"A_TOKEN": "abcdefghijkl"})
 
@@ -151,6 +158,7 @@ ANYTHING = st.recursive(
 
 @settings(max_examples=60)
 @given(st.dictionaries(NAMES, SECRET), st.data())
+@requirement("A-43")
 def test_scrubbing_twice_is_scrubbing_once_and_no_value_is_left(environment, data):
     values = list(environment.values())
     pieces = [*values, *(value[:7] for value in values), "ghp_" + WORD, "[REDACTED:A_TOKEN]"]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 from support.serving import INITIALIZE, INITIALIZED, call, lines
 
 from swarm_mcp.errors import Refused
@@ -37,6 +38,7 @@ def wrote(folder: Path, servers: object) -> Path:
 # -- servers -----------------------------------------------------------------------------------------
 
 
+@requirement("A-46")
 def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SWARM_DB_PATH", str(tmp_path / "swarm.db"))
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "the-parent")
@@ -53,6 +55,7 @@ def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatc
     assert ME in json.dumps(next(one for one in answers if one.get("id") == 2)["result"])
 
 
+@requirement("A-45")
 def test_the_query_goes_before_ours_and_ours_before_the_projects(tmp_path: Path) -> None:
     file = wrote(tmp_path, {"swarm": {"command": "old"}, "docs": {"command": "docs"}, "mine": {"command": "theirs"}})
     before = file.read_bytes(), file.stat().st_mtime_ns
@@ -65,6 +68,7 @@ def test_the_query_goes_before_ours_and_ours_before_the_projects(tmp_path: Path)
     assert (file.read_bytes(), file.stat().st_mtime_ns) == before
 
 
+@requirement("A-45")
 def test_only_the_nearest_file_counts_and_only_our_own(tmp_path: Path, monkeypatch) -> None:
     wrote(tmp_path, {"far": {"command": "x"}})
     near = wrote(tmp_path / "a" / "b", {"near": {"command": "x"}})
@@ -110,6 +114,7 @@ def test_variables_are_put_in_but_secrets_never_where_argv_shows_them(tmp_path: 
     assert project_servers(str(tmp_path), {"PLACE": "/mine"})["one"].command == "/mine/x"
 
 
+@requirement("D-17")
 def test_the_tool_server_joins_the_others(tmp_path: Path) -> None:
     with ToolServer([]) as tools:
         merged = with_tools({"user": McpServer(command="x"), NAME: McpServer(command="y")}, tools)
@@ -119,6 +124,7 @@ def test_the_tool_server_joins_the_others(tmp_path: Path) -> None:
 # -- skills ------------------------------------------------------------------------------------------
 
 
+@requirement("A-53")
 def test_our_skill_is_always_among_them_and_can_be_replaced(tmp_path: Path) -> None:
     (ours,) = skill_folders(query(tmp_path))
     name, about = described(ours)

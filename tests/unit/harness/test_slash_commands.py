@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.requirement import requirement
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.slash_commands import slash_commands
@@ -30,6 +31,7 @@ def skill(folder: Path, about: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLACES)
+@requirement("A-04")
 def test_skills_and_commands_are_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variable, place, invocation, command, invoked = PLACES[name]
     monkeypatch.setenv(variable, str(tmp_path / "mine"))
@@ -53,6 +55,7 @@ def test_skills_and_commands_are_found(name: str, tmp_path: Path, monkeypatch: p
         assert made.path == str(work / command)
 
 
+@requirement("A-52")
 def test_a_skill_of_the_run_goes_before_one_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "mine"))
     skill(tmp_path / "mine" / "skills" / "knots", "Theirs")
@@ -64,6 +67,7 @@ def test_a_skill_of_the_run_goes_before_one_of_its_name(tmp_path: Path, monkeypa
     assert found.description == "The run's"
 
 
+@requirement("A-04")
 def test_every_harness_is_asked_and_any_command_has_none(ground: Ground) -> None:
     listed = ground.swarm("harness", "commands", "--json").json
     assert list(listed) == registry.names() and listed["process"] == []

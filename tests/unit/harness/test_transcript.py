@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.requirement import requirement
 from support.sessions import ROOT
 
 from swarm_mcp.harness import events, registry
@@ -48,6 +49,7 @@ def replayed(path: Path) -> list[Event]:
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@requirement("C-29")
 def test_every_recorded_stream_has_a_transcript(path: Path) -> None:
     told = replayed(path)
     entries = list(transcript(told))
@@ -85,6 +87,7 @@ def test_the_recorded_streams_are_there() -> None:
      {"kind": "system", "name": "context_usage", "text": "5 of 10 tokens"}),
     (Event("later_kind", {"a": 1}), {"kind": "system", "name": "later_kind", "text": '{"a": 1}'}),
 ])  # fmt: skip
+@requirement("C-29", "C-30")
 def test_each_kind(event: Event, entry: dict) -> None:
     assert to_transcript(event._replace(at=2.0)) == [{**entry, "ts": 2.0}]
 
@@ -95,6 +98,7 @@ def test_a_line_that_was_understood_is_told_by_its_events() -> None:
     assert to_transcript(Event("context_usage", {"context_used_tokens": None})) == []
 
 
+@requirement("C-30")
 def test_a_result_says_what_it_took_and_never_nought_for_unknown() -> None:
     (entry,) = to_transcript(events.result("ok", cost=Cost(0.5, 10, 2, 3)))
     assert (entry["cost_usd"], entry["input_tokens"], entry["output_tokens"], entry["cached_tokens"]) == (0.5, 10, 2, 3)
@@ -111,6 +115,7 @@ NAMES = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([*events.KINDS, "new"]), st.dictionaries(NAMES, VALUE, max_size=4))
+@requirement("A-24")
 def test_no_data_breaks_it(kind: str, data: dict) -> None:
     for entry in to_transcript(Event(kind, data)):
         assert set(entry) == {"kind", "ts", *FIELDS[entry["kind"]]}
@@ -129,10 +134,12 @@ def test_no_data_breaks_it(kind: str, data: dict) -> None:
     (events.error("m", "timeout"), {"type": "error", "error": "m", "code": "timeout"}),
     (Event("raw_stderr", {"content": "e"}), {"type": "stderr", "data": "e"}),
 ])  # fmt: skip
+@requirement("D-03")
 def test_envelopes(event: Event, made: dict) -> None:
     assert to_envelope(event._replace(at=3.0)) == {**made, "timestamp": 3.0}
 
 
+@requirement("D-03")
 def test_what_the_native_lines_have_said_has_no_envelope() -> None:
     assert (
         to_envelope(events.message("assistant", "x")) is None and to_envelope(events.tool_start("1", "x", {})) is None
@@ -157,6 +164,7 @@ def recorded(folder: Path, run_id: str, told: list[Event]) -> Record:
     return record
 
 
+@requirement("A-24")
 def test_a_record_gives_back_what_was_told(tmp_path: Path) -> None:
     record = recorded(tmp_path, "r1", TOLD)
     record.close()

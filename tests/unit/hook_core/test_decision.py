@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.requirement import requirement
 
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
 from swarm_hook_core.decision import Denial, decide
@@ -77,6 +78,7 @@ def test_a_peer_s_lock_denies() -> None:
     assert denial and denial.path == "/repo/f" and denial.held.instance_id == "peer"
 
 
+@requirement("P-09", "P-14")
 def test_one_s_own_lock_lets_pass() -> None:
     assert decide_write("/repo/f", lock("/repo/f", by="me")) is None
     assert decide_write("/repo/f", lock("/repo/f", by="me"), lock("/repo/f", by="peer")), "another scope's lock, say"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 
 from swarm_hook_core import environment
 
@@ -25,6 +26,7 @@ PRECEDENCE = [
 
 
 @pytest.mark.parametrize(("read", "variables", "values"), PRECEDENCE)
+@requirement("P-18")
 def test_the_first_variable_that_is_set_wins(
     read: Callable[[str], object], variables: str, values: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.fixtures import time_limit, without_privileges
+from support.requirement import requirement
 from support.sessions import (
     ROOT,
     RUNTIMES,
@@ -88,6 +89,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=list(BROKEN))
+@requirement("P-11")
 def test_a_write_passes_without_a_working_coordinator(runtime: str, body: str, tmp_path: Path) -> None:
     env = coordinator(tmp_path / "bin", body)
     me = new_session()
@@ -348,6 +350,7 @@ def odd_payloads(runtime: str, cwd: Path) -> dict[str, bytes]:
     }
 
 
+@requirement("P-11")
 def test_odd_payloads_pass(runtime: str, tmp_path: Path) -> None:
     ready_store()
     for name, data in odd_payloads(runtime, tmp_path).items():
@@ -463,6 +466,7 @@ INPUT = (
     | anything,
     hook=st.sampled_from(HOOKS),
 )
+@requirement("P-11")
 def test_no_payload_breaks_a_hook(cores: list[Any], payload: Any, hook: str) -> None:
     data = json.dumps(payload).encode()
     for core in cores:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import time_limit, wait_for
+from support.requirement import requirement
 from support.sessions import (
     FOLDERS,
     PAYLOADS,
@@ -62,6 +63,7 @@ def only_instance() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", SOURCES)
+@requirement("P-04", "P-07")
 def test_every_source_registers_the_session(runtime: str, source: str, repo: Path) -> None:
     me = new_session()
     ran = start(runtime, me, repo / "sub", source)
@@ -131,6 +133,7 @@ def test_sessions_that_start_at_once_are_all_there(runtime: str, repo: Path, sto
     assert sorted(row["session_id"] for row in instances()) == sorted(set(ids))
 
 
+@requirement("P-07")
 def test_the_start_tells_of_peers_and_locks_in_scope(runtime: str, repo: Path, tmp_path: Path) -> None:
     peer = peer_locks(repo, repo / "schema.sql", "renumbering", "identity:work codex role:dba")
     peer_locks(tmp_path / "elsewhere", tmp_path / "elsewhere" / "x", "far away", "far")
@@ -174,6 +177,7 @@ def test_a_failed_start_says_so_and_how_to_mend_it(runtime: str, repo: Path, sto
     assert (fault["runtime"], fault["hook"]) == (runtime, "session_start") and "swarm.db" in str(fault["fault"])
 
 
+@requirement("P-24")
 def test_as_typed_from_the_folder_of_the_integrations(runtime: str, repo: Path) -> None:
     me = new_session()
     line = json.dumps({"session_id": me, "cwd": str(repo), "source": "startup"})
@@ -188,6 +192,7 @@ def test_as_typed_from_the_folder_of_the_integrations(runtime: str, repo: Path) 
     assert (value["pane_id"], value["handle"], value["backend"]) == ("p_5", "p_5", "herdr")
 
 
+@requirement("P-03")
 def test_the_paths_of_a_call(runtime: str, repo: Path) -> None:
     patch = "*** Begin Patch\n*** Add File: a b\n+x\n*** Update File: c\n*** Move to: d\n@@\n-x\n+y\n*** End Patch\n"
     call: tuple[str, dict[str, str]] = ("Edit", {"file_path": "c"})
@@ -214,6 +219,7 @@ def test_a_turn_renews_the_session(runtime: str, repo: Path) -> None:
         assert row["last_seen"] >= before and row["heartbeat"] >= before and row["lease_until"] >= before + 86400
 
 
+@requirement("P-08")
 def test_a_turn_never_ends_a_session_nor_frees_its_locks(runtime: str, repo: Path) -> None:
     me, other = new_session(), new_session()
     start(runtime, me, repo)
@@ -233,6 +239,7 @@ def test_a_turn_brings_back_a_session_that_was_reclaimed(runtime: str, repo: Pat
 # -- the end ---------------------------------------------------------------------------------------
 
 
+@requirement("P-08")
 def test_the_end_leaves_nothing(runtime: str, repo: Path, home: Path) -> None:
     me = new_session()
     start(runtime, me, repo, HERDR_PANE_ID="p_9", SWARM_MCP_BIN="swarm-mcp")
@@ -262,6 +269,7 @@ def test_the_end_of_a_session_nobody_knows_is_no_fault(runtime: str, repo: Path)
 # -- the check -------------------------------------------------------------------------------------
 
 
+@requirement("P-09", "P-12")
 def test_a_denial_is_the_one_object_and_nothing_else(runtime: str, repo: Path) -> None:
     me = new_session()
     start(runtime, me, repo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.requirement import requirement
 
 from swarm_hook_core.labels import compose, same_circle, short_session, token
 
@@ -59,6 +60,7 @@ words = st.text("abcXYZ019_.-", min_size=1, max_size=12)
 
 
 @given(st.text(), st.just("") | words, st.sampled_from(["worker", "gateway"]), st.just("") | words)
+@requirement("P-19")
 def test_a_composed_label_says_exactly_what_went_in(session_id: str, identity: str, mode: str, role: str) -> None:
     label = compose("codex", session_id, identity, mode, role)
     assert label.split(" ") == label.split(), "one blank between words, none around them"
@@ -69,6 +71,7 @@ def test_a_composed_label_says_exactly_what_went_in(session_id: str, identity: s
 
 
 @given(st.text(), st.just("") | words, st.text().filter(str.split))
+@requirement("P-19")
 def test_an_override_keeps_its_words_and_gets_what_it_lacks(session_id: str, identity: str, override: str) -> None:
     label = compose("codex", session_id, identity, override=override)
     given_words, short = override.split(), short_session(session_id)

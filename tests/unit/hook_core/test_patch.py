@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixtures import time_limit
+from support.requirement import requirement
 from support.sessions import hook_core, new_session, peer_locks, start
 
 from swarm_hook_core import patch
@@ -61,6 +62,7 @@ PATCH = envelope(ADD)
         (ADD + "*** End Patch\n*** Add File: between\n+1\n*** Begin Patch\n" + UPDATE, ["n", "f"]),
     ],
 )
+@requirement("P-15")
 def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> None:
     assert patch_paths(envelope(hunks)) == paths
 
@@ -192,6 +194,7 @@ def test_a_text_without_an_envelope_or_with_one_that_names_no_file_is_unreadable
         {"command": 3, "input": None, "patch": PATCH},
     ],
 )
+@requirement("P-15")
 def test_the_patch_is_found_in_every_shape_of_input(tool_input: object) -> None:
     assert [patch_paths(text) for text in patch_texts(tool_input)] == [["n"]]
 
@@ -290,6 +293,7 @@ def applied(command: str, folder: Path) -> set[str]:
         "cd elsewhere | apply_patch " + HERE,
     ],
 )
+@requirement("P-16")
 def test_a_patch_that_a_command_applies_in_its_own_folder(command: str, ground: Path) -> None:
     assert applied(command, ground) - {"p"} == {"n"}
 
@@ -543,6 +547,7 @@ def hunks(draw: st.DrawFn) -> tuple[str, list[str], bool]:
 
 @given(st.lists(hunks(), min_size=1, max_size=6), st.data())
 @settings(deadline=None)
+@requirement("P-15")
 def test_a_generated_patch_names_exactly_its_paths(
     parts: list[tuple[str, list[str], bool]], data: st.DataObject
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.requirement import requirement
 
 from swarm_hook_core import paths, traces
 from swarm_hook_core.paths import (
@@ -54,6 +55,7 @@ def tree(tmp_path: Path) -> Path:
         "real/f/", "real/f/.",
     ],
 )  # fmt: skip
+@requirement("P-17")
 def test_every_spelling_of_a_file_finds_its_lock(spelled: str, tree: Path) -> None:
     assert found(tree / "real" / "f", spelled.format(tree, tree.name), tree)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.requirement import requirement
 
 from swarm_hook_core import scratch
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch
@@ -61,6 +62,7 @@ def test_any_two_sessions_are_kept_apart(one: str, other: str) -> None:
         assert load(CONFIG, one)["instance_id"] == "1"
 
 
+@requirement("P-14")
 def test_a_record_of_another_session_is_not_believed() -> None:
     save(CONFIG, PLAIN, instance_id="i")
     record = Path(folder_of(CONFIG, PLAIN)) / "meta.json"

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 from support.sessions import RUNTIMES, captured, join, new_session, run, start
 from support.traced import Player, checkout, git
 
@@ -30,6 +31,7 @@ def news(player: Player, folder: Path | None = None) -> list[str]:
     return lines[1:]
 
 
+@requirement("P-10")
 def test_what_a_peer_has_changed_is_told_once(work: Path) -> None:
     me, peer = Player("codex", work), Player("claude-code", work, "identity:p the-peer")
     assert news(me) == []

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.requirement import requirement
 from support.sessions import ready_store
 from support.traced import Player, git
 
@@ -80,6 +81,7 @@ def test_a_client_that_says_it_itself_is_told_nothing(work: Path) -> None:
     assert me.edits("notes.md", "gamma", "delta") == ""
 
 
+@requirement("P-13")
 def test_a_session_alone_is_told_nothing_and_leaves_its_traces(work: Path) -> None:
     me = Player("codex", work)
     for _ in range(3):

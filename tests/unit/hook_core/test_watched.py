@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import time_limit, wait_for
+from support.requirement import requirement
 from support.sessions import (
     ROOT,
     after,
@@ -226,6 +227,7 @@ def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["SWARM_STATE_DIR", "XDG_STATE_HOME", "HOME"])
+@requirement("P-10")
 def test_python_is_started_only_while_something_is_watched(setting: str, tmp_path: Path) -> None:
     below = {"SWARM_STATE_DIR": "", "XDG_STATE_HOME": "swarm-mcp", "HOME": ".local/state/swarm-mcp"}[setting]
     if setting == "HOME" and sys.platform == "darwin":

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as limited
 from hypothesis import strategies as st
+from support.requirement import requirement
 
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.outcome import Ending
@@ -25,6 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+@requirement("A-10")
 def test_launch(folder: Path, tmp_path: Path) -> None:
     servers = {
         "swarm": McpServer("python3", ("-m", "x"), {"API_TOKEN": SECRET}, "/tmp"),
@@ -83,6 +85,7 @@ def test_errors() -> None:
     assert adapter.unknown_session(Ending(1, 0, lost, ({"message": "session 'x' not found", "category": ""},)))
 
 
+@requirement("A-57")
 def test_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_API_URL", "OPENAI_BASE_URL",
                  "HARNESS_PROVIDER"):  # fmt: skip

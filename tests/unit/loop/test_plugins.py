@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import time_limit
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
+from support.requirement import requirement
 
 from swarm_mcp.loop import agent_variants, conf_files, sources
 from swarm_mcp.loop.providers import choice
@@ -42,6 +43,7 @@ def python(text: str) -> str:
 # ------------------------------------------------------------------------------------------------- discovery
 
 
+@requirement("B-01")
 def test_nearer_plugins_come_later(tmp_path: Path) -> None:
     for place in ("root/plugins/core", "home/plugins/b", "home/plugins/a", "p/.harness", "p/q/.harness/plugins/z"):
         (tmp_path / place).mkdir(parents=True)
@@ -71,6 +73,7 @@ def test_the_last_tool_of_a_name_counts(model: Model, packs: Path, project: Path
     assert str(project / ".harness" / "tools" / "greet") in loop("tools").out
 
 
+@requirement("B-02")
 def test_plugins_may_come_while_the_loop_runs(model: Model, packs: Path) -> None:
     making = "mkdir -p $HARNESS_HOME/tools; printf '%s\\n' '#!/bin/sh' 'echo \"{\\\"name\\\": \\\"late\\\"}\"' "
     making += "> $HARNESS_HOME/tools/late; chmod +x $HARNESS_HOME/tools/late"
@@ -82,6 +85,7 @@ def test_plugins_may_come_while_the_loop_runs(model: Model, packs: Path) -> None
 # ------------------------------------------------------------------------------------------------- hooks
 
 
+@requirement("B-06", "B-07")
 def test_every_state_runs_its_hooks(model: Model, packs: Path) -> None:
     for stage in dict.fromkeys(STATES):
         hook(packs, stage, "99-note", f'#!/bin/sh\necho "$HARNESS_STAGE" >> {packs}/seen\ncat\n')
@@ -90,6 +94,7 @@ def test_every_state_runs_its_hooks(model: Model, packs: Path) -> None:
     assert (packs / "seen").read_text().split() == STATES
 
 
+@requirement("B-03")
 def test_hooks_are_a_chain_in_order_of_their_numbers(model: Model, packs: Path, project: Path) -> None:
     add = "data = json.load(sys.stdin)\ndata['system'] = data.get('system', '') + ' %s'\njson.dump(data, sys.stdout)"
     hook(packs, "assemble", "50-b", python(add % "SECOND"))
@@ -108,6 +113,7 @@ def test_a_plugin_takes_the_place_of_our_own_hook(model: Model, packs: Path) -> 
     assert loop("go").out == "from the hook\n" and not model.asked
 
 
+@requirement("B-07", "B-24", "B-25")
 def test_hooks_know_where_they_are(model: Model, packs: Path, project: Path) -> None:
     names = "SESSION STAGE SOURCES ROOT LOG MODEL PROVIDER HOME SESSIONS CWD".split()
     dump = f"json.dump({{n: os.environ.get('HARNESS_' + n) for n in {names!r}}}, open('{packs}/env.json', 'w'))"
@@ -120,6 +126,7 @@ def test_hooks_know_where_they_are(model: Model, packs: Path, project: Path) -> 
 
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\necho broken >&2\nexit 7\n", "#!/bin/sh\necho no json\n"])
+@requirement("B-04")
 def test_a_hook_that_fails_ends_the_run_by_way_of_error(model: Model, packs: Path, text: str) -> None:
     hook(packs, "assemble", "15-fail", text)
     hook(packs, "error", "90-note", f"#!/bin/sh\ntee {packs}/error\n")
@@ -130,6 +137,7 @@ def test_a_hook_that_fails_ends_the_run_by_way_of_error(model: Model, packs: Pat
     assert ran.events[-1]["is_error"]
 
 
+@requirement("B-04")
 def test_a_second_failure_ends_it_at_once(model: Model, packs: Path) -> None:
     hook(packs, "assemble", "15-fail", "#!/bin/sh\nexit 7\n")
     hook(packs, "error", "05-fail", f"#!/bin/sh\necho x >> {packs}/count\nexit 8\n")
@@ -138,12 +146,14 @@ def test_a_second_failure_ends_it_at_once(model: Model, packs: Path) -> None:
     assert (packs / "count").read_text() == "x\n"
 
 
+@requirement("B-05")
 def test_no_next_state_ends_the_run_with_the_output(model: Model, packs: Path) -> None:
     hook(packs, "start", "99-stop", '#!/bin/sh\ncat >/dev/null\necho \'{"output": "early"}\'\n')
     ran = loop("go")
     assert (ran.code, ran.out) == (0, "early\n") and not model.asked
 
 
+@requirement("B-08")
 def test_states_without_end_are_stopped(model: Model, packs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_MAX_TURNS", "3")
     again = f'#!/bin/sh\necho x >> {packs}/count\necho \'{{"next_state": "start"}}\'\n'
@@ -197,6 +207,7 @@ def test_a_guard_hands_on_to_the_next_tool_of_its_name(model: Model, packs: Path
     assert "write_file" in model.tools()
 
 
+@requirement("B-16")
 def test_tools_run_while_the_answer_is_still_coming(model: Model, packs: Path, project: Path) -> None:
     calls = (("bash", {"command": "sleep 0.3; date +%s.%N > a"}), ("bash", {"command": "sleep 0.3; date +%s.%N > b"}))
     model.script = [Say("", calls, pause=0.6), Say("Done.")]
@@ -217,6 +228,7 @@ def test_a_tool_that_takes_too_long_is_ended(model: Model, packs: Path, monkeypa
     assert "longer than" in model.told()[0]
 
 
+@requirement("B-10")
 def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None:
 
     root = Path(sources.root())
@@ -235,6 +247,7 @@ def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None
 # ------------------------------------------------------------------------------------------------- commands
 
 
+@requirement("B-09")
 def test_commands_can_be_added_and_replaced(packs: Path, model: Model) -> None:
     deploy = '[ "$1" = --describe ] && echo ships it || echo "shipped $1"'
     executable(packs / "commands" / "deploy", f"#!/bin/sh\n{deploy}\n")
@@ -250,6 +263,7 @@ def test_commands_can_be_added_and_replaced(packs: Path, model: Model) -> None:
 ANSWER = {"model": "own", "content": [{"type": "text", "text": "from a plugin"}], "stop_reason": "end_turn"}
 
 
+@requirement("B-12")
 def test_a_provider_may_be_an_executable(model: Model, packs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HARNESS_PROVIDER")
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL"):
@@ -271,6 +285,7 @@ def test_a_provider_may_be_an_executable(model: Model, packs: Path, monkeypatch:
     assert ran.code == 4 and ran.events[-1]["error_category"] == "auth_failed"
 
 
+@requirement("B-16")
 def test_a_streaming_provider_hands_calls_on_at_once(model: Model, packs: Path, project: Path, monkeypatch) -> None:
     call = {"type": "tool_use", "id": "c1", "name": "write_file", "input": {"path": "x", "content": "y"}}
     first = {"content": [call], "stop_reason": "tool_use"}
@@ -287,6 +302,7 @@ def test_a_streaming_provider_hands_calls_on_at_once(model: Model, packs: Path, 
     assert (ran.code, ran.out) == (0, "from a plugin\n"), ran.err
 
 
+@requirement("B-14")
 def test_variants(model: Model, packs: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = os.environ["OPENAI_API_URL"]
     for name in ("OPENAI_API_URL", "OPENAI_API_KEY"):
@@ -309,6 +325,7 @@ def test_variants(model: Model, packs: Path, project: Path, monkeypatch: pytest.
     assert loop("go").code == 0 and "authorization" not in model.headers[-1]
 
 
+@requirement("B-14")
 def test_a_variants_own_prices(model: Model, packs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (packs / "providers").mkdir()
     conf = packs / "providers" / "llama.conf"
@@ -324,6 +341,7 @@ def test_a_variants_own_prices(model: Model, packs: Path, monkeypatch: pytest.Mo
         assert told["cost_usd"] == (None if dollars is None else pytest.approx(dollars))
 
 
+@requirement("B-14")
 def test_the_bundled_providers_are_whole(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = choice.variants([])
     assert {"deepseek", "fireworks", "groq", "llama.cpp", "ollama", "openrouter", "zai"} <= set(listed)
@@ -379,6 +397,7 @@ def test_a_kind_that_is_not_understood_starts_nothing(model: Model, packs: Path,
     assert loop("help").code == 0
 
 
+@requirement("B-13")
 def test_the_first_ready_provider_is_taken(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HARNESS_PROVIDER")
     assert loop("go").code == 0 and "system" in model.asked[-1]
@@ -390,6 +409,7 @@ def test_the_first_ready_provider_is_taken(model: Model, monkeypatch: pytest.Mon
 # ------------------------------------------------------------------------------------------------- prompts, skills
 
 
+@requirement("B-17")
 def test_prompts_from_far_to_near(model: Model, packs: Path, project: Path) -> None:
     (packs.parent / "AGENTS.md").write_text("FAR AGENTS")
     (packs / "prompts").mkdir()
@@ -403,6 +423,7 @@ def test_prompts_from_far_to_near(model: Model, packs: Path, project: Path) -> N
     assert places == sorted(places)
 
 
+@requirement("A-52", "B-18", "C-65")
 def test_skills_are_listed_and_loaded(model: Model, packs: Path, project: Path) -> None:
     for place, text in ((packs, "far"), (project / ".agents", "near")):
         (place / "skills" / "folder" / "references").mkdir(parents=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
+from support.requirement import requirement
 
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.harness import Query, Run
@@ -33,6 +34,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return provider
 
 
+@requirement("B-15", "B-21")
 def test_writes_a_file_and_a_session(model: Model, way: str, project: Path) -> None:
     model.script = [Say("Writing.", (("write_file", {"path": "sub/a.md", "content": "hi\n"}),)), Say("Done.")]
     ran = loop("make", "a.md")
@@ -53,6 +55,7 @@ def test_writes_a_file_and_a_session(model: Model, way: str, project: Path) -> N
     assert (session / "messages" / "0001-user.md").stat().st_mode & 0o077 == 0
 
 
+@requirement("B-20")
 def test_messages_read_as_the_harness_writes_them() -> None:
     texts = [path.read_text() for path in sorted(GOLDEN.iterdir())]
     found = [session_files.parse(text) for text in texts]
@@ -65,6 +68,7 @@ def test_messages_read_as_the_harness_writes_them() -> None:
     assert [(made.name, error) for made, _, error in turns[2].results] == [("write_file", True), ("write_file", False)]
 
 
+@requirement("B-23")
 def test_goes_on_with_a_session_at_another_provider(model: Model, project: Path, monkeypatch) -> None:
     model.script = [Say("A.", (("list_dir", {}),)), Say("One.")]
     monkeypatch.setenv("HARNESS_PROVIDER", OPENAI)
@@ -85,6 +89,7 @@ def test_goes_on_with_a_session_at_another_provider(model: Model, project: Path,
 
 
 @pytest.mark.parametrize("words", [("20990101-000000-1", "go"), ("--resume", "../x", "go")])
+@requirement("B-22")
 def test_unknown_session_is_an_error(model: Model, words: tuple[str, ...]) -> None:
     ran = loop(*words)
     assert ran.code == 1 and "not found" in ran.err and not model.asked
@@ -290,6 +295,7 @@ def test_the_example_of_the_help_runs(model: Model, project: Path) -> None:
     assert model.asked[0]["messages"][0]["content"][0]["text"] == words[0]
 
 
+@requirement("B-09", "B-22")
 def test_session_commands(model: Model) -> None:
     loop("go")
     (session,) = sessions()

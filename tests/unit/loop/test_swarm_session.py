@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool
+from support.requirement import requirement
 from support.sessions import instances, peer_locks
 
 from swarm_mcp.cli.main import main
@@ -105,6 +106,7 @@ def test_a_guarding_plugin_is_left_to_it(model: Model, project: Path) -> None:
     assert [row["id"] for row in instances()] == [peer["id"]]
 
 
+@requirement("A-48")
 def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path) -> None:
     servers = {
         "gone": {"command": "/no/such/program"},
@@ -134,6 +136,7 @@ def test_python_functions_over_http(model: Model, project: Path) -> None:
     assert model.told() == ["42"]
 
 
+@requirement("D-22")
 def test_read_only(model: Model, project: Path) -> None:
     packs = Path(os.environ["HARNESS_HOME"])
     tool(packs, "sneaky", "touch sneaked")
@@ -158,6 +161,7 @@ def test_an_agent_below_one_that_only_reads_only_reads(model: Model, project: Pa
         assert sorted(path.name for path in project.iterdir()) == [".git"]
 
 
+@requirement("B-11", "B-19")
 def test_an_agent_of_its_own(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "11111111-2222-4333-8444-555555555555")
     seen = []

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.loop_fixtures import Model, Say, loop
+from support.requirement import requirement
 
 from swarm_mcp.loop import session, tools
 
@@ -16,6 +17,7 @@ def use(name: str, folder: Path, **given: object) -> tuple[str, bool]:
     return tools.change_or_read(name, given, str(folder))
 
 
+@requirement("B-11")
 def test_reading(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
     assert use("read_file", tmp_path, path="a.txt", start_line=2) == ("     2\ttwo\n     3\tthree", False)
@@ -30,6 +32,7 @@ def test_reading(tmp_path: Path) -> None:
     assert use("list_dir", tmp_path, path="d") == ("(empty)", False)
 
 
+@requirement("B-11")
 def test_replacing(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_bytes(b"x = 1\r\ny = '\xff'\r\nx = 2\r\n")
@@ -47,6 +50,7 @@ def test_replacing(tmp_path: Path) -> None:
     assert path.read_bytes() == b"a\r\nz = '\xff'\r\nb\r\n"
 
 
+@requirement("B-11")
 def test_writing(tmp_path: Path) -> None:
     assert use("write_file", tmp_path, path="x/y", content="é") == (f"wrote 2 bytes to {tmp_path}/x/y", False)
     (tmp_path / "link").symlink_to(tmp_path / "x" / "y")
@@ -57,6 +61,7 @@ def test_writing(tmp_path: Path) -> None:
         assert error and text.startswith("error: ")
 
 
+@requirement("B-11")
 def test_commands(model: Model, project: Path) -> None:
     calls = [
         ("bash", {"command": "echo out; echo err >&2; exit 3"}),
@@ -81,6 +86,7 @@ def test_commands(model: Model, project: Path) -> None:
     assert len(told[7]) < 110_000 and "characters left out" in told[7]
 
 
+@requirement("D-18")
 def test_answers_by_schema(model: Model) -> None:
     import json
     import os
@@ -110,6 +116,7 @@ BLOCKS = st.lists(
 
 @settings(max_examples=50)
 @given(BLOCKS)
+@requirement("B-20")
 def test_what_is_written_is_read_again(blocks: list[session.Block]) -> None:
     text = session.render({"role": "assistant", "seq": "0001"}, session.written(blocks))
     found = session.blocks_of(session.parse(text))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import FOLDERS, Ground
+from support.requirement import requirement
 
 import swarm_hook_core
 import swarm_mcp
@@ -98,6 +99,7 @@ def test_a_bundle_is_whole(bundled: Path):
     assert sorted([*record["files"], "install.json"]) == sorted(files)
 
 
+@requirement("P-05")
 def test_manifests_point_at_what_is_there(bundled: Path):
     for manifest in (".claude-plugin/plugin.json", ".codex-plugin/plugin.json", ".github/plugin/plugin.json"):
         told = json.loads((bundled / manifest).read_text())
@@ -225,6 +227,7 @@ def earlier_checks(folder: Path, runtime: str) -> list[str]:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
+@requirement("P-01")
 def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, runtime: str):
     session = ground.session("mine", "me", runtime=runtime)
     ground.lock(ground.session("peer", "peer"), "held.py", "because")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.requirement import requirement
 
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.codex_plugin import files_of
@@ -38,6 +39,7 @@ def test_it_is_small_and_whole(marketplace: Path) -> None:
     assert all("CLAUDE_PLUGIN_ROOT" not in command for command in commands(files).values())
 
 
+@requirement("P-06")
 def test_its_hooks_deny_from_the_marketplace_folder(ground: Ground, marketplace: Path) -> None:
     ground.session("mine", "me", runtime="codex")
     ground.lock(ground.session("peer", "peer"), "held.py", "because")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground, Sleeper
+from support.requirement import requirement
 
 import swarm_mcp
 from swarm_hook_core import faults
@@ -295,6 +296,7 @@ def test_a_broken_hooks_file_is_a_finding_and_no_bug(ground: Ground, fakes: Fake
     ]
 
 
+@requirement("P-28")
 def test_untrusted_disabled_and_missing_plugins_are_told(ground: Ground, fakes: Fakes):
     fakes.codex(trust="untrusted")
     found = checks(ground)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 from support.sessions import ROOT, ready_store
 
 from swarm_hook_core.hooks import tool_call
@@ -36,6 +37,7 @@ def test_an_unknown_tool_that_sounds_like_writing_is_checked(name: str, tool: st
 
 
 @pytest.mark.parametrize("name", HOOKED)
+@requirement("P-02", "P-03")
 def test_its_own_tools_for_writing_and_for_commands_are_checked(name: str):
     config, groups = hook_config(name), wired(name, "pre_tool_use")
     tools = {*config.write_tools, runtime(name).shell_tool, *config.dialect.tools}

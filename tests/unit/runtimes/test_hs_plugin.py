@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
+from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_hook_core.process import start_time
@@ -107,6 +108,7 @@ def sessions() -> list[dict]:
         ("bash", {"command": "echo x | tee -a held.md"}),
     ],
 )
+@requirement("B-40")
 def test_a_peers_file_is_refused_and_nothing_else_is_said(bench: Bench, tool: str, given: dict) -> None:
     peer_locks(bench.repo, bench.repo / "held.md", "mine", "the peer")
     given = {name: value.replace("<repo>", str(bench.repo)) if isinstance(value, str) else value
@@ -133,6 +135,7 @@ def test_an_allowed_call_becomes_the_tool_below(bench: Bench) -> None:
     assert bench.call("bash", {"command": "cat held.md > copy"}).returncode == 0
 
 
+@requirement("B-10")
 def test_other_flags_are_the_tools_own(bench: Bench) -> None:
     for flags in (["--schema"], ["--describe"], [], ["--anything", "a b"]):
         ran = bench.run([str(PLUGIN / "tools" / "bash"), *flags], b"")
@@ -157,6 +160,7 @@ def test_two_guards_ask_and_the_tool_runs_once(bench: Bench, tmp_path: Path) -> 
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
+@requirement("B-25", "B-44")
 def test_paths_count_from_the_sessions_folder(bench: Bench) -> None:
     peer_locks(bench.repo, bench.repo / "sub" / "f")
     assert bench.call("write_file", write("f"), cwd=bench.repo / "sub").returncode == 0
@@ -170,6 +174,7 @@ def test_paths_count_from_the_sessions_folder(bench: Bench) -> None:
     assert bench.call("write_file", write("sub/f"), path=link, cwd=bench.repo / "sub").returncode == 0
 
 
+@requirement("B-42")
 def test_ones_own_lock_is_no_obstacle(bench: Bench) -> None:
     bench.hook("start", "20-swarm")
     (me,) = sessions()
@@ -210,6 +215,7 @@ def call_in(trouble: str, bench: Bench, folder: Path, **env: str) -> tuple[subpr
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
+@requirement("B-42")
 def test_whatever_goes_wrong_the_call_goes_on(bench: Bench, tmp_path: Path, trouble: str) -> None:
     ran, text = call_in(trouble, bench, tmp_path / "copy")
     assert (ran.returncode, ran.stderr) == (0, b""), ran
@@ -253,6 +259,7 @@ def test_what_a_command_changed_unseen_is_told_behind_its_result(bench: Bench) -
 # ------------------------------------------------------------------------------------------------ hooks
 
 
+@requirement("B-43")
 def test_a_session_joins_is_told_and_leaves(bench: Bench) -> None:
     assert bench.hook("start", "20-swarm", SWARM_HS_LABEL="my harness") == CONTEXT
     (row,) = sessions()
@@ -283,6 +290,7 @@ def test_a_session_joins_is_told_and_leaves(bench: Bench) -> None:
     assert bench.hook("error", "90-swarm", '{"error": "x"}') == '{"error": "x"}' and sessions() == []
 
 
+@requirement("B-19")
 def test_a_sub_agent_is_a_session_of_its_own(bench: Bench) -> None:
     reserved = new_session()
     bench.hook("start", "20-swarm", SWARM_MCP_INSTANCE_ID=reserved)
@@ -326,6 +334,7 @@ def test_a_session_lives_as_long_as_the_script_that_runs_it(bench: Bench, tmp_pa
         assert [gone["id"] for gone in store.instances.gone()] == [row["instance_id"]]
 
 
+@requirement("B-41")
 def test_calls_that_no_guard_stands_before_are_answered_by_the_hook(bench: Bench) -> None:
     peer_locks(bench.repo, bench.repo / "held.md", "mine")
     waiting = bench.session / ".tool_dispatch"
@@ -353,6 +362,7 @@ def test_calls_that_no_guard_stands_before_are_answered_by_the_hook(bench: Bench
 
 
 @pytest.mark.parametrize("kind", ["whole", "no lib", "no core"])
+@requirement("B-43")
 def test_hooks_hand_on_what_they_cannot_read(bench: Bench, tmp_path: Path, kind: str) -> None:
     stages = {"tool_exec": "05-swarm-lock", "assemble": "40-swarm"}
     if kind != "whole":
@@ -370,6 +380,7 @@ def test_hooks_hand_on_what_they_cannot_read(bench: Bench, tmp_path: Path, kind:
         assert bench.hook(stage, name, HARNESS_SESSION="") == CONTEXT
 
 
+@requirement("B-01")
 def test_the_guards_rank_before_all_where_the_harness_asks(bench: Bench) -> None:
     mine = str(PLUGIN)
     given = json.dumps({"sources": ["/root/core", mine, "/root/web", "/home/.harness"], "more": 1})

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 pytestmark = pytest.mark.slow
@@ -144,6 +145,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@requirement("P-02")
 def test_a_runtime_is_one_folder_one_module_and_one_line(place: Place) -> None:
     before = (ROOT / "swarm_mcp/runtimes/__init__.py").read_text().splitlines()
     after = place.touched["swarm_mcp/runtimes/__init__.py"].splitlines()

@@ -12,6 +12,7 @@ import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import SWARM, Ground
+from support.requirement import requirement
 from support.serving import Server
 
 pytestmark = pytest.mark.slow
@@ -90,6 +91,7 @@ class Replay:
         ]
 
 
+@requirement("P-26")
 def test_every_recorded_call_is_answered_alike(ground: Ground, monkeypatch):
     for name, place in (("SWARM_HERDR_BIN", "no-herdr"), ("SWARM_DB_PATH", "swarm.db"), ("HOME", "")):
         monkeypatch.setenv(name, os.path.join(ground.folder, place).rstrip("/"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import Ground
+from support.requirement import requirement
 from support.serving import Server
 
 RECORD = captures.load("tools")
@@ -18,6 +19,7 @@ def without_prose(schema, named: bool = False):
     return [without_prose(value) for value in schema] if isinstance(schema, list) else schema
 
 
+@requirement("P-26")
 def test_every_tool_takes_what_the_record_says(ground: Ground):
     verdict, names = Verdict(deviations.TOOLS), Names("")
     with Server(ground) as server:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground, Sleeper, time_limit
+from support.requirement import requirement
 from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loads_the_sdk, one_shot
 
 import swarm_mcp
@@ -61,6 +62,7 @@ def test_tools_are_listed_with_what_they_do(ground: Ground, server: Server):
         assert all(entry["description"] for entry in tool["inputSchema"]["properties"].values()), name
 
 
+@requirement("A-47")
 def test_a_session_works_with_the_tools_from_joining_to_unlocking(ground: Ground, server: Server):
     for tool, arguments in (("whoami", {}), ("bootstrap", {}), ("lock_file", {"file": "x"}), ("unlock_file", {"file": "x"}),
                             ("get_file_lock", {"file": "x"})):  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import FLAGS, flags_of
+from support.requirement import requirement
 
 from swarm_mcp.cli.verbs import VERBS
 from swarm_mcp.domain.task import STATUSES, TYPES
@@ -75,6 +76,7 @@ def test_each_role_that_sessions_are_told_of_has_its_reference():
         assert (SKILLS / "swarm-mcp" / reference).is_file()
 
 
+@requirement("C-66")
 def test_the_skill_shows_every_verb_of_its_table():
     table = [line for line in (SKILLS / "swarm-mcp" / "SKILL.md").read_text().splitlines() if line.startswith("| ")]
     shell = " ".join(line.rsplit("|", 2)[1] for line in table)

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from support.fixtures import BARE_PYTHON, Ground, time_limit
+from support.requirement import requirement
 from support.scripted_herdr import Herdr
 
 from swarm_mcp.errors import SwarmError
@@ -60,6 +61,7 @@ def call(ground: Ground, row: dict, name: str, **arguments):
 # ------------------------------------------------------------------------------------------- waking
 
 
+@requirement("P-21")
 def test_a_prompt_is_stored_and_wakes_an_idle_pane(ground: Ground, herdr: Herdr):
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")

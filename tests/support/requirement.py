@@ -1,0 +1,10 @@
+"""The mark of a test that shows a requirement of docs/requirements.md to hold: ``@requirement("A-30")``."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def requirement(*ids: str) -> pytest.MarkDecorator:
+    """Return the mark; `ids` stand in ``tests/documents/requirements.txt``."""
+    return pytest.mark.requirement(*ids)
