@@ -47,6 +47,7 @@ MANY = 200
 KINDS = ("bare", "bare, one message", "grant", "settled")
 GRANT_RATIO, SETTLED_RATIO, LAG_MS = 3.0, 4.0, 150.0
 REPOSITORY = "measured"
+PATIENCE = 30.0  # seconds: whatever is slow is to be measured
 BEAT_SECONDS = 0.5  # of clients, which know by it what they have seen
 
 
@@ -153,17 +154,18 @@ class TeamServers:
         for one in makers:
             one.start()
         asker = TeamServer(server, "asker")
-        news = asker.hello(REPOSITORY, mirror_lease=0)["news"]
+        news = asker.hello(REPOSITORY, mirror_lease=0, seconds=PATIENCE)["news"]
         sessions = [{"session": "asker", "label": "", "lease": 60}]
         time.sleep(max(0.0, start - time.monotonic()))
         cpu, granted = self._spent(), {}
         while time.monotonic() < end:
-            news = asker.beat(REPOSITORY, news["version"], news["mark"], sessions)["news"]
-            answer = asker.acquire(REPOSITORY, "asker", [want("told.py")], news["version"], news["mark"])
+            news = asker.beat(REPOSITORY, news["version"], news["mark"], sessions, seconds=PATIENCE)["news"]
+            wanted = [want("told.py")]
+            answer = asker.acquire(REPOSITORY, "asker", wanted, news["version"], news["mark"], seconds=PATIENCE)
             if answer["ok"]:
                 granted[answer["version"]] = clock.now()
                 time.sleep(0.5)
-                asker.release(REPOSITORY, [(answer["locks"][0], answer["fences"][0])])
+                asker.release(REPOSITORY, [(answer["locks"][0], answer["fences"][0])], seconds=PATIENCE)
             time.sleep(0.5)
         cpu = (self._spent() - cpu) / CROWD_SECONDS
         asker.close()
@@ -206,11 +208,11 @@ def _mirror(server: str, number: int, end: float, told: Any) -> None:
     from swarm_mcp.team.server import TeamServer
 
     one = TeamServer(server, f"mirror-{number}")
-    news = one.hello(REPOSITORY)["news"]
+    news = one.hello(REPOSITORY, seconds=PATIENCE)["news"]
     one.listen(0)
     seen = []
     while time.monotonic() < end:
-        news = one.beat(REPOSITORY, news["version"], news["mark"])["news"]
+        news = one.beat(REPOSITORY, news["version"], news["mark"], seconds=PATIENCE)["news"]
         at = clock.now()
         seen += [(change["version"], at) for change in news["changes"] if change["kind"] == "lock"]
         if not news["changes"] and not news["more"]:
@@ -238,10 +240,10 @@ def _agent(server: str, name: str, start: float, end: float, kept: list) -> None
 
     one, beats, seen, renewed = TeamServer(server, f"machine-{name}"), 0, [], 0.0
     told = [{"session": f"session-{name}", "label": "platform:cli", "lease": SESSION_LEASE}]
-    news = one.hello(REPOSITORY, seconds=20)["news"]
+    news = one.hello(REPOSITORY, seconds=PATIENCE)["news"]
     while (now := time.monotonic()) < end:
         sessions, renewed = (told, now) if now - renewed > SESSION_LEASE / 4 else ([], renewed)
-        news = one.beat(REPOSITORY, news["version"], news["mark"], sessions, seconds=20)["news"]
+        news = one.beat(REPOSITORY, news["version"], news["mark"], sessions, seconds=PATIENCE)["news"]
         beats += now >= start
         at = clock.now()
         seen += [(change["version"], at) for change in news["changes"] if change["kind"] == "lock"]
@@ -259,8 +261,8 @@ def _client(server: str, number: int, start: float, end: float, told: Any) -> No
 
     one, session = TeamServer(server, f"client-{number}"), f"session-{number}"
     sessions = [{"session": session, "label": "", "lease": 60}]
-    news = one.hello(REPOSITORY, mirror_lease=0)["news"]
-    news = one.beat(REPOSITORY, news["version"], news["mark"], sessions)["news"]
+    news = one.hello(REPOSITORY, mirror_lease=0, seconds=PATIENCE)["news"]
+    news = one.beat(REPOSITORY, news["version"], news["mark"], sessions, seconds=PATIENCE)["news"]
     bare, samples, beaten, count = connect(server), [], 0.0, 0
     time.sleep(max(0.0, start - time.monotonic()))
     while (now := time.monotonic()) < end:
@@ -270,16 +272,17 @@ def _client(server: str, number: int, start: float, end: float, told: Any) -> No
             samples.append(Sample(kind, _bare(bare, kind == "bare", f"client-{number}/{count}")))
             continue
         if now - beaten > BEAT_SECONDS:
-            news, beaten = one.beat(REPOSITORY, news["version"], news["mark"], sessions)["news"], now
+            news = one.beat(REPOSITORY, news["version"], news["mark"], sessions, seconds=PATIENCE)["news"]
+            beaten = now
         begun = time.perf_counter()
         wanted = [want(f"client-{number}/file-{count}.py", note="measured")]
-        answer = one.acquire(REPOSITORY, session, wanted, news["version"], news["mark"], seconds=10)
+        answer = one.acquire(REPOSITORY, session, wanted, news["version"], news["mark"], seconds=PATIENCE)
         assert answer["ok"], answer
         at = clock.now()
         if kind == "settled":
             assert one.settle(REPOSITORY, answer["version"], 10)
         samples.append(Sample(kind, time.perf_counter() - begun, answer["version"], at))
-        one.release(REPOSITORY, [(answer["locks"][0], answer["fences"][0])], seconds=10)
+        one.release(REPOSITORY, [(answer["locks"][0], answer["fences"][0])], seconds=PATIENCE)
     one.close()
     bare.close()
     told.put((samples, []))
