@@ -56,9 +56,10 @@ def unknown_words(name: str) -> list[str]:
     return [f"{one}={word}" for one, word in given if word and word.lower() not in settings.WORDS[name]]
 
 
-def change(name: str, value: str, checkout: str = "") -> bool:
-    """Set `name` to `value` (empty: take it out) for this checkout, or with none for the user; whether that is new.
+def change(name: str, value: str | bool, checkout: str = "") -> bool:
+    """Set `name` to `value` for this checkout, or with none for the user; empty or false takes it out.
 
+    Returns whether that is new.
     Raises SwarmError where the file cannot be read as it is, or not be written.
     """
     # A link in its place is a person's own arrangement, and stays one.
@@ -75,7 +76,7 @@ def change(name: str, value: str, checkout: str = "") -> bool:
     return True
 
 
-def _put(whole: dict, name: str, value: str, checkout: str) -> bool:
+def _put(whole: dict, name: str, value: str | bool, checkout: str) -> bool:
     """Whether `whole`, the file's object, was changed."""
     given = whole
     if checkout:

@@ -1,5 +1,5 @@
 """Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, shell grammar,
-settings, git hooks, faults.
+settings, git hooks, what the kernel holds, faults.
 
 The standard library is enough for them: what is broken may be the other libraries.
 """
@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
@@ -29,7 +29,7 @@ from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.store import Store, driver
 from swarm_mcp.views import name_of, seconds_since
@@ -46,9 +46,9 @@ _NEEDED = {
 }
 
 
-def findings(scope_flag: str) -> Iterator[Finding]:
+def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Finding]:
     """Return the contract's eight checks, then libraries, journal mode, settings, the level of automatic locks, what a
-    failed check comes to, git hooks and recorded faults.
+    failed check comes to, git hooks, what the kernel holds for `clients`, and recorded faults.
 
     Each comes as soon as it has been looked at.
     """
@@ -67,6 +67,7 @@ def findings(scope_flag: str) -> Iterator[Finding]:
         "auto": lambda: _setting("auto", "`swarm-mcp auto` sets it"),
         "fail": lambda: _setting("fail", "closed: a write that cannot be checked is denied"),
         "guard": _guard,
+        "kernel": lambda: _kernel(clients),
         "faults": _faults,
     }
     if is_in_team():
@@ -267,6 +268,12 @@ def _guard() -> Finding:
         text = "git commits here are not checked against locks"
         return Finding("guard", "info", text, "swarm-mcp guard install", details)
     return Finding("guard", "ok", f"commits and pushes are checked by {found.folder}", details=details)
+
+
+def _kernel(clients: Sequence[Runtime]) -> Finding:
+    from swarm_mcp.doctor import kernel
+
+    return kernel.finding(clients)
 
 
 def _faults() -> Finding:

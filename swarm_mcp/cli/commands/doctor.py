@@ -50,7 +50,7 @@ def doctor(args: Arguments) -> int:
     looks = SideBySide(clients, partial(_look_at, folder=marketplace_folder()))
     with Progress(args.json, margin="  [ .. ] ") as progress, looks as looking:
         progress.begin("looking at this installation", OURSELVES)
-        for finding in own_checks.findings(args.value("--scope")):
+        for finding in own_checks.findings(args.value("--scope"), clients):
             found.append(finding)
             _say_finding(args, finding)
         progress.end(who=OURSELVES)

@@ -16,7 +16,7 @@ from swarm_mcp.cli.client_work import for_each
 from swarm_mcp.cli.output import complain, line_width, say, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.doctor import enforcement
-from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, chosen, runtime
 from swarm_mcp.runtimes.base import Runtime
@@ -49,6 +49,12 @@ ANSWERS = "first answers of the clients' MCP servers"
             " the command stands in while it is not running). A later `install` keeps what was chosen",
             source=(COMMAND, MCP_TOOL),
         ),
+        Option(
+            "--kernel",
+            "have the kernel keep locked files read-only while a command runs that nobody can read: Linux; Claude Code,"
+            " and tested releases of Codex. It is a setting of the user's",
+        ),
+        Option("--no-kernel", "take that setting back"),
         Option("--dry-run", "say what would be done"),
         Option("--no-skills", "changes nothing: the skills are part of the plugin", also="--no-skill"),
         JSON,
@@ -73,6 +79,8 @@ def install(args: Arguments) -> int:
         raise SwarmError(f"the command `{missing[0].executable}` was not found on PATH")
     if args.given("--no-skill") or args.given("--no-skills"):
         complain("swarm-mcp install: the plugin carries the skills; it is installed with them")
+    if args.given("--kernel") and args.given("--no-kernel"):
+        raise UsageError("install: either --kernel or --no-kernel")
     transports = _transports(args, clients, folder)
     if args.given("--dry-run"):
         return _dry_run(args, clients, folder, transports)
@@ -84,6 +92,7 @@ def install(args: Arguments) -> int:
 
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
+    kernel = _set_kernel(args)  # first: where the settings cannot be changed, nothing is
     versions = {client.name: client.version() for client in clients}  # before the folder changes, which some run
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
@@ -105,7 +114,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         show(
             {
                 "dry_run": False, "marketplace": str(folder), "changed": changed, "results": results,
-                "absent": [client.name for client in _absent(args)], "upgrade": about,
+                "absent": [client.name for client in _absent(args)], "upgrade": about, "kernel": kernel,
             }
         )  # fmt: skip
     else:
@@ -113,8 +122,30 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         for line in upgrade_notes.lines(titles, line_width()):
             say(line)
         _say_absent(args)
+        if kernel:
+            say(f"kernel: {kernel['message']}")
         say("Check with: swarm-mcp doctor")
     return 0 if all(result["ok"] for result in results) else 1
+
+
+def _set_kernel(args: Arguments) -> dict | None:
+    """Switch on or off what the kernel holds, where that is asked for, and return what came of it."""
+    if not args.given("--kernel") and not args.given("--no-kernel"):
+        return None
+    from swarm_mcp import user_settings
+    from swarm_mcp.doctor import kernel
+
+    wanted = args.given("--kernel")
+    told: dict = {"on": wanted, "changed": user_settings.change(kernel.NAME, wanted)}
+    message = f"{'on' if wanted else 'off'} in {config_path()}, for sessions started from now on"
+    overrider = kernel.overridden(wanted)
+    if overrider:
+        message += f" (otherwise here, {'by ' if overrider.startswith('SWARM') else ''}{overrider})"
+    if wanted:
+        found = kernel.ability()
+        message += f"; it {found.said()}"
+        told.update(works=not found.why, why=found.why or None, mend=found.mend or None)
+    return {**told, "message": message}
 
 
 def _absent(args: Arguments) -> list[Runtime]:
@@ -165,8 +196,11 @@ def _dry_run(args, clients, folder, transports) -> int:
             for client in clients
         ]
         absent = [client.name for client in _absent(args)]
-        show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent})
+        kernel = True if args.given("--kernel") else False if args.given("--no-kernel") else None
+        show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent, "kernel": kernel})
     else:
+        if args.given("--kernel") or args.given("--no-kernel"):
+            say(f"would set `kernel` {'on' if args.given('--kernel') else 'off'} in {config_path()}")
         say(f"would write the marketplace folder {folder}")
         for client in clients:
             how = transports.get(client.name, COMMAND)

@@ -1,0 +1,103 @@
+"""Whether the kernel holds locked files here while a command runs that nobody can read, and whose commands: for
+`doctor` and for `install --kernel`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from swarm_hook_core import settings
+from swarm_hook_core.environment import first_set
+from swarm_hook_core.kernel import probe
+from swarm_mcp import user_settings
+from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.runtimes.base import Finding, Runtime
+
+NAME = "kernel"
+VERSION_SECONDS = 3.0
+SWITCH = "swarm-mcp install --kernel"
+
+
+class Ability(NamedTuple):
+    """What the kernel can do for this user: `how` it holds files; where it cannot, `why`, and what `mend`s it."""
+
+    how: str
+    why: str = ""
+    mend: str = ""
+
+    def said(self) -> str:
+        """Return it as part of a line."""
+        if not self.why:
+            return f"works {self.how}"
+        return f"does not work here: {self.why}" + (f"; mend: {self.mend}" if self.mend else "")
+
+
+def ability() -> Ability:
+    """Try it anew, which takes some 30 ms, and return what came of it."""
+    try:
+        why = probe.again()
+    except OSError as error:  # the folder of the state cannot be written, and nothing could be left for a command
+        return Ability("", f"it cannot be tried: {error}")
+    if why:
+        return Ability("", why, probe.mend(why))
+    if sys.platform == "darwin":
+        return Ability(f"as far as can be told, unverified: {probe.UNVERIFIED}")
+    return Ability("as root" if os.geteuid() == 0 else "in a user namespace")
+
+
+def is_on() -> dict[str, bool]:
+    """Whether it is switched on in this folder, by runtime."""
+    folder = user_settings.checkout_here()
+    return {name: settings.kernel(hook_config(name).env_prefix, folder) for name in NAMES}
+
+
+def overridden(wanted: bool) -> str:
+    """Who says otherwise than the user's own setting, in a few words; empty where nobody does."""
+    folder = user_settings.checkout_here()
+    if settings.kernel("", folder) == wanted:
+        return ""
+    return "SWARM_KERNEL" if first_set("SWARM_KERNEL") else user_settings.whose(settings.in_file(NAME, folder))
+
+
+def finding(clients: Sequence[Runtime]) -> Finding:
+    """Return whether it is on and works, and the commands of which of these `clients` are held."""
+    on = is_on()
+    if not any(on.values()):
+        text = "off: what a command that nobody can read does to locked files is seen once it has ended"
+        return Finding(NAME, "info", text, SWITCH, {"on": []})
+    found = ability()
+    details = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
+    if found.why:
+        return Finding(NAME, "warn", f"on, and {found._replace(mend='').said()}", found.mend, details)
+    said = {client.name: _said_of(client) for client in clients if on[client.name]}
+    text = "; ".join([f"on, and {found.said()}", *said.values()])
+    is_unverified = sys.platform == "darwin"
+    return Finding(NAME, "info" if is_unverified else "ok", text, details={**details, "clients": said})
+
+
+def _said_of(client: Runtime) -> str:
+    """Whether commands of this client are held, in a few words."""
+    config = hook_config(client.name)
+    if not config.kernel:
+        return f"commands of {client.title} are not held"
+    if not config.kernel_versions:
+        return f"those of {client.title} are"
+    there, tested = _release_of(client), ", ".join(config.kernel_versions)
+    if there in config.kernel_versions:
+        return f"those of {client.title} {there} are"
+    return f"those of {client.title} {there or 'of an unknown release'} are not: tested with {tested}"
+
+
+def _release_of(client: Runtime) -> str:
+    """The release of the client itself, empty where it does not say it."""
+    try:
+        done = subprocess.run(
+            [client.program(), "--version"], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+            errors="replace", timeout=VERSION_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout.split() or [""])[-1]

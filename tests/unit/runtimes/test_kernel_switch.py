@@ -1,0 +1,186 @@
+"""Switching on what the kernel holds: `install --kernel`, and what doctor says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground
+
+from swarm_hook_core import settings
+from swarm_hook_core.kernel import probe
+from swarm_hook_core.state import config_path
+from swarm_mcp.cli.commands import install as verb
+from swarm_mcp.doctor import kernel, own_checks
+from swarm_mcp.runtimes import NAMES, hook_config, runtime
+from swarm_mcp.runtimes.base import Finding
+
+REFUSED = "unshare: Operation not permitted (kernel.apparmor_restrict_unprivileged_userns is 1)"
+
+
+@pytest.fixture
+def bin_folder(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH on which no client is; the folder where one can be put. The current folder is the checkout."""
+    folder = ground.folder / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
+    monkeypatch.chdir(ground.repo)
+    return folder
+
+
+@pytest.fixture
+def installing(bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation into Claude Code in which nothing is done for the client."""
+    put(bin_folder, "claude")
+    monkeypatch.setattr(verb, "write_bundle", lambda *args, **options: False)
+    monkeypatch.setattr(verb, "prime_all", lambda clients, folder, tell_failure: {one.name: [] for one in clients})
+    monkeypatch.setattr(verb, "_install_into", lambda client, steps, folder: None)
+
+
+def put(folder: Path, name: str, says: str = "") -> None:
+    """Make `name` a client's command that says this of its release."""
+    (folder / name).write_text(f"#!/bin/sh\n[ \"$*\" = --version ] && echo '{says}'\n")
+    (folder / name).chmod(0o755)
+
+
+def can(monkeypatch: pytest.MonkeyPatch, why: str = "", platform: str = "linux") -> None:
+    """Have the kernel be able to hold files, or not for this reason."""
+    monkeypatch.setattr(probe, "again", lambda: why)
+    monkeypatch.setattr(kernel.sys, "platform", platform)
+
+
+def found(*names: str) -> Finding:
+    return next(one for one in own_checks.findings("", [runtime(name) for name in names]) if one.name == "kernel")
+
+
+def config() -> dict:
+    return json.loads(Path(config_path()).read_text()) if os.path.exists(config_path()) else {}
+
+
+# ------------------------------------------------------------------------------------------------ install
+
+
+@pytest.mark.usefixtures("installing")
+def test_install_switches_it_on_and_off_and_leaves_the_rest_alone(ground: Ground, monkeypatch) -> None:
+    can(monkeypatch)
+    os.makedirs(os.path.dirname(config_path()))
+    Path(config_path()).write_text('{"strict": true}')
+    (line,) = [line for line in ground.swarm("install", "--kernel").out.splitlines() if line.startswith("kernel: ")]
+    assert line.startswith(f"kernel: on in {config_path()}") and "it works " in line
+    assert config() == {"strict": True, "kernel": True} and settings.kernel("CC", str(ground.repo))
+    told = ground.swarm("install", "--kernel", "--json").json["kernel"]
+    assert (told["on"], told["changed"], told["works"], told["why"], told["mend"]) == (True, False, True, None, None)
+    assert ground.swarm("install", "--json").json["kernel"] is None and "kernel" in config(), "unasked it stays"
+    told = ground.swarm("install", "--no-kernel", "--json").json["kernel"]
+    assert (told["on"], told["changed"]) == (False, True) and config() == {"strict": True}
+    assert "kernel: off in " in ground.swarm("install", "--no-kernel").out
+
+
+@pytest.mark.usefixtures("installing")
+def test_install_says_why_nothing_can_be_held_and_what_mends_it(ground: Ground, monkeypatch) -> None:
+    can(monkeypatch, REFUSED)
+    done = ground.swarm("install", "--kernel")
+    assert done.code == 0 and f"does not work here: {REFUSED}; mend: sudo sysctl" in done.out
+    told = ground.swarm("install", "--kernel", "--json").json["kernel"]
+    assert not told["works"] and told["why"] == REFUSED and "sysctl" in told["mend"]
+
+
+@pytest.mark.usefixtures("installing")
+def test_install_says_who_says_otherwise(ground: Ground, monkeypatch) -> None:
+    can(monkeypatch)
+    monkeypatch.setenv("SWARM_KERNEL", "0")
+    assert "(otherwise here, by SWARM_KERNEL)" in ground.swarm("install", "--kernel").out
+    monkeypatch.delenv("SWARM_KERNEL")
+    Path(config_path()).write_text(json.dumps({"checkouts": {str(ground.repo): {"kernel": False}}}))
+    assert f"otherwise here, set for {ground.repo} in" in ground.swarm("install", "--kernel").out
+
+
+@pytest.mark.usefixtures("installing")
+def test_what_cannot_be_switched_on_keeps_all_from_being_installed(ground: Ground, monkeypatch) -> None:
+    monkeypatch.setattr(verb, "write_bundle", lambda *args, **options: pytest.fail("it was installed"))
+    assert ground.swarm("install", "--kernel", "--no-kernel").code == 1
+    os.makedirs(os.path.dirname(config_path()))
+    Path(config_path()).write_text("{")
+    done = ground.swarm("install", "--kernel")
+    assert done.code == 1 and "was left as it is" in done.err and Path(config_path()).read_text() == "{"
+
+
+@pytest.mark.usefixtures("installing")
+def test_a_dry_run_changes_nothing(ground: Ground) -> None:
+    assert f"would set `kernel` on in {config_path()}" in ground.swarm("install", "--kernel", "--dry-run").out
+    for words, wanted in ([["--kernel"], True], [["--no-kernel"], False], [[], None]):
+        assert ground.swarm("install", "--dry-run", "--json", *words).json["kernel"] is wanted
+    assert config() == {}
+
+
+# ------------------------------------------------------------------------------------------------- doctor
+
+
+@pytest.mark.usefixtures("bin_folder")
+def test_while_it_is_off_nothing_is_tried_and_the_switch_is_named(ground: Ground, monkeypatch) -> None:
+    monkeypatch.setattr(probe, "again", lambda: pytest.fail("it was tried"))
+    finding = found("claude-code")
+    assert (finding.status, finding.mend) == ("info", "swarm-mcp install --kernel") and "off" in finding.message
+
+
+def test_where_it_works_it_says_whose_commands_are_held(bin_folder: Path, monkeypatch) -> None:
+    can(monkeypatch)
+    monkeypatch.setenv("SWARM_KERNEL", "1")
+    (tested,) = hook_config("codex").kernel_versions
+    put(bin_folder, "codex", f"codex-cli {tested}")
+    finding = found("claude-code", "codex", "gemini")
+    assert finding.status == "ok" and ("as root" if os.geteuid() == 0 else "in a user namespace") in finding.message
+    assert "those of Claude Code are" in finding.message and f"those of Codex {tested} are" in finding.message
+    assert "commands of Gemini CLI are not held" in finding.message and finding.details["on"] == list(NAMES)
+    put(bin_folder, "codex", "codex-cli 0.1.0")
+    assert f"those of Codex 0.1.0 are not: tested with {tested}" in found("codex").message
+    put(bin_folder, "codex")
+    assert "Codex of an unknown release" in found("codex").message
+
+
+@pytest.mark.usefixtures("bin_folder")
+def test_a_client_for_which_it_is_off_is_left_out(monkeypatch) -> None:
+    can(monkeypatch)
+    monkeypatch.setenv("SWARM_CC_KERNEL", "1")
+    finding = found("claude-code", "gemini")
+    assert finding.details["on"] == ["claude-code"] and "Gemini" not in finding.message
+
+
+@pytest.mark.usefixtures("bin_folder")
+def test_where_it_does_not_work_it_says_why(monkeypatch) -> None:
+    monkeypatch.setenv("SWARM_KERNEL", "1")
+    can(monkeypatch, REFUSED)
+    finding = found("claude-code")
+    assert finding.status == "warn" and REFUSED in finding.message and "sudo sysctl" in finding.mend
+
+
+@pytest.mark.usefixtures("bin_folder")
+def test_on_macos_it_is_unverified(monkeypatch) -> None:
+    monkeypatch.setenv("SWARM_KERNEL", "1")
+    can(monkeypatch, platform="darwin")
+    finding = found()
+    assert finding.status == "info" and "unverified" in finding.message
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux holds files")
+@pytest.mark.usefixtures("bin_folder")
+def test_it_is_really_tried(monkeypatch) -> None:
+    monkeypatch.setenv("SWARM_KERNEL", "1")
+    finding = found()
+    assert finding.status in ("ok", "warn") and (finding.details["why"] is None) == (finding.status == "ok")
+    assert os.path.exists(os.path.join(os.environ["SWARM_STATE_DIR"], "kernel", "probe"))
+
+
+@pytest.mark.usefixtures("bin_folder")
+def test_a_state_folder_that_cannot_be_written_fails_no_check(ground: Ground, monkeypatch) -> None:
+    monkeypatch.setenv("SWARM_KERNEL", "1")
+    blocked = ground.folder / "blocked"
+    blocked.write_text("no folder")
+    assert stat.S_ISREG(blocked.stat().st_mode)
+    monkeypatch.setenv("SWARM_STATE_DIR", str(blocked))
+    finding = found()
+    assert finding.status == "warn" and "it cannot be tried" in finding.message
