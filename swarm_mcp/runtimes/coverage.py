@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from swarm_hook_core.config import RuntimeConfig
+
 YES = "yes"
 
 
@@ -48,6 +50,16 @@ class Coverage(NamedTuple):
     def gaps(self) -> list[str]:
         """Return what is not, or not wholly, covered: ``sub-agents (no: it has none)``."""
         return [f"{column} ({said})" for column, said in zip(COLUMNS, self.said()) if said != YES]
+
+
+def held_by_the_kernel(config: RuntimeConfig) -> str:
+    """Return whether commands of a client can get to where the kernel holds what others have locked.
+
+    It is no field of Coverage: who has not switched that on misses nothing of what is covered.
+    """
+    if config.kernel_versions:
+        return f"partly: {', '.join(config.kernel_versions)} only"
+    return YES if config.kernel else "no"
 
 
 # The fields but the last, as people read them.

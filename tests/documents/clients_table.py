@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
-from swarm_mcp.runtimes.coverage import COLUMNS
+from swarm_mcp.runtimes.coverage import COLUMNS, held_by_the_kernel
 
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 
@@ -22,11 +22,11 @@ def with_tables(page: str) -> str:
 
 
 def _covered() -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("client", *COLUMNS, "verified with")]
+    rows: list[tuple[str, ...]] = [("client", *COLUMNS, "held by the kernel", "verified with")]
     for name in NAMES:
         covered = runtime(name).coverage
         verified = f"{covered.verified.version}, {covered.verified.date}" if covered.verified else "**unverified**"
-        rows.append((runtime(name).title, *covered.said(), verified))
+        rows.append((runtime(name).title, *covered.said(), held_by_the_kernel(hook_config(name)), verified))
     return rows
 
 
