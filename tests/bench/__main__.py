@@ -24,7 +24,8 @@ of the contract would (no session rows, no path keys); in ``one name`` all files
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
-very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of writes in the real clients: ``clients.py``; of installing:
+very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of what the kernel holds:
+``kernel.py``; of writes in the real clients: ``clients.py``; of installing:
 ``setup.py``; of a store after a burst: ``burst.py``; of the page in a browser: ``browser.py``; of the
 full screen: ``full_screen.py``; of the server that a team shares, and of a
 machine of one: ``team_server.py``, ``team_machine.py``.
@@ -52,6 +53,7 @@ from .coordinator import Coordinator
 from .figures import Series
 from .full_screen import FullScreens
 from .harness import Harness
+from .kernel import Kernel
 from .large_calls import LargeCalls
 from .listings import Listings
 from .locks import Locks
@@ -324,6 +326,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "shell": lambda: _measure_shell(bench, options),
         "traces": lambda: _measure_traces(bench),
         "large": lambda: _measure_large(bench),
+        "kernel": lambda: _measure_kernel(bench),
         "coordinator": lambda: _measure_coordinator(bench, options),
         "locks": lambda: _measure_locks(bench),
         "conflicts": lambda: _measure_conflicts(bench),
@@ -369,6 +372,12 @@ def _measure_large(bench: Bench) -> list[str]:
     calls = LargeCalls(bench.plugin, bench.root, bench.bare_env)
     calls.measure()
     return calls.missed
+
+
+def _measure_kernel(bench: Bench) -> list[str]:
+    kernel = Kernel(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    kernel.measure()
+    return kernel.missed
 
 
 def _measure_burst(bench: Bench) -> list[str]:

@@ -22,6 +22,7 @@ TITLES = {
     "shell": "Hooks: shell calls",
     "traces": "Hooks: what others have changed",
     "large": "Hooks: very large calls",
+    "kernel": "Commands for which the kernel holds locked files",
     "coordinator": "Coordinator",
     "locks": "Locks and waiting",
     "conflicts": "Taking a lock among many",
