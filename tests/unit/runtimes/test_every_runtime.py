@@ -7,17 +7,19 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.requirement import requirement
-from support.sessions import ROOT, ready_store
+from support.sessions import ROOT, join, new_session, peer_locks, ready_store, run
 
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.targets import shell_text
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
 from swarm_mcp.runtimes.coverage import YES
+from swarm_mcp.store import Store
 
 HOOKED = [name for name in NAMES if (ROOT / "integrations" / name / "hooks.json").exists()]
 
@@ -115,3 +117,79 @@ def test_a_shell_command_that_doctor_asks_about_is_read_as_one(name: str):
     call = tool_call(hook_config(name).dialect.read(payload))
     assert (call.tool, call.client_tool) == ("Bash", runtime(name).shell_tool)
     assert "echo x > f" in shell_text(call.tool, call.input)
+
+
+# -- what a hook prints: what was seen to deny in each client (Cursor: what its documents say), and nothing else ----
+
+
+def plain(reason: str) -> dict[str, Any]:
+    decided = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": decided}
+
+
+DENIALS = {
+    "copilot": lambda reason: {"permissionDecision": "deny", "permissionDecisionReason": reason},
+    "gemini": lambda reason: {"decision": "deny", "reason": reason},
+    "cursor": lambda reason: {"permission": "deny", "user_message": reason, "agent_message": reason},
+}
+
+
+class Caller:
+    """A session of a client, registered in a repository where a peer has locked notes.md."""
+
+    def __init__(self, name: str, folder: Path):
+        self.name, self.me, self.repo = name, new_session(), folder / "repo"
+        (self.repo / ".git").mkdir(parents=True)
+        ready_store()
+        with Store() as store:
+            join(store, self.repo, name, runtime=name, session_id=self.me)
+        peer_locks(self.repo, self.repo / "notes.md", "mine", "the peer")
+
+    def writes(self, file: str) -> dict[str, Any]:
+        return runtime(self.name).write_payload(self.me, str(self.repo), str(self.repo / file))
+
+    def said(self, hook: str, payload: Any) -> str:
+        """All that the hook prints; it never complains, and its status is no answer."""
+        done = run(self.name, hook, payload, cwd=self.repo)
+        assert (done.code, done.err) == (0, ""), done
+        return done.out
+
+
+@pytest.fixture
+def caller(name: str, tmp_path: Path) -> Caller:
+    return Caller(name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOOKED)
+def test_a_denial_is_the_client_s_own_byte_for_byte_and_else_nothing_is_said(name: str, caller: Caller):
+    said = caller.said("pre_tool_use", caller.writes("notes.md"))
+    (reason,) = {text for text in texts(json.loads(said)) if "swarm lock blocked" in text}
+    assert said == json.dumps(DENIALS.get(name, plain)(reason), ensure_ascii=False) + "\n"
+    assert "the peer" in reason and "notes.md" in reason
+    assert caller.said("pre_tool_use", caller.writes("free.md")) == ""
+    for unread in (b"", b"no JSON", b"[1]", b'{"tool_name": 7}', b"\xff" * 9):
+        assert caller.said("pre_tool_use", unread) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOOKED)
+def test_an_unknown_tool_that_may_write_a_locked_file_is_never_passed_over_in_silence(name: str, caller: Caller):
+    """Its model is told, at the latest with the result: some clients drop what is said before a call."""
+    call = {**caller.writes("notes.md"), "tool_name": "RewriteSymbol", "tool_input": {"path": "notes.md"}}
+    said = caller.said("pre_tool_use", call) or caller.said("post_tool_use", call)
+    assert any("RewriteSymbol" in text and "notes.md" in text for text in texts(json.loads(said))), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOOKED)
+def test_events_that_nobody_knows_come_to_nothing(name: str, caller: Caller):
+    unknown = {**caller.writes("free.md"), "hook_event_name": "SomethingNew"}
+    for hook in ("turn", "subagent"):
+        assert not wired(name, hook) or caller.said(hook, unknown) == ""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "integrations/hook.py"), name, "something_new"], input=json.dumps(unknown),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "swarm lock blocked" in caller.said("pre_tool_use", caller.writes("notes.md")), "the session goes on"
