@@ -39,6 +39,7 @@ RUNTIME = RuntimeConfig(
         },
         amend=amend,
         denial=lambda event, reason: {"decision": "deny", "reason": reason},
-        unheard=lambda event, source: event == "PreToolUse" or source == "clear",
+        # At a start it puts the words before the first prompt, which then is no command any more: /swarm as -p has it.
+        unheard=lambda event, source: event in ("SessionStart", "PreToolUse"),
     ),
 )  # fmt: skip

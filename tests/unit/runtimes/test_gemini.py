@@ -171,7 +171,8 @@ def test_what_keeps_it_from_working_is_found(
 
 
 def test_it_denies_in_its_own_words_and_speaks_through_a_session(place: Place) -> None:
-    greeting = place.ask("SessionStart.startup")
+    assert place.ask("SessionStart.startup") == {}, "a prompt with words before it would be no command any more"
+    greeting = place.ask("BeforeAgent")
     assert "is registered as `gemini " in greeting["hookSpecificOutput"]["additionalContext"]
     assert ["origin:gemini" in row["label"] for row in instances()] == [True]
     locked = place.repo / "notes.md"
@@ -195,6 +196,7 @@ def test_it_denies_in_its_own_words_and_speaks_through_a_session(place: Place) -
 
 def test_what_it_drops_is_told_at_the_next_event_that_it_hears(place: Place) -> None:
     place.ask("SessionStart.startup")
+    place.ask("BeforeAgent")
     peer_locks(place.repo, place.repo / "notes.md")
     assert place.ask("BeforeTool.run_shell_command", tool_input={"command": "./build"}) == {}
     after = place.ask("AfterTool.run_shell_command", tool_input={"command": "./build"})
