@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,9 @@ from .client import Call, Client
 from .clients import ClaudeCode
 from .ground import Ground, Lacking, sweep, wait_for
 from .marketplace import Marketplace
+from .models import play
 from .more import NAMES, OtherClient, ground_for, other_client
+from .played_peer import PlayedPeer
 from .test_fail_open import Broken, no_command_line, store_held_by_another, store_is_garbage
 from .test_shell_writes import OPAQUE
 
@@ -186,6 +188,50 @@ def test_another_server_s_tool(other: OtherClient, covered: Coverage) -> None:
     assert_denied(other, "work", "notes.md")
 
 
+def test_a_file_is_locked_by_itself_from_its_first_write_to_the_turn_s_end(
+    other: OtherClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(other.ground.env, "SWARM_AUTO", "turn")
+    peer, writes = PlayedPeer(other.ground), other.change(*CHANGE)
+    with other.held("work", *writes, at=len(writes)) as live:
+        assert "notes.md" in peer.denied("notes.md")
+        assert peer.denied("other.md") == ""
+        live.go_on()
+    assert_text(other, "notes.md", "line two\n")
+    assert wait_for(lambda: not peer.denied("notes.md"), 10), peer.denied("notes.md")
+
+
+def test_what_a_peer_has_not_committed_is_kept(other: OtherClient) -> None:
+    """Nobody has locked the file; both are told by what each has written."""
+    peer = PlayedPeer(other.ground)
+    assert peer.denied("notes.md") == ""
+    (other.ground.checkout / "notes.md").write_text("the peer's\n")
+    other.run("work", other.shell("echo mine > notes.md"), other.shell("echo mine > other.md"))
+    assert_text(other, "notes.md", "the peer's\n")
+    assert_text(other, "other.md", "mine\n")
+    told = other.results("work")[0]
+    assert "notes.md" in told and "claude-code" in told, told
+
+
+def test_its_model_has_the_skills(other: OtherClient) -> None:
+    other.run("work", other.create("free.md", "free\n"))
+    said = other.said("work")
+    assert all(words in said for words in other.skills), said[:3000]
+
+
+def test_the_status_command(other: OtherClient) -> None:
+    """What a person types unfolds into the skill's text, by which the scripted model acts."""
+    other.ground.coordinator.peer_lock("notes.md")
+    other.models.script("status", other.shell("swarm-mcp status"))
+    try:
+        command = other.typed(f"status {play('status')}")
+    except Lacking as lacking:
+        pytest.skip(str(lacking))
+    assert other.ground.run(command).returncode == 0
+    assert "Read only: take no lock" in other.context("status"), other.context("status")[-2000:]
+    assert "notes.md" in other.last_result("status"), other.results("status")
+
+
 def test_a_lock_of_claude_code_holds_here_and_one_taken_here_holds_there(other: OtherClient, more_stock: Stock) -> None:
     coordinator = other.ground.coordinator
     claude = ClaudeCode(other.ground)
@@ -225,21 +271,41 @@ def test_the_write_lands_where_the_plugin_s_folder_has_gone(other: OtherClient) 
     assert_text(other, "notes.md", "line two\n")
 
 
+def test_the_write_lands_where_the_check_hangs(other: OtherClient) -> None:
+    """The client, or the plugin inside it, gives the check up long before it ends: a run is given a minute."""
+    hangs = other.ground.tmp / "hangs"
+    hangs.write_text("#!/bin/sh\necho >>$0.begun\nexec sleep 300\n")
+    hangs.chmod(0o755)
+    other.ground.coordinator.peer_lock("notes.md")
+    with wired(other, "pre_tool_use", str(hangs)):
+        other.run("work", *other.change(*CHANGE))
+    assert (other.ground.tmp / "hangs.begun").exists()
+    assert_text(other, "notes.md", "line two\n")
+
+
 @pytest.mark.parametrize("other", [case for case in CASES if case.id in CLOSING], indirect=True)
 def test_the_write_lands_where_the_interpreter_has_gone(other: OtherClient) -> None:
-    folder = Path(other.ground.coordinator.json("install", "--client", other.name, "--dry-run")["marketplace"])
-    python = json.loads((folder / "install.json").read_text())["python"]
-    wired = {path: path.read_text() for path in (folder / "integrations" / other.name).rglob("hooks.json")}
     other.ground.coordinator.peer_lock("notes.md")
-    try:
-        for path, text in wired.items():
-            path.write_text(text.replace(python, "/nonexistent/python"))
+    with wired(other, "", "/nonexistent/python"):
         other.run("work", *other.change(*CHANGE), other.shell("echo free > free.md"))
-    finally:
-        for path, text in wired.items():
-            path.write_text(text)
     assert_text(other, "notes.md", "line two\n")
     assert_text(other, "free.md", "free\n")
+
+
+@contextmanager
+def wired(other: OtherClient, event: str, python: str) -> Iterator[None]:
+    """Meanwhile the installed hooks of an event (empty for all) name another interpreter."""
+    folder = Path(other.ground.coordinator.json("install", "--client", other.name, "--dry-run")["marketplace"])
+    known = json.loads((folder / "install.json").read_text())["python"]
+    before = {path: path.read_text() for path in (folder / "integrations" / other.name).rglob("hooks.json")}
+    try:
+        for path, text in before.items():
+            lines = [line.replace(known, python) if event in line else line for line in text.splitlines()]
+            path.write_text("\n".join(lines))
+        yield
+    finally:
+        for path, text in before.items():
+            path.write_text(text)
 
 
 def test_a_tie_of_four_clients_has_one_winner() -> None:

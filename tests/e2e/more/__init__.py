@@ -34,6 +34,10 @@ class OtherClient(Client):
     executable: ClassVar[str]
     # What of a person's own in the home may have an entry of ours: these files come back as they were.
     settings: ClassVar[tuple[str, ...]] = ()
+    # What its model is told of the two skills with each first request.
+    skills: ClassVar[tuple[str, ...]] = (
+        "How to work beside other coding sessions", "Show what the swarm of coding sessions",
+    )  # fmt: skip
     # Not asked of these clients, whose sessions on a terminal have no tests of ours.
     ready = compacted = leave = ""
 
@@ -47,6 +51,10 @@ class OtherClient(Client):
     def patch(self, body: str) -> list[Call]:
         """The calls that apply a patch with `body` between the markers, where its models have a tool for it."""
         raise NotImplementedError
+
+    def typed(self, words: str) -> list[str]:
+        """The command that starts a session with /swarm and these words. Raises Lacking where prompts are no commands."""
+        raise Lacking(f"{self.name} takes a command that is given with its start for a prompt")
 
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
         """Have the client start an MCP server of a person's own, for the tests that follow."""

@@ -17,6 +17,8 @@ class Cline(OtherClient):
     requests = "/chat/completions"
     settings = (".cline/data/settings/cline_mcp_settings.json", ".cline/data/settings/global-settings.json")
 
+    skills = ("Available skills: swarm-mcp, swarm",)  # it names them alone
+
     plain_model = "scripted"  # gets `editor`
     patch_model = "gpt-5"  # gets `apply_patch` in its place
     model = plain_model  # of the next session

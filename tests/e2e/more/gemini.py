@@ -37,6 +37,9 @@ class Gemini(OtherClient):
         said = ["-m", MODEL, "-o", "stream-json", "-p", prompt]
         return ["gemini", "--yolo", "--skip-trust", *which, *extra, *said]
 
+    def typed(self, words: str) -> list[str]:
+        return self.command(f"/swarm {words}", None, None, ())
+
     def create(self, path: str, text: str) -> Call:
         return {"name": "write_file", "input": {"file_path": path, "content": text}}
 

@@ -47,6 +47,9 @@ context_window = 100000
         which += ["--fork-session"] if fork else []
         return ["grok", "-p", prompt, "--always-approve", "--output-format", "streaming-messages-json", *which, *extra]
 
+    def typed(self, words: str) -> list[str]:
+        return self.command(f"/swarm {words}", None, None, ())
+
     def create(self, path: str, text: str) -> Call:
         return {"name": "write", "input": {"file_path": self.absolute(path), "content": text}}
 

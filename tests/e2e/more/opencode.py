@@ -64,6 +64,9 @@ class OpenCode(OtherClient):
     def interactive_command(self) -> list[str]:
         return ["opencode", "-m", f"loopback/{self.model}"]
 
+    def typed(self, words: str) -> list[str]:
+        return self.command(words, None, None, ("--command", "swarm"))
+
     def create(self, path: str, text: str) -> Call:
         return {"name": "write", "input": {"filePath": self.absolute(path), "content": text}}
 

@@ -37,6 +37,9 @@ class Qwen(OtherClient):
         which = ["--resume", resume] if resume else []
         return ["qwen", "-m", "scripted", "-y", "-o", "stream-json", *which, *extra, "-p", prompt]
 
+    def typed(self, words: str) -> list[str]:
+        return self.command(f"/swarm:swarm {words}", None, None, ())
+
     def create(self, path: str, text: str) -> Call:
         return {"name": "write_file", "input": {"file_path": self.absolute(path), "content": text}}
 
