@@ -22,6 +22,7 @@ def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
         complete = complete and not more
         locks.update(((held.file, held.instance_id, held.agent), held) for held in found)
     paths: dict = {}
+    folders: dict = {}
     for held in locks.values():
         if held.mode == "shared" and _is_shared(held, peers):
             continue
@@ -30,12 +31,30 @@ def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
             for _held, _place, _key, files, _all in files_of([held], MOST_PATHS):
                 paths.update((os.path.realpath(file), None) for file in files)
             continue
-        path = os.path.realpath(held.file)
-        if os.path.lexists(path):
+        path = _real(held.file, folders)
+        if path:
             paths[path] = None
         else:
             complete = False
     return list(paths)[:MOST_PATHS], complete and len(paths) <= MOST_PATHS
+
+
+def _real(path: str, folders: dict) -> str:
+    """The real path of what is there at `path`, empty where nothing is.
+
+    `folders` remembers those of folders: locks by the thousand are mostly of few, and each step of a path costs a look
+    at the disk.
+    """
+    folder, name = os.path.split(path)
+    if name in ("", ".", ".."):
+        found = os.path.realpath(path)
+        return found if os.path.lexists(found) else ""
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    found = os.path.join(folders[folder], name)
+    if os.path.islink(found):
+        found = os.path.realpath(found)
+    return found if os.path.lexists(found) else ""
 
 
 def _is_shared(held, peers) -> bool:

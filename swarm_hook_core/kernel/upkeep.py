@@ -14,7 +14,9 @@ from swarm_hook_core.kernel import namespace
 
 STORE_SECONDS = 0.25  # how often it is looked whether the store has changed
 LOCKS_SECONDS = 1.0  # and how often at the locks whatever happens: leases lapse, holders die
-PROCESSES_SECONDS = 2.0  # how often those in the namespace are counted once its command has ended
+# Times what the last look at the locks took: until the next one whatever happens, and until one at what has changed. A
+# thousand of them take long enough that a server which runs all day would otherwise have a busy companion.
+REST, REST_AFTER_CHANGE = 100, 10
 
 
 def run(plan, command: int, ready: int) -> None:
@@ -81,7 +83,8 @@ class _Upkeep:
         self.poll.register(self.mounts, select.POLLPRI)
         self.waited: dict = {}  # handle of a process that is in the namespace -> its number
         self._wait_for(command)
-        self.looked = self.counted = 0.0
+        self.looked = self.took = 0.0
+        self.lacks = False  # whether something that is to be held is not there
         self.mark = _store_mark()
 
     def stay(self) -> None:
@@ -95,6 +98,8 @@ class _Upkeep:
                     self._hold_again()
             if not self.waited and not self._others_are_here():
                 return
+            if self.lacks:
+                self._hold_again()
             self._follow_locks()
 
     def _wait_for(self, process: int) -> None:
@@ -120,6 +125,7 @@ class _Upkeep:
 
     def _hold_again(self) -> None:
         """Hold what has lost its mount: another file was put in the place of the one that was held."""
+        self.lacks = False
         os.lseek(self.mounts, 0, os.SEEK_SET)
         there = namespace.mount_points(b"".join(iter(lambda: os.read(self.mounts, 1 << 16), b"")))
         for path in self.planned:
@@ -127,21 +133,24 @@ class _Upkeep:
                 try:
                     namespace.hold(path)
                 except FileNotFoundError:
-                    continue  # its name is free at the moment: the next look at the locks finds what comes
+                    self.lacks = True  # its name is free at the moment, and nothing tells when it is not
                 except OSError as error:
                     _record(self.plan, error)
 
     def _follow_locks(self) -> None:
         """Let go of what nobody holds against this session any more; hold again what somebody does."""
         now, mark = time.monotonic(), _store_mark()
-        if mark == self.mark and now < self.looked + LOCKS_SECONDS:
+        rest = max(LOCKS_SECONDS, REST * self.took) if mark == self.mark else REST_AFTER_CHANGE * self.took
+        if now < self.looked + rest:
             return
-        self.mark, self.looked = mark, now
+        self.mark, spent = mark, time.process_time()
         try:
             wanted = _wanted(self.plan)
         except Exception as error:  # a busy store: what is held stays so
             _record_once(self, error)
             return
+        finally:
+            self.looked, self.took = time.monotonic(), time.process_time() - spent
         for path in reversed(self.planned):
             if path in self.held and path not in wanted:
                 try:
