@@ -52,7 +52,7 @@ ANSWERS = "first answers of the clients' MCP servers"
         Option(
             "--kernel",
             "have the kernel keep locked files read-only while a command runs that nobody can read: Linux; Claude Code,"
-            " and tested releases of Codex. It is a setting of the user's",
+            " and tested releases of Codex. A setting for all your sessions, which stays",
         ),
         Option("--no-kernel", "take that setting back"),
         Option("--dry-run", "say what would be done"),
