@@ -144,11 +144,11 @@ def _begin(config, call, held, now: float) -> None:
 
 
 class _Keeper:
-    """Looks at files and keeps what is in them, within the time of one call."""
+    """Looks at files and keeps what is in them, within the time of one call: the first in any case."""
 
     def __init__(self, kept):
         self.kept = kept
-        self.end = time.monotonic() + KEEPING_SECONDS
+        self.end: "float | None" = None
 
     def look_at(self, path: str, key: str) -> list:
         """``[str(snapshot), name of the kept version or "", why it was not kept or ""]``."""
@@ -166,9 +166,10 @@ class _Keeper:
         if version is None:
             if seen.size > FILE_BYTES:
                 why = f"it was larger than {FILE_BYTES // 1024} KiB"
-            elif time.monotonic() > self.end:
+            elif self.end is not None and time.monotonic() > self.end:
                 why = "there was no time to keep it"
             else:
+                self.end = self.end or time.monotonic() + KEEPING_SECONDS
                 try:
                     version = self.kept.keep(key, path)
                 except (NotKept, OSError) as error:

@@ -232,7 +232,8 @@ class AllTasks:
             return None
         left = self._budget - sum(cost for cost in costs if cost is not None) - sum(self._limits.values())
         if left >= LEAST_SHARE:
-            return left / min(ready, self.most - len(self._at_work))
+            # To a millionth: what is handed to a program as text is otherwise not what its cost is compared with.
+            return round(left / min(ready, self.most - len(self._at_work)), 6)
         if not self._at_work:
             self.stopped = f"the limit of ${self._budget:g} is reached"
         return None

@@ -10,6 +10,8 @@ from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.query import READ_ONLY, Query
 
+LEAST_COST = 1e-6  # dollars: less than that tells two costs from each other by rounding alone
+
 
 def require_possible(adapter: HarnessAdapter, query: Query) -> None:
     """Raise Unsupported where the harness lacks something that protects."""
@@ -68,7 +70,7 @@ def schema_mismatch(query: Query, answer: object) -> str:
 
 def limit_passed(query: Query, cost: float | None) -> str:
     """Return which limit a run that has ended by itself has passed, empty for none."""
-    if query.max_cost_usd and cost is not None and cost > query.max_cost_usd:
+    if query.max_cost_usd and cost is not None and cost > query.max_cost_usd + LEAST_COST:
         return f"it has cost ${cost:g}, and was to cost at most ${query.max_cost_usd:g}"
     return ""
 

@@ -60,7 +60,7 @@ def launch(query: Query, folder: Path, model: str) -> Launch:
     if query.output_schema is not None:
         argv += ["--json-schema", _word(json.dumps(query.output_schema))]
     if query.max_cost_usd > 0:
-        argv += ["--max-budget-usd", f"{query.max_cost_usd:g}"]
+        argv += ["--max-budget-usd", f"{query.max_cost_usd:.10g}"]
     if query.max_turns > 0:
         argv += ["--max-turns", str(query.max_turns)]
     env.update({name: value for name, value in CALM.items() if not (query.env.get(name) or os.environ.get(name))})

@@ -20,7 +20,7 @@ from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.events import CONTEXT_USAGE, Event
 from swarm_mcp.harness.events import result as ended
 from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.requirements import left_out, require_possible
+from swarm_mcp.harness.requirements import left_out, limit_passed, require_possible
 
 pytestmark = pytest.mark.slow
 
@@ -193,3 +193,10 @@ def test_the_tool_refuses_too(ground: Ground, monkeypatch: pytest.MonkeyPatch) -
         said = server.call("dispatch", {"title": "Do it", "harness": "process", "mode": "read-only"})
         assert "process cannot be given mode read-only" in json.dumps(said)
     assert ground.sql("SELECT * FROM tasks") == [] and not (ground.repo / "made").exists()
+
+
+def test_a_limit_is_not_passed_by_what_rounding_adds() -> None:
+    """A share of a budget reaches its program as text: 0.35, for 0.34999999999999987."""
+    query = Query("p", "/", max_cost_usd=1.5 - 0.4 - 0.75)
+    assert limit_passed(query._replace(max_cost_usd=0.34999999999999987), 0.35) == ""
+    assert "at most $0.35" in limit_passed(query, 0.36)

@@ -329,9 +329,9 @@ def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) ->
         took = []
         for _ in range(25):
             request(store, planner, priority=5, type="test")
-            begin = time.perf_counter()
+            begin = time.thread_time()  # of this thread alone: other processes are not what is measured
             task = store.tasks.claim_next(worker, ["test"])["task"]
-            took.append(time.perf_counter() - begin)
+            took.append(time.thread_time() - begin)
             with store.database.writing():
                 store.database.change("DELETE FROM tasks WHERE id = ?", (task["id"],))
         return statistics.median(took)
