@@ -148,7 +148,7 @@ class _Keeper:
 
     def __init__(self, kept):
         self.kept = kept
-        self.end: "float | None" = None
+        self.end: float | None = None
 
     def look_at(self, path: str, key: str) -> list:
         """``[str(snapshot), name of the kept version or "", why it was not kept or ""]``."""
