@@ -8,7 +8,9 @@
                   upkeep      the process that stays while anything runs in there: locks end, files are replaced
                   integrations/kernel/git asks the check before a script runs git in there
     afterwards    refused     what the kernel has refused, in one line for the model
-    a session     planning    its shells are told where to look (Claude Code); statement, each call's is (Codex)
+    a session     planning    its shells are told where to look (Claude Code)
+                  statement   the shell of each call is (Codex)
+                  rules       but of none that a person's rule may let out of the client's own sandbox
     `doctor`      probe       whether the kernel does it here, and if not why
 
 What can be told beforehand is denied as ever. Nothing of this is loaded unless a person has switched it on, and costs a

@@ -31,7 +31,7 @@ def main(place: str, command: "list[str]") -> None:
         else:
             why = _entered(plan)
         if why:
-            print(f"swarm: what others have locked is not held by the kernel for this command: {why}", file=sys.stderr)
+            print(f"{plans.NOT_HELD}: {why}", file=sys.stderr)
             if plan.is_strict:
                 print("swarm: it was not started, since nothing uncertain may run here: SWARM_STRICT", file=sys.stderr)
                 os._exit(REFUSED)

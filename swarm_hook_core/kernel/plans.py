@@ -12,6 +12,7 @@ import os
 from swarm_hook_core.state import name_of, open_private, state_dir, write_all, write_private
 
 MOST_PATHS = 1000
+NOT_HELD = "swarm: what others have locked is not held by the kernel for this command"
 LEFT_SECONDS = 600  # a plan that old has been found by its shell, whether or not its call has ended
 DROPPED_SECONDS = 86400  # a session that is silent for so long will not ask for its plans any more
 

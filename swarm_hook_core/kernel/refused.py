@@ -26,11 +26,30 @@ def words_after(core, call) -> str:
         if not call.goes_on:
             plans.drop(call.session_id, name)
         said = _text_of(call.response)
-        words = _words(core, plan, said) if any(mark in said.lower() for mark in MARKS) else ""
+        words = _words(core, plan, said) if _is_by_us(plan, said) else ""
         return "\n".join(filter(None, (plan.words, words)))
     except Exception as error:
         core.record_fault("kernel", error)
         return ""
+
+
+def _is_by_us(plan, said: str) -> bool:
+    """Whether something that the kernel held may have been refused, going by what the command has printed.
+
+    Clients' own sandboxes refuse with the same words, mostly what is elsewhere.
+    """
+    from swarm_hook_core.kernel.plans import NOT_HELD
+
+    if NOT_HELD in said:
+        return False
+    return any(_may_be_ours(plan, line) for line in said.splitlines() if any(mark in line.lower() for mark in MARKS))
+
+
+def _may_be_ours(plan, line: str) -> bool:
+    import re
+
+    named = re.findall(r"(?<![^\s'\"`=(\[])/[^\s'\"`:,)]+", line)
+    return not named or any(path.startswith(root) for path in named for root in [*plan.roots, *plan.paths])
 
 
 def _text_of(response, levels: int = 4) -> str:

@@ -21,7 +21,11 @@ def may_precede(config, call) -> bool:
         return False
     if "apply_patch" in command or "applypatch" in command:
         return False  # Codex carries a patch out itself, where it finds one in a command as it knows them
-    return _shell() in SHELLS and client_version(config) in config.kernel_versions
+    if _shell() not in SHELLS or client_version(config) not in config.kernel_versions:
+        return False
+    from swarm_hook_core.kernel.rules import may_allow
+
+    return not may_allow(command, call.folder)
 
 
 def preceded(tool_input: dict, entry: str) -> dict:

@@ -1,0 +1,65 @@
+"""Codex: whether a rule of a person's may let a command out of the sandbox, which a statement before it would undo.
+
+Codex runs a command that an ``allow`` rule is about outside its sandbox, but only where all of its parts are allowed
+so, and the statement is no part that anybody has allowed. Rules that ask or forbid hold whatever stands before. Its
+rules are Starlark, which reads as Python does: ``prefix_rule(pattern=["make", ["a", "b"]], decision="allow")``.
+"""
+
+import os
+
+from swarm_hook_core.kernel.plans import print_of
+
+LARGEST = 1 << 20
+
+
+def may_allow(command: str, folder: str) -> bool:
+    """Whether any rule in force in `folder` may be one that allows `command`. What cannot be read may be."""
+    files = [file for place in _places(folder) for file in _files(place)]
+    if not files:
+        return False
+    seen = print_of(command)
+    return any(_allows(file, seen) for file in files)
+
+
+def _places(folder: str):
+    """The folders of rules: the machine's, the user's, and those of the projects around `folder`."""
+    yield "/etc/codex/rules"
+    yield os.path.join(os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex"), "rules")
+    while True:
+        yield os.path.join(folder, ".codex", "rules")
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def _files(place: str) -> list:
+    try:
+        return [os.path.join(place, name) for name in os.listdir(place) if name.endswith(".rules")]
+    except OSError:
+        return []
+
+
+def _allows(file: str, seen: str) -> bool:
+    """Whether a rule in `file` may allow the command of which `print_of` has `seen`: it has all the rule's words."""
+    import ast
+
+    try:
+        with open(file, encoding="utf-8") as opened:
+            tree = ast.parse(opened.read(LARGEST))
+        rules = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_rule(node.func)]
+        if len(rules) < sum(_is_rule(node) for node in ast.walk(tree)):
+            return True  # one has another name
+        for rule in rules:
+            given = {one.arg: ast.literal_eval(one.value) for one in rule.keywords}
+            if rule.args or given.get("decision", "allow") == "allow":
+                words = [[word] if isinstance(word, str) else word for word in given["pattern"]]
+                if all(any(print_of(one) in seen for one in word) for word in words):
+                    return True
+        return False
+    except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError):
+        return True
+
+
+def _is_rule(node) -> bool:
+    return getattr(node, "id", "") == "prefix_rule"
