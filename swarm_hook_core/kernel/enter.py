@@ -50,6 +50,8 @@ def client_session(environment) -> str:
 def _entered(plan) -> str:
     """Enter a namespace in which what `plan` names is read-only; why not, empty where that went well."""
     try:
+        from swarm_hook_core.kernel import namespace  # both processes need it: it takes a fifth of all this to load
+
         reading, writing = os.pipe()
         command = os.getpid()
         child = os.fork()
@@ -69,8 +71,6 @@ def _entered(plan) -> str:
         os.close(reading)
         word, _, about = said.partition(" ")
         if word == "held":
-            from swarm_hook_core.kernel import namespace
-
             namespace.join(int(about))
             return ""
         return "" if word == "nothing" else about or "the process that should hold it has ended"
