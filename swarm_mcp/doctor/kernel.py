@@ -69,26 +69,28 @@ def finding(clients: Sequence[Runtime]) -> Finding:
         text = "off: what a command that nobody can read does to locked files is seen once it has ended"
         return Finding(NAME, "info", text, SWITCH, {"on": []})
     found = ability()
-    details = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
+    details: dict = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
     if found.why:
         return Finding(NAME, "warn", f"on, and {found._replace(mend='').said()}", found.mend, details)
-    said = {client.name: _said_of(client) for client in clients if on[client.name]}
-    text = "; ".join([f"on, and {found.said()}", *said.values()])
+    about = [_said_of(client) for client in clients if on[client.name]]
+    held, others = ([name for is_held, name in about if is_held is wanted] for wanted in (True, False))
+    text = f"on, and {found.said()}"
+    text += f"; held: commands of {', '.join(held)}" if held else ""
+    text += f"; not held: those of {', '.join(others)}" if others else ""
     is_unverified = sys.platform == "darwin"
-    return Finding(NAME, "info" if is_unverified else "ok", text, details={**details, "clients": said})
+    details.update(held=held, not_held=others)
+    return Finding(NAME, "info" if is_unverified else "ok", text, details=details)
 
 
-def _said_of(client: Runtime) -> str:
-    """Whether commands of this client are held, in a few words."""
+def _said_of(client: Runtime) -> tuple[bool, str]:
+    """Whether commands of this client are held, and its name, with what else there is to say."""
     config = hook_config(client.name)
-    if not config.kernel:
-        return f"commands of {client.title} are not held"
     if not config.kernel_versions:
-        return f"those of {client.title} are"
-    there, tested = _release_of(client), ", ".join(config.kernel_versions)
-    if there in config.kernel_versions:
-        return f"those of {client.title} {there} are"
-    return f"those of {client.title} {there or 'of an unknown release'} are not: tested with {tested}"
+        return bool(config.kernel), client.title
+    release, tested = _release_of(client), ", ".join(config.kernel_versions)
+    if release in config.kernel_versions:
+        return True, f"{client.title} {release}"
+    return False, f"{client.title} {release or 'of an unknown release'} (tested with {tested})"
 
 
 def _release_of(client: Runtime) -> str:

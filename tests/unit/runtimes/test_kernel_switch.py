@@ -134,10 +134,10 @@ def test_where_it_works_it_says_whose_commands_are_held(bin_folder: Path, monkey
     put(bin_folder, "codex", f"codex-cli {tested}")
     finding = found("claude-code", "codex", "gemini")
     assert finding.status == "ok" and ("as root" if os.geteuid() == 0 else "in a user namespace") in finding.message
-    assert "those of Claude Code are" in finding.message and f"those of Codex {tested} are" in finding.message
-    assert "commands of Gemini CLI are not held" in finding.message and finding.details["on"] == list(NAMES)
+    assert f"held: commands of Claude Code, Codex {tested}; not held: those of Gemini CLI" in finding.message
+    assert finding.details["on"] == list(NAMES)
     put(bin_folder, "codex", "codex-cli 0.1.0")
-    assert f"those of Codex 0.1.0 are not: tested with {tested}" in found("codex").message
+    assert f"; not held: those of Codex 0.1.0 (tested with {tested})" in found("codex").message
     put(bin_folder, "codex")
     assert "Codex of an unknown release" in found("codex").message
 
