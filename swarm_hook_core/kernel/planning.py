@@ -90,7 +90,7 @@ def wired_file(session_id: str) -> str:
     """What is there once a session's shells look for plans."""
     from swarm_hook_core.state import name_of
 
-    return os.path.join(plans.kernel_dir(), "wired", name_of(session_id))
+    return os.path.join(plans.kernel_dir(), plans.WIRED, name_of(session_id))
 
 
 def wire(config, event) -> None:

@@ -15,6 +15,8 @@ MOST_PATHS = 1000
 NOT_HELD = "swarm: what others have locked is not held by the kernel for this command"
 LEFT_SECONDS = 600  # a plan that old has been found by its shell, whether or not its call has ended
 DROPPED_SECONDS = 86400  # a session that is silent for so long will not ask for its plans any more
+WIRED = "wired"  # beside the sessions' folders: the marks of those whose shells look for plans
+WIRED_SECONDS = 30 * 86400  # nothing tells that a session was killed, and this is longer than one lasts
 
 # Sourced by the shell of a command before the command. It starts that very shell once more, with the same text, by way
 # of enter.py: the process and its number stay the same, by which the second time is known.
@@ -146,7 +148,11 @@ def _drop(folder: str, name: str = "") -> None:
         if left in ([], ["enter.sh"]):
             for one in left:
                 os.remove(os.path.join(folder, one))
-            os.rmdir(folder)
+            try:
+                os.rmdir(folder)
+            except OSError:  # another call has left a plan meanwhile, and its shell is to find it
+                if left:
+                    write_private(os.path.join(folder, "enter.sh"), _entry(folder))
     except OSError:
         pass  # there are none, or another call of the session has just left one
 
@@ -228,14 +234,32 @@ def _read(path: str) -> "bytes | None":
 
 
 def _sweep() -> None:
-    """Drop the plans of sessions that were killed long ago."""
+    """Drop the plans of sessions that were killed long ago, and the marks of those that were longer ago."""
     import time
 
-    before = time.time() - DROPPED_SECONDS
-    for name in os.listdir(kernel_dir()):
-        folder = os.path.join(kernel_dir(), name)
-        try:
-            if os.lstat(folder).st_mtime < before and os.path.isdir(folder):
-                _drop(folder)
-        except OSError:
-            continue
+    now = time.time()
+    for name in _names(kernel_dir()):
+        if name != WIRED and _is_older(os.path.join(kernel_dir(), name), now - DROPPED_SECONDS):
+            _drop(os.path.join(kernel_dir(), name))
+    marks = os.path.join(kernel_dir(), WIRED)
+    for name in _names(marks):
+        mark = os.path.join(marks, name)
+        if _is_older(mark, now - WIRED_SECONDS):
+            try:
+                os.remove(mark)
+            except OSError:
+                continue
+
+
+def _names(folder: str) -> list:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _is_older(path: str, before: float) -> bool:
+    try:
+        return os.lstat(path).st_mtime < before
+    except OSError:
+        return False

@@ -3,49 +3,69 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
 from .checks import assert_text, assert_untouched
 from .client import Client
+from .clients import ClaudeCode
+from .ground import wait_for
 from .kernel_work import ON
 from .models import Step
 
-# Each writes the file of its own and the locked one, and neither ends before both have begun.
+# Writes what it may and what not, and does not end before the other has begun.
 BOTH = """\
-import json, os, pathlib, sys, time
-own, other, locked = json.loads(pathlib.Path(sys.argv[0] + ".json").read_text())
-for name in (own, locked):
+import json, os, pathlib, time
+names, other = json.loads(pathlib.Path("names.json").read_text())
+said = []
+for name in names:
     try:
-        pathlib.Path(name).write_text(f"spoilt by {own}\\n")
+        pathlib.Path(name).write_text("spoilt\\n")
     except OSError as error:
-        print(error)
-pathlib.Path(own + ".begun").touch()
-for _ in range(400):
-    if os.path.exists(other + ".begun"):
-        print("both")
-        break
+        said.append(os.strerror(error.errno) + " " + os.path.basename(name))
+pathlib.Path("begun").touch()
+while not os.path.exists(other):
     time.sleep(0.02)
+pathlib.Path("said").write_text(json.dumps(said))
 """
 
 
 @pytest.mark.ways("install")
 def test_two_calls_in_one_answer(client: Client) -> None:
+    """Each works in a repository of its own, where somebody has locked a file."""
     ground, checkout = client.ground, client.ground.checkout
-    for name, names in (
-        ("one.py", ["other.md", "sub/deep.md", "notes.md"]),
-        ("two.py", ["sub/deep.md", "other.md", "notes.md"]),
-    ):
-        (checkout / name).write_text(BOTH)
-        (checkout / f"{name}.json").write_text(json.dumps(names))
-    ground.coordinator.peer_lock("notes.md")
-    calls = Step(calls=tuple(client.shell(f"python3 {name}") for name in ("one.py", "two.py")))
-    with client.held("work", calls, env=ON) as live:
-        (session,) = ground.coordinator.sessions()
-        ground.coordinator.lock(session["id"], "other.md", "my own")
-        live.go_on()
-    told = client.results("work")
-    assert all("Read-only file system: 'notes.md'" in text for text in told), told
+    peer = ground.coordinator.peer_lock("notes.md")
+    folders = {name: ground.root / name for name in ("one", "two")}
+    for name, other in (("one", "two"), ("two", "one")):
+        make(folders[name], [str(checkout / file) for file in ("notes.md", f"{name}.md")], folders[other] / "begun")
+        ground.git(folders[name], "init", "-q")
+        ground.coordinator.lock(peer, str(folders[name] / f"locked-{name}"), "careful surgery")
+    calls = [client.shell(f"cd {folder} && python3 both.py") for folder in folders.values()]
+    if isinstance(client, ClaudeCode):  # which runs those that it waits for one after the other
+        calls[0]["input"]["run_in_background"] = True
+    try:
+        with client.held("work", Step(calls=tuple(calls)), env=ON) as live:
+            (session,) = ground.coordinator.sessions()
+            ground.coordinator.lock(session["id"], "one.md", "my own")
+            live.go_on()
+        for name, folder in folders.items():
+            assert wait_for((folder / "said").exists, 10), client.results("work")
+            said = json.loads((folder / "said").read_text())
+            assert said == ["Read-only file system notes.md", f"Read-only file system locked-{name}"], client.results(
+                "work"
+            )
+            assert (folder / f"locked-{name}").read_text() == "as it was\n"
+            assert_text(client, f"{name}.md", "spoilt\n")
+    finally:
+        for folder in folders.values():
+            shutil.rmtree(folder)
     assert_untouched(client, "notes.md")
-    assert_text(client, "other.md", "spoilt by other.md\n")
-    assert_text(client, "sub/deep.md", "spoilt by sub/deep.md\n")
+
+
+def make(folder: Path, names: list[str], other: Path) -> None:
+    folder.mkdir()
+    (folder / "both.py").write_text(BOTH)
+    (folder / f"locked-{folder.name}").write_text("as it was\n")
+    (folder / "names.json").write_text(json.dumps([[*names, f"locked-{folder.name}"], str(other)]))

@@ -32,6 +32,11 @@ def test_within_claude_s_sandbox(client: Client) -> None:
     assert told.count(LINE) == 1
     assert_text(client, "notes.md", "spoilt\n")
     assert WORDS not in client.said("work")
+    (client.ground.checkout / "notes.md").write_text(FILES["notes.md"])
+    strict = {**ON, "SWARM_STRICT": "1"}
+    client.run("strict", client.shell("python3 fix.py"), env=strict, extra=("--settings", settings))
+    assert "it was not started" in client.last_result("strict")
+    assert_untouched(client, "notes.md")
 
 
 @pytest.mark.ways("install")
