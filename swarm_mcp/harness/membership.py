@@ -39,14 +39,16 @@ class Membership:
         self.instance_id = instance_id or new_id()
         self.run_id = str(spec.get("id") or new_id())
         self._open: Store | None = None
+        self._kept: Store | None = None
+        self._taking_turns = threading.Lock()
 
     def join(self) -> Session:
         """Write the run's row, register its instance, which the child will adopt, and return the instance's row.
 
         Raises SwarmError: without a place among the others a child must not start.
         """
-        # Kept open until the end, though each step has one of its own: closing the last connection of a store folds
-        # its journal in, which takes longer than everything else here.
+        # Kept open until the end, though later steps have one of their own: closing the last connection of a store
+        # folds its journal in, which takes longer than everything else here.
         self._open = store = Store()
         try:
             store.runs.begin({**self.spec, "id": self.run_id, "instance_id": self.instance_id})
@@ -81,6 +83,7 @@ class Membership:
         self._close()
 
     def _close(self) -> None:
+        self._forget()
         store, self._open = self._open, None
         if store:
             store.close()
@@ -110,11 +113,19 @@ class Membership:
         )
 
     def _quietly(self, step) -> None:
-        try:
-            with Store(busy_seconds=2.0) as store:
-                step(store)
-        except SwarmError as error:
-            faults.record(RUN_RUNTIME, "membership", str(error))
+        with self._taking_turns:
+            try:
+                # Kept, since to open a store takes three times as long as a sign of life; threads take turns with it.
+                self._kept = self._kept or Store(busy_seconds=2.0)
+                step(self._kept)
+            except SwarmError as error:
+                self._forget()
+                faults.record(RUN_RUNTIME, "membership", str(error))
+
+    def _forget(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept:
+            kept.close()
 
 
 LAST_WORD_SECONDS = 15.0  # a busy store is waited for with the result
