@@ -22,7 +22,7 @@ answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as 
 of the contract would (no session rows, no path keys); in ``one name`` all files share their last name. Those marked
 ``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
-What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
+What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``, of many at once: ``many_workers.py``;
 of locks and waiting for them: ``locks.py``; of one lock among many: ``conflicts.py``; of listings: ``listings.py``; of
 very large calls: ``large_calls.py``; of what others have changed: ``traces.py``; of what the kernel holds:
 ``kernel.py``; of writes in the real clients: ``clients.py``; of installing:
@@ -58,6 +58,7 @@ from .large_calls import LargeCalls
 from .listings import Listings
 from .locks import Locks
 from .lost_updates import LostUpdates
+from .many_workers import ManyWorkers
 from .plugin import (
     RUNTIMES,
     Plugin,
@@ -335,6 +336,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "page": lambda: _measure_page(bench),
         "top": lambda: _measure_top(bench),
         "harness": lambda: _measure_harness(bench, options),
+        "many": lambda: _measure_many(bench, options),
         "team": lambda: _measure_team(bench),
         "clients": _measure_clients,
         "auto": _measure_auto,
@@ -428,6 +430,12 @@ def _measure_harness(bench: Bench, options: argparse.Namespace) -> list[str]:
     harness = Harness(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
     harness.measure(options.runs)
     return harness.missed
+
+
+def _measure_many(bench: Bench, options: argparse.Namespace) -> list[str]:
+    many = ManyWorkers(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    many.measure(max(2, options.runs // 20))
+    return many.missed
 
 
 def _measure_clients() -> list[str]:

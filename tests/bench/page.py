@@ -31,6 +31,7 @@ TITLES = {
     "page": "The page in a browser",
     "top": "The full screen",
     "harness": "Supervised workers",
+    "many": "A hundred workers and twenty clients at once",
     "team": "The server that a team shares",
     "clients": "End to end in the real clients",
     "auto": "Edits lost, without locks",
