@@ -189,18 +189,20 @@ class HookCore:
             from swarm_hook_core import team_freshness
 
             team_freshness.judge(self, call, effects, team_trees, verdict, now)
+        if verdict.denial is None and verdict.plan is not None and not self.is_within:
+            self._leave_plan(session, call, effects, peers, verdict, now)
         if verdict.denial is None:
             self._meet(session, call, effects, trail, reader, verdict, now)
         else:
             self._count(call, verdict.denial, session, peers)
+        if verdict.denial is not None and verdict.plan is not None and not self.is_within:
+            self._drop_plan(call, verdict)
         if verdict.denial is not None and claimed is not None:
             claimed.take_back()
         elif verdict.denial is None and verdict.watched and not self.is_within:
             from swarm_hook_core.watching import watch
 
             watch.begin(self.config, call, verdict.watched, now)
-            if verdict.plan is not None:
-                self._leave_plan(session, call, effects, peers, verdict, now)
         self._add_news(call, verdict, peers)
         if verdict.denial is not None:
             self._shorten(verdict.denial, call, session)
@@ -213,10 +215,16 @@ class HookCore:
 
         try:
             verdict.entry = planning.leave(self.config, call, verdict.plan)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a full disk; text that no file can hold
             self.record_fault("kernel", error)
             otherwise = judge(self.config, session, call, effects, peers, now, with_kernel=False)
             verdict.plan, verdict.denial, verdict.notice = None, otherwise.denial, otherwise.notice
+
+    def _drop_plan(self, call, verdict) -> None:
+        from swarm_hook_core.kernel import planning, plans
+
+        plans.drop(call.session_id, planning.name_of_call(self.config, call))
+        verdict.plan, verdict.entry = None, ""
 
     def trail_of(self, call):
         """The Trail of a call: where it leaves traces for others. None where this checkout wants none.

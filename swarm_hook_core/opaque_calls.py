@@ -45,17 +45,27 @@ def judge(config, session, call, effects, peers, now: float, with_kernel=True):
 
     is_strict = settings.strict(config.env_prefix, call.folder)
     if with_kernel and config.kernel and call.tool in SHELL_TOOLS and settings.kernel(config.env_prefix, call.folder):
-        from swarm_hook_core.kernel.planning import plan_of
-
         verdict = collision.judge(session, call.client_tool, effects, call.folder, peers, now)
         if verdict.denial is None and verdict.watched:
-            verdict.plan = plan_of(config, call, session, effects, peers, is_strict)
+            verdict.plan = _plan_of(config, call, session, effects, peers, is_strict)
         if verdict.plan is not None:
             verdict.notice += " The kernel keeps them read-only for this call." if verdict.notice else ""
             return verdict
         if not is_strict:
             return verdict
     return collision.judge(session, call.client_tool, effects, call.folder, peers, now, is_strict)
+
+
+def _plan_of(config, call, session, effects, peers, is_strict: bool):
+    try:
+        from swarm_hook_core.kernel.planning import plan_of
+
+        return plan_of(config, call, session, effects, peers, is_strict)
+    except Exception as error:  # the call is judged as if the kernel could hold nothing
+        from swarm_hook_core import faults
+
+        faults.record(config.runtime_name, "kernel", faults.describe(error))
+        return None
 
 
 def concerns(call, session, peers) -> bool:

@@ -31,8 +31,13 @@ def main(words: "list[str]") -> int:
 
 
 def _config_of(client: str):
-    """The RuntimeConfig of a client."""
-    sys.path.insert(0, os.path.join(os.path.dirname(HERE), client))
+    """The RuntimeConfig of a client, or of one of our own harnesses."""
+    folder = os.path.join(os.path.dirname(HERE), client)
+    if not os.path.exists(os.path.join(folder, "runtime.py")):
+        from swarm_hook_core.kernel.direct import plain_config
+
+        return plain_config(client)
+    sys.path.insert(0, folder)
     from runtime import RUNTIME
 
     return RUNTIME

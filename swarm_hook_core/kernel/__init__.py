@@ -5,6 +5,7 @@
                   plans       what is written down for the shell of the call
     the shell     enter       is started in its place, and runs the same command with those paths read-only
                   namespace   the calls to the kernel; seatbelt, what macOS has instead
+                  direct      the same for commands that our own harnesses start
                   upkeep      the process that stays while anything runs in there: locks end, files are replaced
                   integrations/kernel/git asks the check before a script runs git in there
     afterwards    refused     what the kernel has refused, in one line for the model

@@ -8,9 +8,12 @@ The namespaces are made by a child, which stays in them to keep the mounts in li
 once all is held this process joins it: whatever fails before has changed nothing for the command.
 """
 
+import _signal  # type: ignore[import-not-found]  # as signal, which takes a millisecond to import
 import os
 import sys
 
+# What Python ignores would stay ignored in the command: it would be told of a closed pipe instead of being ended.
+_IGNORED = [_signal.SIGPIPE, _signal.SIGXFSZ]
 REFUSED = 126  # exit status of a command that was not started: what others hold could not be held
 
 
@@ -39,6 +42,11 @@ def main(place: str, command: "list[str]") -> None:
             os.environ["SWARM_KERNEL_HELD"] = f"{plan.runtime} {plan.session} {plan.agent}"
             os.environ["SWARM_KERNEL_PYTHON"] = sys.executable
             os.environ["SWARM_KERNEL_CLIENT"] = client_session(os.environ)
+            git, path = plans.git_folder(), os.environ.get("PATH", os.defpath)
+            if not path.startswith(f"{git}:"):
+                os.environ["PATH"] = f"{git}:{path}"
+    for number in _IGNORED:
+        _signal.signal(number, _signal.SIG_DFL)
     os.execvp(command[0], command)
 
 
@@ -66,7 +74,10 @@ def _entered(plan) -> str:
             finally:
                 os._exit(0)
         os.close(writing)
-        os.waitpid(child, 0)
+        try:
+            os.waitpid(child, 0)
+        except ChildProcessError:
+            pass  # whoever started this process ignores the ends of its children, and so does this one
         said = b"".join(iter(lambda: os.read(reading, 4096), b"")).decode("utf-8", "surrogateescape")
         os.close(reading)
         word, _, about = said.partition(" ")

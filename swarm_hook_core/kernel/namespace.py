@@ -39,14 +39,45 @@ def enter() -> None:
 
 def join(pid: int) -> None:
     """Put this process into the namespaces of process `pid`, which has entered some of its own. Raises OSError."""
-    cwd = os.getcwd()
-    # Both are opened first: from within the one the other could not be.
-    handles = [(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY), flag) for kind, flag in _kinds(pid)]
-    for handle, flag in handles:
-        if _libc.setns(handle, flag):
-            raise _error("setns")
-        os.close(handle)
-    os.chdir(cwd)  # by its name, so that a folder that is held is held for what is in it as well
+    cwd = _folder_name()
+    opened: list = []
+    try:
+        # All is opened first: from within the one namespace the other could not be.
+        here = _opened(".", opened)
+        root = _opened(f"/proc/{pid}/root", opened)
+        places = [(_opened(f"/proc/{pid}/ns/{kind}", opened, os.O_RDONLY), flag) for kind, flag in _kinds(pid)]
+        for handle, flag in places:
+            if _libc.setns(handle, flag):
+                raise _error("setns")
+        if _mount_of(root) != _mount_of(_opened("/", opened)):  # who has been put into another root is out of it now
+            os.fchdir(root)
+            os.chroot(".")
+        try:
+            os.chdir(cwd)  # by its name, so that a folder that is held is held for what is in it as well
+        except OSError:  # it has gone, or the user may not go that way
+            os.fchdir(here)
+    finally:
+        for handle in opened:
+            os.close(handle)
+
+
+def _opened(path: str, opened: list, flags: int = getattr(os, "O_PATH", 0)) -> int:
+    handle = os.open(path, flags | os.O_CLOEXEC)
+    opened.append(handle)
+    return handle
+
+
+def _folder_name() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _mount_of(handle: int) -> str:
+    """Which mount an open file is on."""
+    with open(f"/proc/self/fdinfo/{handle}", encoding="utf-8") as file:
+        return next((line for line in file if line.startswith("mnt_id:")), "")
 
 
 def _kinds(pid: int):

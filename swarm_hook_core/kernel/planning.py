@@ -36,11 +36,12 @@ def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | N
     paths, are_all = reach.paths_of(session, peers, roots)
     if not paths or (is_strict and not are_all):
         return None
+    from swarm_hook_core.state import store_path
     from swarm_hook_core.targets import shell_text
 
     text = plans.print_of(shell_text(call.tool, call.input))
     whose = config.runtime_name, call.session_id, session.instance_id, call.agent
-    return Plan(*whose, text, is_strict, roots, paths)
+    return Plan(*whose, text, is_strict, roots, paths, store_path())
 
 
 def leave(config, call, plan: Plan) -> str:
@@ -75,7 +76,7 @@ def _may_enter(config, call, effects) -> bool:
     if os.name != "posix" or (os.geteuid() and effects.programs & (BROKEN | OVER_SSH)):
         return False
     if config.kernel == SHELL:
-        return os.path.exists(wired_file(call.session_id))
+        return os.path.exists(plans.wired_file(call.session_id))
     if config.kernel == STATEMENT:
         from swarm_hook_core.kernel import statement
 
@@ -84,13 +85,6 @@ def _may_enter(config, call, effects) -> bool:
 
 
 # ------------------------------------------------------------------------------ a session whose shells look themselves
-
-
-def wired_file(session_id: str) -> str:
-    """What is there once a session's shells look for plans."""
-    from swarm_hook_core.state import name_of
-
-    return os.path.join(plans.kernel_dir(), plans.WIRED, name_of(session_id))
 
 
 def wire(config, event) -> None:
@@ -103,17 +97,16 @@ def wire(config, event) -> None:
     if config.kernel != SHELL or not file or not event.session_id or not _is_on(config, event.cwd):
         return
     from swarm_hook_core.kernel import probe
-    from swarm_hook_core.state import write_private
     from swarm_hook_core.watching.report import quoted
 
     if probe.works() or probe.again() == "":
-        entry = os.path.join(plans.folder_of(event.session_id), "enter.sh")
-        line = f"if [ -e {quoted(entry)} ]; then . {quoted(entry)}; fi\n"
+        entry = plans.write_entry(event.session_id)
+        there = f"[ -d {quoted(plans.folder_of(event.session_id))} ] && [ -e {quoted(entry)} ]"
+        line = f"if {there}; then . {quoted(entry)}; fi\n"
         with open(file, "a+", encoding="utf-8", errors="surrogateescape") as shared:
             shared.seek(0)
             if line not in shared.read():
                 shared.write(line)
-        write_private(wired_file(event.session_id), "")
 
 
 def _is_on(config, folder: str) -> bool:
@@ -126,6 +119,6 @@ def forget(session_id: str) -> None:
     """Remove what a session has left."""
     plans.drop(session_id)
     try:
-        os.remove(wired_file(session_id))
+        os.remove(plans.wired_file(session_id))
     except OSError:
         pass

@@ -1,8 +1,8 @@
 """What is to be read-only for one call: written before the call, read by the shell that runs it.
 
     <state>/kernel/<session>/<call>        a Plan: fields with a NUL after each
-    <state>/kernel/<session>/enter.sh      what the shells of this session source, while it has plans
-    <state>/kernel/<session>/<call>.sh     the same for one call, where its client can be told so
+    <state>/kernel/<session>/<call>.sh     what the shell of this call sources, where its client can be told so
+    <state>/kernel/wired/<session>         what all shells of this session source while it has plans, where they cannot
 
 The folder of a session is there only while it has plans. Nothing heavier is imported here: a command waits for it.
 """
@@ -15,19 +15,22 @@ MOST_PATHS = 1000
 NOT_HELD = "swarm: what others have locked is not held by the kernel for this command"
 LEFT_SECONDS = 600  # a plan that old has been found by its shell, whether or not its call has ended
 DROPPED_SECONDS = 86400  # a session that is silent for so long will not ask for its plans any more
-WIRED = "wired"  # beside the sessions' folders: the marks of those whose shells look for plans
+WIRED = "wired"  # beside the sessions' folders: what the shells of those source that look for plans
 WIRED_SECONDS = 30 * 86400  # nothing tells that a session was killed, and this is longer than one lasts
 
 # Sourced by the shell of a command before the command. It starts that very shell once more, with the same text, by way
-# of enter.py: the process and its number stay the same, by which the second time is known.
+# of enter.py: the process and its number stay the same, by which the second time is known. A login shell is one again:
+# functions that its profile has defined would be missing otherwise.
 _ENTER = """\
 if [ "${{SWARM_KERNEL_LOOKED-}}" = $$ ]; then
-    [ -z "${{SWARM_KERNEL_HELD-}}" ] || PATH={bin}:$PATH
+    if [ -n "${{SWARM_KERNEL_HELD-}}" ]; then case $PATH in {bin}:*) ;; *) PATH={bin}:$PATH ;; esac; fi
 elif [ -x {python} ] && [ -r {enter} ]; then
     if [ -n "${{BASH_EXECUTION_STRING-}}" ]; then
-        SWARM_KERNEL_LOOKED=$$ exec {python} -E -s -S {enter} {plans} "$BASH" -c "$BASH_EXECUTION_STRING"
+        if shopt -q login_shell; then set -- -lc; else set -- -c; fi
+        SWARM_KERNEL_LOOKED=$$ exec {python} -E -s -S {enter} {plans} "$BASH" "$1" "$BASH_EXECUTION_STRING"
     elif [ -n "${{ZSH_EXECUTION_STRING-}}" ]; then
-        SWARM_KERNEL_LOOKED=$$ exec {python} -E -s -S {enter} {plans} zsh -c "$ZSH_EXECUTION_STRING"
+        if [[ -o login ]]; then set -- -lc; else set -- -c; fi
+        SWARM_KERNEL_LOOKED=$$ exec {python} -E -s -S {enter} {plans} zsh "$1" "$ZSH_EXECUTION_STRING"
     fi
 fi
 """
@@ -41,13 +44,14 @@ class Plan:
     is_strict  whether the call may not run where the kernel cannot hold all of `paths`
     roots      the folders around which locks were looked for
     paths      absolute real paths of files and folders that others hold
+    store      the file in which the locks are: the call's own environment may name another, or none
     words      what the model is to be told once the call is over
     """
 
-    __slots__ = ("runtime", "session", "instance", "agent", "command", "is_strict", "roots", "paths", "words")
+    __slots__ = ("runtime", "session", "instance", "agent", "command", "is_strict", "roots", "paths", "store", "words")
 
     def __init__(
-        self, runtime, session, instance="", agent="", command="", is_strict=False, roots=(), paths=()
+        self, runtime, session, instance="", agent="", command="", is_strict=False, roots=(), paths=(), store=""
     ):  # fmt: skip
         self.runtime = runtime
         self.session = session
@@ -57,6 +61,7 @@ class Plan:
         self.is_strict = is_strict
         self.roots = list(roots)
         self.paths = list(paths)
+        self.store = store
         self.words = ""
 
     def text(self) -> str:
@@ -64,10 +69,10 @@ class Plan:
         fields = [f"{name}={getattr(self, name)}" for name in _SINGLE]
         fields += ["strict=1"] * self.is_strict
         fields += [f"root={root}" for root in self.roots] + [f"path={path}" for path in self.paths]
-        return "".join(f"{field}\0" for field in fields)
+        return "".join("{}\0".format(field.replace("\0", "")) for field in fields)
 
 
-_SINGLE = ("runtime", "session", "instance", "agent", "command")
+_SINGLE = ("runtime", "session", "instance", "agent", "command", "store")
 
 
 def kernel_dir() -> str:
@@ -80,6 +85,11 @@ def folder_of(session_id: str) -> str:
     return os.path.join(kernel_dir(), name_of(session_id))
 
 
+def wired_file(session_id: str) -> str:
+    """What the shells of a session source while it has plans; there once they have been told to."""
+    return os.path.join(kernel_dir(), WIRED, name_of(session_id))
+
+
 def leave(plan: Plan, name: str, alone: bool = False) -> str:
     """Leave `plan` under this `name`; the path of what its shell is to source. Raises OSError.
 
@@ -88,17 +98,37 @@ def leave(plan: Plan, name: str, alone: bool = False) -> str:
     """
     folder = folder_of(plan.session)
     path = os.path.join(folder, name)
-    if not alone:
+    if alone:
+        entry = f"{path}.sh"
+        _write(entry, _entry(path))
+    else:
+        entry = write_entry(plan.session)
         for other, earlier in _plans_in(folder):
-            if (earlier.command, earlier.agent) == (plan.command, plan.agent):
-                _drop(folder, other)
-    write_private(path, plan.text())
-    entry, plans = (f"{path}.sh", path) if alone else (os.path.join(folder, "enter.sh"), folder)
-    text = _entry(plans)
-    if alone or _read(entry) != text.encode("utf-8", "surrogateescape"):
-        write_private(entry, text)
+            if (earlier.command, earlier.agent) == (plan.command, plan.agent) and other != name:
+                _remove(folder, other)
+    _write(path, plan.text())
     _sweep()
     return entry
+
+
+def write_entry(session_id: str) -> str:
+    """Write what all shells of a session source, unless it is there; its path. Raises OSError."""
+    entry, text = wired_file(session_id), _entry(folder_of(session_id))
+    if _read(entry) == text.encode("utf-8", "surrogateescape"):
+        os.utime(entry)
+    else:
+        write_private(entry, text)
+    return entry
+
+
+def _write(path: str, text: str) -> None:
+    for attempt in range(3):
+        try:
+            write_private(path, text)
+            return
+        except FileNotFoundError:  # another call's plan was the last, and the folder has just gone with it
+            if attempt == 2:
+                raise
 
 
 def add_words(session_id: str, name: str, words: str) -> None:
@@ -114,13 +144,18 @@ def add_words(session_id: str, name: str, words: str) -> None:
 def _entry(plans: str) -> str:
     import sys
 
-    here = os.path.dirname(os.path.abspath(__file__))
-    home = os.path.dirname(os.path.dirname(here))
-    git = os.path.join(home, "integrations", "kernel")
-    if not os.path.isdir(git):  # in the coordinator's own package
-        git = os.path.join(home, "swarm_mcp", "_plugin", "integrations", "kernel")
-    words = {"python": sys.executable, "enter": os.path.join(here, "enter.py"), "bin": git, "plans": plans}
+    enter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "enter.py")
+    words = {"python": sys.executable, "enter": enter, "bin": git_folder(), "plans": plans}
     return _ENTER.format(**{name: "'" + word.replace("'", "'\"'\"'") + "'" for name, word in words.items()})
+
+
+def git_folder() -> str:
+    """The folder of the ``git`` that asks the check first."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    folder = os.path.join(home, "integrations", "kernel")
+    if not os.path.isdir(folder):  # in the coordinator's own package
+        folder = os.path.join(home, "swarm_mcp", "_plugin", "integrations", "kernel")
+    return folder
 
 
 def drop(session_id: str, name: str = "") -> None:
@@ -141,20 +176,18 @@ def drop_earlier(session_id: str, before: float) -> None:
 
 def _drop(folder: str, name: str = "") -> None:
     try:
-        left = os.listdir(folder)
-        for one in [one for one in left if not name or one in (name, f"{name}.sh")]:
-            os.remove(os.path.join(folder, one))
-            left.remove(one)
-        if left in ([], ["enter.sh"]):
-            for one in left:
-                os.remove(os.path.join(folder, one))
-            try:
-                os.rmdir(folder)
-            except OSError:  # another call has left a plan meanwhile, and its shell is to find it
-                if left:
-                    write_private(os.path.join(folder, "enter.sh"), _entry(folder))
+        for one in [name, f"{name}.sh"] if name else os.listdir(folder):
+            _remove(folder, one)
+        os.rmdir(folder)
     except OSError:
-        pass  # there are none, or another call of the session has just left one
+        pass  # there are none, or other calls of the session have theirs
+
+
+def _remove(folder: str, name: str) -> None:
+    try:
+        os.remove(os.path.join(folder, name))
+    except OSError:
+        pass
 
 
 def load(path: str) -> "Plan | None":
@@ -181,19 +214,22 @@ def load(path: str) -> "Plan | None":
 def chosen(place: str, text: str) -> "Plan | None":
     """The plan at `place`, a file; of a folder of them the one for the command that shell text `text` runs.
 
-    A client quotes a command and puts words around it. Of commands that have one text, none is kept from what another
-    may write, since one of them may be another agent's.
+    A client quotes a command and puts words around it: Claude Code has its shell ``eval`` it. Of commands that have one
+    text, none is kept from what another may write, since one of them may be another agent's.
     """
     if not os.path.isdir(place):
         return load(place)
     seen = print_of(text)
-    plans = [plan for _, plan in _plans_in(place) if plan.command and plan.command in seen]
+    # The text of a short command stands in many others, too.
+    before = "eval" if "eval" in seen else ""
+    plans = [plan for _, plan in _plans_in(place) if plan.command and before + plan.command in seen]
     longest = max((len(plan.command) for plan in plans), default=0)
     plans = [plan for plan in plans if len(plan.command) == longest]
     if not plans:
         return None
     plan = plans[-1]
     for other in plans[:-1]:
+        plan.is_strict = plan.is_strict or other.is_strict
         common = set(other.paths)
         plan.paths = [path for path in plan.paths if path in common]
     return plan
@@ -217,7 +253,7 @@ def print_of(text: str) -> str:
     return "".join(text.translate(_DROPPED).split()).replace("</dev/null", "")
 
 
-_DROPPED = {ord(letter): None for letter in "'\"\\"}
+_DROPPED = {ord(letter): None for letter in "'\"\\\0"}
 
 
 def _read(path: str) -> "bytes | None":

@@ -29,9 +29,12 @@ def works() -> bool:
 
 
 def again() -> str:
-    """Try it, and write down what came of it: why it cannot, empty where it can. Raises OSError for the writing."""
-    why = _tried()
-    write_private(os.path.join(kernel_dir(), "probe"), f"{_mark()} {why}")
+    """Try it, and write down what came of it: why it cannot, empty where it can."""
+    try:
+        why = _tried()
+        write_private(os.path.join(kernel_dir(), "probe"), f"{_mark()} {why}")
+    except OSError as error:  # where nothing can be written no plan can be left either
+        return f"{kernel_dir()}: {error.strerror or error}"
     return why
 
 
@@ -70,8 +73,8 @@ def _tried() -> str:
     from swarm_hook_core.spawn import run
 
     # The folder of the state is the user's own, and so is a file in it.
-    write_private(os.path.join(kernel_dir(), "canary"), "held\n")
-    canary = os.path.join(kernel_dir(), "canary")
+    canary = os.path.join(kernel_dir(), f"canary-{os.getpid()}")
+    write_private(canary, "held\n")
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path[:0] = [{home!r}]; from swarm_hook_core.kernel import probe; probe.attempt({canary!r})"
     done = run([sys.executable, "-E", "-s", "-S", "-c", code], SECONDS)

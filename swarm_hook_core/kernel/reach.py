@@ -63,18 +63,42 @@ def _is_shared(held, peers) -> bool:
     return any(one.instance_id == peers.own_id and one.agent in ("", peers.own_agent) for one in own)
 
 
-def paths_now(plan) -> "list[str]":
-    """The paths of `paths_of` as they are now for the session of a plan; raises whatever keeps that from being known.
+def held_now(plan) -> "tuple[list[str], bool]":
+    """What `paths_of` says now for the session of a plan; raises whatever keeps that from being known.
 
     A session that has ended is kept from what anybody holds.
     """
+    session, peers = _asked(plan)
+    return paths_of(session, peers, plan.roots) if peers else ([], True)
+
+
+def still_held(plan) -> "set[str]":
+    """Which paths its session is kept from now: those of the plan, and perhaps others. Raises as `held_now` does."""
+    session, peers = _asked(plan)
+    if not peers:
+        return set()
+    found = set(paths_of(session, peers, plan.roots)[0])
+    if len(found) < MOST_PATHS:
+        return found
+    from swarm_hook_core.collisions import all_keys
+    from swarm_hook_core.paths import above
+
+    for path in plan.paths:  # the first of very many may be others now
+        keys = all_keys(session, path, "/")
+        if path not in found and peers.on(keys, [folder for key in keys for folder in above(key)]):
+            found.add(path)
+    return found
+
+
+def _asked(plan):
+    """``(Session, Peers)`` of a plan's session, no Peers where there is no store."""
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store
+    from swarm_hook_core.state import refuse_link
 
-    file = local_store()
-    if not file:
-        return []
-    reader = StoreReader(file)
+    refuse_link(plan.store)
+    if not os.path.isfile(plan.store):
+        return Session(plan.instance), None
+    reader = StoreReader(plan.store)
     session = reader.session(plan.runtime, plan.session) or Session(plan.instance)
-    return paths_of(session, Peers(reader, plan.instance, time.time(), plan.agent), plan.roots)[0]
+    return session, Peers(reader, plan.instance, time.time(), plan.agent)

@@ -8,6 +8,7 @@ in front of a command in any other.
 import os
 
 from swarm_hook_core.kernel.plans import kernel_dir
+from swarm_hook_core.state import PLAIN
 from swarm_hook_core.targets import shell_text
 
 SHELLS = ("bash", "zsh")  # those that know the text that they were given, and can run it once more
@@ -41,10 +42,13 @@ def without(payload: dict) -> dict:
     tool_input = payload.get("tool_input")
     if not isinstance(tool_input, dict) or payload.get("hook_event_name") == "PreToolUse":
         return payload
-    command = tool_input.get("command")
-    if not isinstance(command, str) or not command.startswith(". " + _quoted(os.path.join(kernel_dir(), ""))[:-1]):
+    command, ours = tool_input.get("command"), ". " + _quoted(os.path.join(kernel_dir(), ""))[:-1]
+    if not isinstance(command, str) or not command.startswith(ours):
         return payload
-    return {**payload, "tool_input": {**tool_input, "command": command.partition(".sh'; ")[2]}}
+    name, mark, rest = command[len(ours) :].partition(".sh'; ")
+    if not mark or name.count("/") != 1 or set(name) - PLAIN - set("_/"):
+        return payload
+    return {**payload, "tool_input": {**tool_input, "command": rest}}
 
 
 def _quoted(path: str) -> str:

@@ -85,7 +85,7 @@ class _Upkeep:
         self._wait_for(command)
         self.looked = self.took = 0.0
         self.lacks = False  # whether something that is to be held is not there
-        self.mark = _store_mark()
+        self.mark = _store_mark(plan)
 
     def stay(self) -> None:
         while True:
@@ -112,16 +112,21 @@ class _Upkeep:
 
     def _others_are_here(self) -> bool:
         """Whether any other process is in this namespace; those are then waited for."""
-        here, own = os.readlink("/proc/self/ns/mnt"), os.getpid()
-        for name in os.listdir("/proc"):
-            if name.isdecimal() and int(name) != own:
+        here, seen = os.readlink("/proc/self/ns/mnt"), {str(os.getpid())}
+        while not self.waited:
+            # One that ends while it is looked for may have started another since the list was made.
+            new = {name for name in os.listdir("/proc") if name.isdecimal()} - seen
+            if not new:
+                return False
+            seen |= new
+            for name in new:
                 try:
                     is_here = os.readlink(f"/proc/{name}/ns/mnt") == here
                 except OSError:
                     continue
                 if is_here:
                     self._wait_for(int(name))
-        return bool(self.waited)
+        return True
 
     def _hold_again(self) -> None:
         """Hold what has lost its mount: another file was put in the place of the one that was held."""
@@ -139,7 +144,7 @@ class _Upkeep:
 
     def _follow_locks(self) -> None:
         """Let go of what nobody holds against this session any more; hold again what somebody does."""
-        now, mark = time.monotonic(), _store_mark()
+        now, mark = time.monotonic(), _store_mark(self.plan)
         rest = max(LOCKS_SECONDS, REST * self.took) if mark == self.mark else REST_AFTER_CHANGE * self.took
         if now < self.looked + rest:
             return
@@ -166,16 +171,14 @@ def _wanted(plan) -> set:
     """The paths that this session is kept from now."""
     from swarm_hook_core.kernel import reach
 
-    return {os.fsencode(path) for path in reach.paths_now(plan)}
+    return {os.fsencode(path) for path in reach.still_held(plan)}
 
 
-def _store_mark() -> tuple:
-    from swarm_hook_core.state import store_path
-
+def _store_mark(plan) -> tuple:
     found: tuple = ()
     for end in ("", "-wal"):
         try:
-            state = os.stat(store_path() + end)
+            state = os.stat(plan.store + end)
             found += (state.st_mtime_ns, state.st_size, state.st_ino)
         except OSError:
             found += (None,)
