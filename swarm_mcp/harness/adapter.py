@@ -84,7 +84,8 @@ class HarnessAdapter(ABC):
     is no default), `prices` (model -> Price), `capabilities`, `cumulative` (which of ``"cost"``, ``"tokens"`` the
     harness counts over a resumed session's whole life), `home_variables` (which name the folder of its settings),
     `session_pattern` (regular expression that a session id of this harness fits; what does not is never handed to
-    argv), `tells_stderr` (whether the events of a line of standard error say all that is in it).
+    argv), `tells_stderr` (whether the events of a line of standard error say all that is in it), `is_opaque` (whether
+    nothing checks what the child writes).
     """
 
     name = ""
@@ -98,6 +99,7 @@ class HarnessAdapter(ABC):
     cumulative: frozenset[str] = frozenset()
     home_variables: tuple[str, ...] = ()
     tells_stderr = False
+    is_opaque = False
     session_pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
     @abstractmethod

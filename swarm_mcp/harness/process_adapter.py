@@ -17,12 +17,14 @@ class Process(HarnessAdapter):
     label = "Any command"
     instructions = "Name the command: swarm-mcp run --harness process --command 'make check'"
     capabilities = Capabilities()
+    is_opaque = True
     doc = """\
 Runs one command and watches it like any other worker. The prompt is its standard input; what it prints is the
 answer. A line that is a JSON object with a "type" among our events counts as that event.
 Use when the work is a script, a build, a test run, or an agent that has no adapter.
 Do not use when the program has an adapter: its sessions, costs and locks are then known. Nothing keeps a command from
 writing, so mode read-only is refused; so are limits on cost and turns, schemas, servers and client tools.
+Where SWARM_KERNEL is on, what others have locked as it starts is read-only for it.
 Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: none), grace_seconds (15)."""
 
     def launch(self, query: Query, folder: Path) -> Launch:

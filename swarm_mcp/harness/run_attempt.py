@@ -80,6 +80,8 @@ class RunAttempt:
     def run(self, folder: Path, number: int, until: float, started: Callable[[Child], None]) -> Ending:
         """Start the child, follow it to its end and return how it ended. `until` as in `follow`. Raises NotStarted."""
         argv, environment, launch = self.launch(folder, number)
+        if self._adapter.is_opaque:
+            argv = self._held(argv, folder)
         try:
             child = Child(argv, self._query.cwd, environment, launch.stdin)
         except (OSError, ValueError) as error:
@@ -101,6 +103,19 @@ class RunAttempt:
         if left:
             self._sink.event(events.custom("swarm.leftovers_ended", {"processes": left}))
         return self.over(child.exit_code, child.signal)
+
+    def _held(self, argv: list[str], folder: Path) -> list[str]:
+        """The command line with which the kernel keeps the child from what others have locked, where that is on."""
+        from swarm_mcp.harness import held_by_kernel
+
+        try:
+            return held_by_kernel.inside(self._query, argv, folder)
+        except held_by_kernel.NotHeld as why:
+            words = f"what others have locked is not held by the kernel for this command: {why}"
+            if why.is_final:
+                raise NotStarted(outcome.UNSUPPORTED, f"{words}; nothing uncertain may run here: SWARM_STRICT") from why
+            self.notes.append(words)
+            return argv
 
     def _scrubber(self, own) -> Scrubber:
         query = self._query

@@ -53,9 +53,10 @@ def execute(loop, made: ModelCall) -> tuple[str, bool]:
         return f"error: tool '{made.name}' not found", True
     if not (loop.servers.may_use(loop, made.name) if served else _may_use(loop, made.name, ours)):
         return f"error: this run is read-only; {made.name} is not available", True
-    denial = loop.swarm.denial(made)
+    denial = loop.swarm.denial(made, ours)
     if denial:
         return denial, True
+    text = ""
     try:
         if ours:
             text, error = tools.run(loop, made)
@@ -64,7 +65,7 @@ def execute(loop, made: ModelCall) -> tuple[str, bool]:
         else:
             text, error = loop.servers.call(made)
     finally:
-        words = loop.swarm.after(made)
+        words = loop.swarm.after(made, text)
     text = _cut(text)
     return (f"{text}\n{words}" if words else text), error
 

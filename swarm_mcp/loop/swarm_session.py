@@ -16,19 +16,27 @@ from swarm_hook_core.command_registrar import CommandRegistrar
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.registration import NotRegistered, described
+from swarm_hook_core.state import has_plans
 from swarm_mcp.loop import sources
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
 from swarm_mcp.session_hooks import StoreRegistrar
 
-CONFIG = RuntimeConfig(
-    runtime_name="loop",
-    env_prefix="LOOP",
-    scratch_dir_name="swarm-loop",
-    write_tools=WRITERS,
-    replaces={"write_file"},
-    extract_paths=paths_under_keys("path", "file_path", "file", "filepath"),
-)
+
+def _config(kernel: str) -> RuntimeConfig:
+    return RuntimeConfig(
+        runtime_name="loop",
+        env_prefix="LOOP",
+        scratch_dir_name="swarm-loop",
+        write_tools=WRITERS,
+        replaces={"write_file"},
+        extract_paths=paths_under_keys("path", "file_path", "file", "filepath"),
+        kernel=kernel,
+    )
+
+
+CONFIG = _config("directly")
+_OF_PLUGINS = _config("")  # whose commands we do not start
 # Under these names the core knows what a tool does.
 _NAMES = {"bash": "Bash"}
 RENEW_SECONDS, BUSY_SECONDS = 30.0, 5.0
@@ -43,6 +51,7 @@ class SwarmSession:
         self._session_id = self._cwd = ""
         self._renewed = 0.0
         self._notices: dict[str, str] = {}
+        self._plans: dict[str, str] = {}
 
     def join(self, loop) -> str:
         """Register the session; return what the model is told about it, empty where a plugin sees to that."""
@@ -85,45 +94,65 @@ class SwarmSession:
             from swarm_hook_core.coordinator import chosen_command
 
             core.words_now(event)
+            _forget_plans(self._session_id)
             if chosen_command():
                 lifecycle.end(CONFIG, event, CommandRegistrar(CONFIG))
                 return
             with contextlib.closing(StoreRegistrar(CONFIG.runtime_name)) as registrar:
                 registrar.end(self._session_id, _this_process(), 0, BUSY_SECONDS)
 
-    def denial(self, made: ModelCall) -> str:
-        """Return why a call must not be carried out, empty where it may. A fault of ours lets it pass."""
+    def denial(self, made: ModelCall, is_ours: bool = True) -> str:
+        """Return why a call must not be carried out, empty where it may. A fault of ours lets it pass.
+
+        `is_ours`: this process carries it out itself, and no plugin.
+        """
         if self.core is None:
             return ""
         with _recorded("pre_tool_use"):
             call = self._call(made, "PreToolUse")
-            verdict = self.core.check(call)
+            verdict = self._core_for(is_ours).check(call)
             if verdict is not None and verdict.denial is not None:
                 self._report(verdict.denial, made)
                 return verdict.denial.reason
             if verdict is not None:
                 self._notices[made.id] = self.core.words_beside(verdict, call)
+                if verdict.plan is not None:
+                    from swarm_hook_core.kernel.direct import plan_place
+
+                    self._plans[made.id] = plan_place(call, CONFIG)
         return ""
 
-    def after(self, made: ModelCall) -> str:
-        """Return what the model is told beside a call's result: warnings and breaches; mostly nothing."""
-        return "\n".join(filter(None, (self._notices.pop(made.id, ""), self._changes(made))))
+    def _core_for(self, is_ours: bool):
+        if is_ours or self.core is None:
+            return self.core
+        from swarm_hook_core.core import HookCore
 
-    def _changes(self, made: ModelCall) -> str:
+        return HookCore(_OF_PLUGINS, self.core.coordinator, self.core.driver)
+
+    def plan_of(self, made: ModelCall) -> str:
+        """Return the file that says what the kernel is to hold while a call is carried out, empty for nothing."""
+        return self._plans.get(made.id, "")
+
+    def after(self, made: ModelCall, result: str = "") -> str:
+        """Return what the model is told beside a call's result: warnings and breaches; mostly nothing."""
+        self._plans.pop(made.id, None)
+        return "\n".join(filter(None, (self._notices.pop(made.id, ""), self._changes(made, result))))
+
+    def _changes(self, made: ModelCall, result: str) -> str:
         """Locked files of others that changed while a call ran, in words."""
         if self.core is None or made.name in WRITERS or not self.core.is_watching():
             return ""
         words = ""
         with _recorded("post_tool_use"):
-            words = self.core.words_after(self._call(made, "PostToolUse"))
+            words = self.core.words_after(self._call(made, "PostToolUse", result))
         return words
 
     def _event(self, name: str, source: str = "") -> SessionEvent:
         return SessionEvent(self._session_id, self._cwd, name, source=source)
 
-    def _call(self, made: ModelCall, event: str) -> ToolCall:
+    def _call(self, made: ModelCall, event: str, result: str = "") -> ToolCall:
         tool = _NAMES.get(made.name, made.name)
-        return ToolCall(tool, made.input, self._session_id, self._cwd, event, id=made.id)
+        return ToolCall(tool, made.input, self._session_id, self._cwd, event, id=made.id, response=result)
 
     def _register(self, state: str) -> dict:
         session = {**described(CONFIG, self._event("SessionStart", source="startup"), state), "client": _this_process()}
@@ -143,6 +172,13 @@ class SwarmSession:
                 if me:
                     tried = Attempt(made.name, denial.path, os.getcwd(), times=denial.times)
                     store.denials.report(me, denial.file, denial.held.instance_id, tried)
+
+
+def _forget_plans(session_id: str) -> None:
+    if has_plans(session_id):
+        from swarm_hook_core.kernel import plans
+
+        plans.drop(session_id)
 
 
 @contextlib.contextmanager

@@ -84,7 +84,7 @@ def run(loop, made) -> tuple[str, bool]:
     if missing:
         return f"error: {made.name} needs {', '.join(missing)}", True
     if made.name == "bash":
-        return bash(loop, made.input)
+        return bash(loop, made.input, loop.swarm.plan_of(made))
     if made.name == "agent":
         return agent(loop, made.input)
     if made.name == "skill":
@@ -97,18 +97,22 @@ def run(loop, made) -> tuple[str, bool]:
 LONGEST_SECONDS = 3600.0
 
 
-def bash(loop, given: dict) -> tuple[str, bool]:
+def bash(loop, given: dict, plan: str = "") -> tuple[str, bool]:
     """Run a shell command in a process group of its own; return its output with what else is worth knowing, and whether
-    it failed."""
+    it failed. `plan`: the file that says what the kernel is to hold meanwhile, empty for nothing."""
     command, wanted = given.get("command"), given.get("timeout")
     if not isinstance(command, str) or not command.strip() or "\0" in command:
         return "error: command must be a text", True
     seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS) or LONGEST_SECONDS
     if isinstance(wanted, (int, float)) and not isinstance(wanted, bool) and wanted > 0:
         seconds = min(float(wanted), LONGEST_SECONDS)
-    program = shutil.which("bash") or "/bin/sh"
+    argv = [shutil.which("bash") or "/bin/sh", "-c", command]
+    if plan:
+        from swarm_hook_core.kernel.direct import inside
+
+        argv = inside(plan, argv)
     ran = subprocesses.run(
-        [program, "-c", command], env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
+        argv, env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper, together=True,
     )  # fmt: skip
     parts = [ran.out.rstrip("\n")]
