@@ -1,0 +1,166 @@
+"""Which paths the kernel is to hold for a session: what it may not write around it, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sessions import join, peer_locks
+from support.traced import checkout, git
+
+from swarm_hook_core.kernel.plans import MOST_PATHS, Plan
+from swarm_hook_core.kernel.reach import held_now, paths_of, still_held
+from swarm_hook_core.lookup import Peers, Session
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.process import start_time
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+
+ME = "my-session"
+
+
+def reach(folder: Path, me: Any, agent: str = "", *others: Path) -> tuple[list[str], bool]:
+    """What is to be held, by names within `folder`; and whether that is all."""
+    reader = StoreReader(os.environ["SWARM_DB_PATH"])
+    session = reader.session("claude-code", ME) or Session(me["id"])
+    peers = Peers(reader, me["id"], time.time(), agent)
+    found, are_all = paths_of(session, peers, [str(folder), *map(str, others)])
+    return sorted(os.path.relpath(path, folder) for path in found), are_all
+
+
+def lock(row: Any, *files: Path | str, **given: Any) -> None:
+    with Store() as store:
+        store.locks.acquire_all(row, request(row, [str(file) for file in files], **given))
+
+
+@pytest.fixture
+def me(work: Path) -> Any:
+    with Store() as store:
+        return join(store, work, "me", runtime="claude-code", session_id=ME)
+
+
+def test_what_peers_hold_and_not_what_is_its_own(work: Path, me: Any, tmp_path: Path) -> None:
+    assert reach(work, me) == ([], True)
+    peer_locks(work, work / "notes.md")
+    lock(me, work / "other.md")
+    (tmp_path / "elsewhere").write_text("x")
+    peer_locks(tmp_path, tmp_path / "elsewhere")
+    assert reach(work, me) == (["notes.md"], True)
+    assert reach(work, me, "", tmp_path) == (["../elsewhere", "notes.md"], True)
+
+
+def test_what_its_own_other_agents_hold(work: Path, me: Any) -> None:
+    lock(me, work / "notes.md", agent="a1")
+    lock(me, work / "other.md", agent="a2")
+    lock(me, work / "sub" / "deep.md")
+    assert reach(work, me) == (["notes.md", "other.md"], True)
+    assert reach(work, me, "a1") == (["other.md"], True), "what the session itself holds is for all its agents"
+
+
+def test_what_it_reads_with_others_is_left_out(work: Path, me: Any) -> None:
+    with Store() as store:
+        peer = join(store, work)
+    lock(peer, work / "notes.md", work / "other.md", mode="shared")
+    assert reach(work, me) == (["notes.md", "other.md"], True)
+    lock(me, work / "notes.md", mode="shared")
+    assert reach(work, me) == (["other.md"], True)
+
+
+def test_a_locked_folder_is_one_path_and_one_over_the_checkout_another(work: Path, me: Any) -> None:
+    peer = peer_locks(work, work / "sub")
+    assert reach(work, me) == (["sub"], True)
+    lock(peer, work.parent)
+    assert reach(work, me) == (["..", "sub"], True)
+
+
+def test_of_a_pattern_the_files_that_are_there_which_may_not_be_all(work: Path, me: Any) -> None:
+    with Store() as store:
+        peer = join(store, work)
+        store.locks.acquire_all(peer, request(peer, ["*.md"], as_pattern=True))
+    found, are_all = reach(work, me)
+    assert found == ["notes.md", "other.md", "sub/deep.md"] and not are_all
+
+
+def test_what_is_not_there_cannot_be_held(work: Path, me: Any) -> None:
+    peer_locks(work, work / "to-come.md")
+    peer_locks(work, work / "notes.md")
+    assert reach(work, me) == (["notes.md"], False)
+
+
+def test_a_link_is_held_where_it_leads(work: Path, me: Any) -> None:
+    (work / "link.md").symlink_to("sub/deep.md")
+    peer_locks(work, work / "link.md")
+    assert reach(work, me) == (["sub/deep.md"], True)
+
+
+def test_what_the_dead_and_the_silent_held_is_free(work: Path, me: Any) -> None:
+    client = subprocess.Popen(["sleep", "600"])
+    started = start_time(client.pid)
+    peer_locks(work, work / "notes.md", client=(client.pid, started))
+    lock(peer_locks(work, work / "other.md"), work / "sub" / "deep.md", ttl=1.0)
+    assert reach(work, me)[0] == ["notes.md", "other.md", "sub/deep.md"]
+    client.kill()
+    client.wait()
+    end = time.monotonic() + 60
+    while reach(work, me) != (["other.md"], True):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_what_is_locked_in_another_work_tree_for_all_of_them(work: Path, me: Any, tmp_path: Path) -> None:
+    second = tmp_path.resolve() / "second"
+    git(work, "config", "swarm.logical", "true")
+    git(work, "worktree", "add", "-q", str(second))
+    with Store() as store:
+        peer = join(store, second)
+    lock(peer, second / "notes.md")
+    assert reach(work, me) == (["notes.md"], True), "the file of this one"
+    git(work, "config", "swarm.logical", "false")
+    assert reach(work, me) == ([], True)
+
+
+def test_a_thousand_at_most(work: Path, me: Any) -> None:
+    with Store() as store:
+        peer = join(store, work)
+    (work / "many").mkdir()
+    files = [work / "many" / str(number) for number in range(MOST_PATHS + 50)]
+    for file in files:
+        file.touch()
+    for begin in range(0, len(files), 200):
+        lock(peer, *files[begin : begin + 200])
+    found, are_all = reach(work, me)
+    assert len(found) == MOST_PATHS and not are_all
+    # Which of them are the first may change; those of a plan stay held while they are locked.
+    plan = Plan("claude-code", ME, me["id"], roots=[str(work)], store=os.environ["SWARM_DB_PATH"])
+    plan.paths = [str(file) for file in files[-3:]]
+    assert set(plan.paths) <= still_held(plan)
+    with Store() as store:
+        store.locks.release(peer, plan.paths[0])
+    assert not still_held(plan) & {plan.paths[0]} and set(plan.paths[1:]) <= still_held(plan)
+
+
+def test_what_a_plan_comes_to_now(work: Path, me: Any) -> None:
+    peer_locks(work, work / "notes.md")
+    store = os.environ["SWARM_DB_PATH"]
+    plan = Plan("claude-code", ME, me["id"], roots=[str(work)], store=store)
+    assert held_now(plan) == ([str(work / "notes.md")], True)
+    plan.session = "one-that-has-ended"
+    assert held_now(plan) == ([str(work / "notes.md")], True)
+    plan.store = "/none"
+    assert held_now(plan) == ([], True)
+
+
+def test_a_store_in_the_place_of_which_is_a_link_is_not_followed(work: Path, me: Any, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(os.environ["SWARM_DB_PATH"])
+    with pytest.raises(OSError, match="symbolic link"):
+        held_now(Plan("claude-code", "s", me["id"], roots=[str(work)], store=str(tmp_path / "link")))
+
+
+def test_a_second_checkout_is_not_in_reach_of_the_first(work: Path, me: Any, tmp_path: Path) -> None:
+    second = checkout(tmp_path.resolve() / "work2", "notes.md")
+    peer_locks(second, second / "notes.md")
+    assert reach(work, me) == ([], True)
