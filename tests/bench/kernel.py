@@ -5,8 +5,8 @@ plugin leaves a plan, and bash runs the line and the command. The command is a p
 shell reader does not know.
 
 *a command*: by turns bare, with the line and no plan, and held, beside 1 and `MANY` locked files. `more` is the median of
-what a run takes longer than the bare one right before it; its processor time has that of the upkeep in it, once that has
-ended. Limit: 25 ms more with one file.
+what a run takes longer than the bare one right before it, `least` the difference of the two shortest, which a busy machine
+reaches least; processor time has that of the upkeep in it, once that has ended. Limit: 25 ms more with one file.
 
 *upkeep*: the process that stays with a command, while nothing happens: its share of a processor, and its memory.
 
@@ -130,7 +130,7 @@ class Kernel:
         width = max(map(len, took))
         bare = [first for each in took.values() for first, _ in each.wall]
         print(f"a command, bare: {1000 * median(bare):.1f} ms")
-        print(f"{'':{width}}     wall    more     cpu    more")
+        print(f"{'':{width}}     wall    more   least     cpu    more   least")
         for name, each in took.items():
             figured = [1000 * figure for pairs in each for figure in _figured(pairs)]
             print(f"{name:{width}} {''.join(f'{figure:8.1f}' for figure in figured)}", flush=True)
@@ -214,9 +214,10 @@ class Kernel:
         print(figures.table([case[0] for case in cases]))
 
 
-def _figured(pairs: list[tuple[float, float]]) -> tuple[float, float]:
-    """The median, and that of what it is more than bare."""
-    return median(this for _, this in pairs), median(this - bare for bare, this in pairs)
+def _figured(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
+    """The median, that of what it is more than bare, and what the least is more than the least bare."""
+    least = min(this for _, this in pairs) - min(bare for bare, _ in pairs)
+    return median(this for _, this in pairs), median(this - bare for bare, this in pairs), least
 
 
 def _orphans() -> Iterator[float]:
