@@ -8,7 +8,7 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_hook_core.kernel.plans import Plan
-from swarm_hook_core.kernel.reach import paths_now
+from swarm_hook_core.kernel.reach import held_now
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def locked(ground: Ground):
     def lock(*names: str) -> list[str]:
         for name in names:
             ground.lock(peer, ground.repo / name)
-        return paths_now(Plan("claude-code", "none", me["id"], roots=[str(ground.repo)]))
+        return held_now(Plan("claude-code", "none", me["id"], roots=[str(ground.repo)]))[0]
 
     return lock
 
