@@ -19,7 +19,7 @@ def locked(ground: Ground):
     def lock(*names: str) -> list[str]:
         for name in names:
             ground.lock(peer, ground.repo / name)
-        return held_now(Plan("claude-code", "none", me["id"], roots=[str(ground.repo)]))[0]
+        return held_now(Plan("claude-code", "none", me["id"], roots=[str(ground.repo)], store=ground.database))[0]
 
     return lock
 
