@@ -28,6 +28,8 @@ from swarm_mcp.store import Store
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
+# Times what the last look took, until the next: where a hundred workers keep the machine busy, each looks more rarely.
+REST, LONGEST_REST_SECONDS = 100, 5.0
 BEAT_SECONDS = 5.0
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 600.0  # for what passes, where nobody says how long that takes
 LEAST_LIMIT = 1e-6  # US dollars
@@ -212,8 +214,11 @@ class Supervisor:
     def _follow(self, run: Run, previous: dict | None) -> str:
         """See a run to its end; return the reason that it was stopped for."""
         reason = session = ""
-        while run.wait(POLL_SECONDS) is None:
+        rest = POLL_SECONDS
+        while run.wait(rest) is None:
+            looked = time.monotonic()
             task, now = self._look()
+            rest = min(max(POLL_SECONDS, REST * (time.monotonic() - looked)), LONGEST_REST_SECONDS)
             if now and now != OVER and not reason:
                 reason = now
                 run.abort(ABORT_WORDS.get(reason) or f"its supervisor was ended by {self._signal}")
