@@ -37,10 +37,7 @@ class Ability(NamedTuple):
 
 def ability() -> Ability:
     """Try it anew, which takes some 30 ms, and return what came of it."""
-    try:
-        why = probe.again()
-    except OSError as error:  # the folder of the state cannot be written, and nothing could be left for a command
-        return Ability("", f"it cannot be tried: {error}")
+    why = probe.again()
     if why:
         return Ability("", why, probe.mend(why))
     if sys.platform == "darwin":

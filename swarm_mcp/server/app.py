@@ -22,7 +22,8 @@ from swarm_mcp.store import Store
 UPKEEP_SECONDS = 30.0
 SHORTEST_UPKEEP_SECONDS = 2.0
 LEAVE_SECONDS = 3.0  # to wait for a busy store at the end: what is not left is the client's until that ends
-LINGER_SECONDS = 0.8  # to go on after the client's last line without an answer getting through
+# To go on after the client's last line without an answer getting through, and how often that is looked at meanwhile.
+LINGER_SECONDS, LINGER_LOOKS = 1.6, 32
 FINISH_SECONDS = 0.3  # to note what has been delivered
 STUCK_SECONDS = 8.0  # after which the end comes without leaving
 DEFERRED = 16  # notifications that the SDK need not be loaded for
@@ -97,9 +98,11 @@ class Shutdown:
         _thread.start_new_thread(self._linger, (outgoing,))
 
     def _linger(self, outgoing: Outgoing) -> None:
-        since = time.monotonic()
-        while time.monotonic() - max(since, outgoing.wrote_at) < LINGER_SECONDS:
-            time.sleep(LINGER_SECONDS / 16)
+        wrote_at, looks = outgoing.wrote_at, 0
+        while looks < LINGER_LOOKS:  # and not by the clock: on a busy machine an answer and a look both take longer
+            time.sleep(LINGER_SECONDS / LINGER_LOOKS)
+            looks = looks + 1 if outgoing.wrote_at == wrote_at else 0
+            wrote_at = outgoing.wrote_at
         self.now()
 
 

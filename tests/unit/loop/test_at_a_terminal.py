@@ -65,7 +65,7 @@ class Screen:
 
 
 @pytest.fixture
-def screen(model: Model):
+def screen(model: Model, usual_signals: None):
     made: list[Screen] = []
 
     def begin(*words: str) -> Screen:
