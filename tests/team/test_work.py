@@ -298,7 +298,8 @@ def test_a_worker_that_was_started_without_the_server_begins_when_it_is_back(
         asked = north.json("dispatch", "Do it", *words, "--as", ann)["task_id"]
         wait_for(lambda: [row["state"] for row in north.json("task", asked, "--as", ann)["runs"]] == ["queued"])
         time.sleep(5)  # in which it would have begun
-        assert not (north.clone / "begun").exists() and status_of(north, asked) != "in_progress"
+        assert not (north.clone / "begun").exists()
+        wait_for(lambda: status_of(north, asked) != "in_progress")  # which it is while the server is asked
         new_engine.start()
         wait_for(lambda: (north.clone / "begun").exists() and status_of(south, asked) == "done", 2 * LIMIT)
 
