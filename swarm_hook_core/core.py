@@ -5,7 +5,7 @@ import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
-from swarm_hook_core.state import is_in_team
+from swarm_hook_core.state import has_plans, is_in_team
 
 
 class HookCore:
@@ -439,7 +439,7 @@ class HookCore:
 
         breaches = watch.finish(self.config, call, time.time())
         words = watch.report(self.config, call, breaches, self.coordinator, self.driver)
-        if self.config.kernel and call.session_id:
+        if self.config.kernel and call.session_id and has_plans(call.session_id):
             from swarm_hook_core.kernel import refused
 
             words = "\n".join(filter(None, (words, refused.words_after(self, call))))

@@ -37,13 +37,13 @@ class Verdict:
 
     __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry")
 
-    def __init__(self, denial=None, notice="", watched=(), failed=False, plan=None):
-        self.plan = plan
-        self.entry = ""
+    def __init__(self, denial=None, notice="", watched=(), failed=False):
         self.denial = denial
         self.notice = notice
         self.watched = watched
         self.failed = failed
+        self.plan = None
+        self.entry = ""
 
 
 def decide(config, session, call, peers, now: float):

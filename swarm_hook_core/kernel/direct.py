@@ -5,7 +5,7 @@ import sys
 
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.kernel import plans
-from swarm_hook_core.kernel.planning import BROKEN, DIRECTLY, OVER_SSH, OWN
+from swarm_hook_core.kernel.planning import DIRECTLY, kept_out
 
 
 def inside(place: str, argv) -> "list[str]":
@@ -31,9 +31,7 @@ def keeps_out(command: str, folder: str) -> str:
     """Return which of its programs does not work in a namespace of this user's, empty for none."""
     from swarm_hook_core.shell import effects_of
 
-    programs = effects_of(command, folder).programs
-    broken = programs & (OWN if os.geteuid() == 0 else OWN | BROKEN | OVER_SSH)
-    return min(broken, default="")
+    return min(kept_out(effects_of(command, folder).programs), default="")
 
 
 def plan_of_process(whose: "tuple[str, str, str]", folder: str, is_strict: bool, store: str):

@@ -71,9 +71,7 @@ def _roots(call, effects) -> list:
 
 def _may_enter(config, call, effects) -> bool:
     """Whether the command of a call may be run in a namespace, and its client lets it."""
-    if not call.session_id or effects.programs & OWN:
-        return False
-    if os.name != "posix" or (os.geteuid() and effects.programs & (BROKEN | OVER_SSH)):
+    if not call.session_id or os.name != "posix" or kept_out(effects.programs):
         return False
     if config.kernel == SHELL:
         return os.path.exists(plans.wired_file(call.session_id))
@@ -82,6 +80,11 @@ def _may_enter(config, call, effects) -> bool:
 
         return statement.may_precede(config, call)
     return True
+
+
+def kept_out(programs: set) -> set:
+    """Those of these programs that do not work in a namespace of this user's: root needs no user namespace."""
+    return programs & (OWN if os.geteuid() == 0 else OWN | BROKEN | OVER_SSH)
 
 
 # ------------------------------------------------------------------------------ a session whose shells look themselves
@@ -93,8 +96,12 @@ def wire(config, event) -> None:
     Claude Code puts the text of the file CLAUDE_ENV_FILE in front of each command of its shell, and changes nothing of
     the command. Raises OSError.
     """
+    from swarm_hook_core import settings
+
     file = os.environ.get("CLAUDE_ENV_FILE", "")
-    if config.kernel != SHELL or not file or not event.session_id or not _is_on(config, event.cwd):
+    if config.kernel != SHELL or not file or not event.session_id:
+        return
+    if not settings.kernel(config.env_prefix, event.cwd):
         return
     from swarm_hook_core.kernel import probe
     from swarm_hook_core.watching.report import quoted
@@ -107,12 +114,6 @@ def wire(config, event) -> None:
             shared.seek(0)
             if line not in shared.read():
                 shared.write(line)
-
-
-def _is_on(config, folder: str) -> bool:
-    from swarm_hook_core import settings
-
-    return settings.kernel(config.env_prefix, folder)
 
 
 def forget(session_id: str) -> None:

@@ -146,7 +146,12 @@ def _entry(plans: str) -> str:
 
     enter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "enter.py")
     words = {"python": sys.executable, "enter": enter, "bin": git_folder(), "plans": plans}
-    return _ENTER.format(**{name: "'" + word.replace("'", "'\"'\"'") + "'" for name, word in words.items()})
+    return _ENTER.format(**{name: in_quotes(word) for name, word in words.items()})
+
+
+def in_quotes(path: str) -> str:
+    """A path as a shell reads it, always in quotes: what is put in front of a command is known by them again."""
+    return "'" + path.replace("'", "'\"'\"'") + "'"
 
 
 def git_folder() -> str:

@@ -81,11 +81,9 @@ def still_held(plan) -> "set[str]":
     if len(found) < MOST_PATHS:
         return found
     from swarm_hook_core.collisions import all_keys
-    from swarm_hook_core.paths import above
 
     for path in plan.paths:  # the first of very many may be others now
-        keys = all_keys(session, path, "/")
-        if path not in found and peers.on(keys, [folder for key in keys for folder in above(key)]):
+        if path not in found and peers.over(all_keys(session, path, "/")):
             found.add(path)
     return found
 

@@ -14,10 +14,7 @@ def words_after(core, call) -> str:
     """
     from swarm_hook_core.kernel import plans
     from swarm_hook_core.kernel.planning import name_of_call
-    from swarm_hook_core.state import has_plans
 
-    if not has_plans(call.session_id):
-        return ""
     try:
         name = name_of_call(core.config, call)
         plan = plans.load(os.path.join(plans.folder_of(call.session_id), name))
@@ -67,7 +64,7 @@ def _words(core, plan, said: str) -> str:
     from swarm_hook_core.labels import token
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.paths import above, keys_for
+    from swarm_hook_core.paths import keys_for
     from swarm_hook_core.shell.collision import named
     from swarm_hook_core.state import local_store
 
@@ -81,8 +78,7 @@ def _words(core, plan, said: str) -> str:
         session = reader.session(plan.runtime, plan.session) or session
         peers = Peers(reader, plan.instance, time.time(), plan.agent)
         for path in paths[:NAMED]:
-            keys = keys_for(path, "/")
-            locks += peers.on(keys, [folder for key in keys for folder in above(key)])[:1]
+            locks += peers.over(keys_for(path, "/"))[:1]
     identity = token(session.label, "identity")
     what = named(locks, identity, plan.instance) if locks else _named(paths[:NAMED])
     return (

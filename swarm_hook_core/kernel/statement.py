@@ -7,7 +7,7 @@ in front of a command in any other.
 
 import os
 
-from swarm_hook_core.kernel.plans import kernel_dir
+from swarm_hook_core.kernel.plans import in_quotes, kernel_dir
 from swarm_hook_core.state import PLAIN
 from swarm_hook_core.targets import shell_text
 
@@ -31,7 +31,7 @@ def may_precede(config, call) -> bool:
 
 def preceded(tool_input: dict, entry: str) -> dict:
     """The input of a call with the statement in front of its command."""
-    return {**tool_input, "command": f". {_quoted(entry)}; {tool_input['command']}"}
+    return {**tool_input, "command": f". {in_quotes(entry)}; {tool_input['command']}"}
 
 
 def without(payload: dict) -> dict:
@@ -42,17 +42,13 @@ def without(payload: dict) -> dict:
     tool_input = payload.get("tool_input")
     if not isinstance(tool_input, dict) or payload.get("hook_event_name") == "PreToolUse":
         return payload
-    command, ours = tool_input.get("command"), ". " + _quoted(os.path.join(kernel_dir(), ""))[:-1]
+    command, ours = tool_input.get("command"), ". " + in_quotes(os.path.join(kernel_dir(), ""))[:-1]
     if not isinstance(command, str) or not command.startswith(ours):
         return payload
     name, mark, rest = command[len(ours) :].partition(".sh'; ")
     if not mark or name.count("/") != 1 or set(name) - PLAIN - set("_/"):
         return payload
     return {**payload, "tool_input": {**tool_input, "command": rest}}
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "'\"'\"'") + "'"
 
 
 def _shell() -> str:

@@ -85,6 +85,7 @@ class _Upkeep:
         self._wait_for(command)
         self.looked = self.took = 0.0
         self.lacks = False  # whether something that is to be held is not there
+        self.has_failed = False  # to look at the locks: recorded once
         self.mark = _store_mark(plan)
 
     def stay(self) -> None:
@@ -152,7 +153,9 @@ class _Upkeep:
         try:
             wanted = _wanted(self.plan)
         except Exception as error:  # a busy store: what is held stays so
-            _record_once(self, error)
+            if not self.has_failed:
+                self.has_failed = True
+                _record(self.plan, error)
             return
         finally:
             self.looked, self.took = time.monotonic(), time.process_time() - spent
@@ -183,12 +186,6 @@ def _store_mark(plan) -> tuple:
         except OSError:
             found += (None,)
     return found
-
-
-def _record_once(upkeep, error: BaseException) -> None:
-    if not getattr(upkeep, "has_failed", False):
-        upkeep.has_failed = True
-        _record(upkeep.plan, error)
 
 
 def _record(plan, error: BaseException) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.coverage import Coverage
@@ -137,16 +138,10 @@ class Runtime(ABC):
 
     def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
         """The same for a shell command."""
-        payload, dialect = self.write_payload(session_id, cwd, cwd), hook_config(self.name).dialect
+        dialect = hook_config(self.name).dialect
         given = {dialect.command: command}
         call = {"tool_name": self.shell_tool, "tool_input": json.dumps(given) if dialect.input_is_text else given}
-        for field_name, value in call.items():
-            *levels, last = dialect.fields.get(field_name, field_name).split(".")
-            place = payload
-            for level in levels:
-                place = place[level]
-            place[last] = value
-        return payload
+        return with_fields(self.write_payload(session_id, cwd, cwd), dialect, call)
 
     # ---------------------------------------------------------------- innards
 
@@ -210,6 +205,17 @@ def _ran(argv: list[str]) -> tuple[int, str, str]:
             process.kill()
             raise
     return process.returncode, output, complaints
+
+
+def with_fields(payload: dict, dialect: Dialect, fields: dict) -> dict:
+    """Return `payload` with these values, each where a client of this dialect has the core's field."""
+    for name, value in fields.items():
+        *levels, last = dialect.fields.get(name, name).split(".")
+        place = payload
+        for level in levels:
+            place = place[level]
+        place[last] = value
+    return payload
 
 
 def says(file: Path, word: str) -> bool:

@@ -18,6 +18,7 @@ from support.sessions import ROOT, join, new_session, peer_locks, ready_store, r
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.targets import shell_text
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
+from swarm_mcp.runtimes.base import with_fields
 from swarm_mcp.runtimes.coverage import YES
 from swarm_mcp.store import Store
 
@@ -155,17 +156,6 @@ class Caller:
         return done.out
 
 
-def named(name: str, payload: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """`payload` with other `fields`, each where the client has it."""
-    for field, value in fields.items():
-        *levels, last = hook_config(name).dialect.fields.get(field, field).split(".")
-        place = payload
-        for level in levels:
-            place = place[level]
-        place[last] = value
-    return payload
-
-
 @pytest.fixture
 def caller(name: str, tmp_path: Path) -> Caller:
     return Caller(name, tmp_path)
@@ -187,7 +177,8 @@ def test_a_denial_is_the_client_s_own_byte_for_byte_and_else_nothing_is_said(nam
 @pytest.mark.parametrize("name", HOOKED)
 def test_an_unknown_tool_that_may_write_a_locked_file_is_never_passed_over_in_silence(name: str, caller: Caller):
     """Its model is told, at the latest with the result: some clients drop what is said before a call."""
-    call = named(name, caller.writes("notes.md"), tool_name="RewriteSymbol", tool_input={"path": "notes.md"})
+    unknown = {"tool_name": "RewriteSymbol", "tool_input": {"path": "notes.md"}}
+    call = with_fields(caller.writes("notes.md"), hook_config(name).dialect, unknown)
     said = caller.said("pre_tool_use", call) or caller.said("post_tool_use", call)
     assert any("RewriteSymbol" in text and "notes.md" in text for text in texts(json.loads(said))), said
 
