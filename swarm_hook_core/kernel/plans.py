@@ -12,6 +12,7 @@ import os
 from swarm_hook_core.state import name_of, open_private, state_dir, write_all, write_private
 
 MOST_PATHS = 1000
+MOST_ATTEMPTS = 100  # to write a plan while the folder goes with those of calls that end: as many may end meanwhile
 NOT_HELD = "swarm: what others have locked is not held by the kernel for this command"
 LEFT_SECONDS = 600  # a plan that old has been found by its shell, whether or not its call has ended
 DROPPED_SECONDS = 86400  # a session that is silent for so long will not ask for its plans any more
@@ -117,17 +118,18 @@ def write_entry(session_id: str) -> str:
     if _read(entry) == text.encode("utf-8", "surrogateescape"):
         os.utime(entry)
     else:
-        write_private(entry, text)
+        _write(entry, text)
     return entry
 
 
 def _write(path: str, text: str) -> None:
-    for attempt in range(3):
+    for attempt in range(MOST_ATTEMPTS):
         try:
             write_private(path, text)
             return
-        except FileNotFoundError:  # another call's plan was the last, and the folder has just gone with it
-            if attempt == 2:
+        except FileNotFoundError:
+            # Another call's plan was the last, and the folder has just gone with it; or another thread has written it.
+            if attempt == MOST_ATTEMPTS - 1:
                 raise
 
 
