@@ -33,7 +33,7 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e browser team check format bench picture clients-table requirements-page dist clean
+.PHONY: demo test fast promises e2e browser team check format bench picture clients-table requirements-page dist clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -58,6 +58,13 @@ e2e: $(INSTALLED) $(FETCHED) $(MORE)/fetched
 	@echo "running tests/e2e, which takes many minutes; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_E2E_MORE="$(MORE)/node_modules" SWARM_E2E_HERMES="$(MORE)/hermes" \
 		SWARM_E2E_NODE="$(MORE)/newer/node_modules/node/bin" $(PYTEST) tests/e2e -n 3 --dist loadgroup
+
+# One test for each promise of SPEC.md (`@pytest.mark.promise`) in the two main clients, and on machines of a team. `make e2e`
+# and `make team` hold the rest: for changes of what they are about, and each night.
+promises: $(INSTALLED) $(FETCHED) $(SERVER)
+	@echo "running the tests of tests/e2e and tests/team that show a promise, which takes some minutes"
+	@env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/e2e -m promise -n 3 --dist loadgroup
+	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_TEAM_TESTS=1 $(PYTEST) tests/team -m promise -n 2 --dist loadfile
 
 # The page in this machine's Chromium, without a window. Needs chromium and git.
 browser: $(INSTALLED) $(DRIVER)

@@ -17,6 +17,7 @@ from .test_denial import HEREDOC, NOTEBOOK, RENAME
 pytestmark = pytest.mark.ways("none")
 
 
+@pytest.mark.promise("control: without the plugin the same write lands")
 def test_writes_land_without_the_plugin(client: Client) -> None:
     client.run("work", client.create("new.md", "new\n"), client.replace("notes.md", "line one", "line two"))
     assert_text(client, "new.md", "new\n")

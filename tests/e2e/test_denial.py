@@ -38,6 +38,7 @@ NOTEBOOK = {
 }
 
 
+@pytest.mark.promise("a write to a locked file is denied before it happens")
 @pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone
@@ -70,6 +71,7 @@ def test_another_identity_hides_who_but_not_whether(client: Client) -> None:
     assert [word for word in ("secret-name", "secret-note", "employer") if word in seen] == []
 
 
+@pytest.mark.promise("a storm of denials is told once")
 def test_a_storm_of_denials_gets_short_words_and_is_told_once(client: Client) -> None:
     """Eleven tries: the holder hears of it at the third, who leads at the tenth; the model reads fewer words."""
     ground, coordinator = client.ground, client.ground.coordinator
@@ -134,6 +136,7 @@ def test_own_lock_does_not_block(client: Client) -> None:
     assert_text(client, "notes.md", "line two\n")
 
 
+@pytest.mark.promise("sub-agents are sessions like others")
 @pytest.mark.from_git
 def test_sub_agents_are_denied(client: Client) -> None:
     """S15."""
@@ -177,6 +180,7 @@ def test_a_session_started_in_a_sub_folder(client: Client) -> None:
     assert_denied(client, "work", "notes.md")
 
 
+@pytest.mark.promise("the effect counts, not the tool")
 @pytest.mark.from_git
 @requirement("P-16")
 def test_a_heredoc_patch_in_the_shell(client: Client) -> None:
@@ -217,6 +221,7 @@ def test_a_deletion(client: Codex) -> None:
     assert_denied(client, "work", "notes.md")
 
 
+@pytest.mark.promise("one lock in the way denies the whole call")
 @pytest.mark.from_git
 @pytest.mark.only("codex")
 def test_a_patch_with_one_locked_file_is_denied_whole(client: Codex) -> None:
@@ -236,6 +241,7 @@ def test_a_heredoc_patch_from_another_folder(client: Codex) -> None:
     assert_denied(client, "work", "notes.md")
 
 
+@pytest.mark.promise("the effect counts, not the tool")
 @pytest.mark.from_git
 @pytest.mark.only("codex")
 def test_code_mode(client: Codex) -> None:
@@ -257,6 +263,7 @@ def test_a_relative_path_after_a_change_of_folder(client: ClaudeCode) -> None:
     assert_denied(client, "work", "notes.md")
 
 
+@pytest.mark.promise("a write to a locked file is denied before it happens")
 @pytest.mark.only("claude-code")
 def test_whole_file_writes(client: ClaudeCode) -> None:
     client.ground.coordinator.peer_lock("notes.md")

@@ -91,6 +91,7 @@ FAULTS: list[Callable[[Ground], AbstractContextManager[Broken]]] = [
 ]
 
 
+@pytest.mark.promise("whatever is broken, the write goes ahead")
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 @requirement("P-11")
 def test_the_write_lands(client: Client, fault: Callable[[Ground], AbstractContextManager[Broken]]) -> None:
@@ -103,6 +104,7 @@ def test_the_write_lands(client: Client, fault: Callable[[Ground], AbstractConte
     assert done.seconds < 2 * usual.seconds + DELAY_LIMIT, f"{done.seconds:.1f} s instead of {usual.seconds:.1f} s"
 
 
+@pytest.mark.promise("doctor shows what is broken")
 @pytest.mark.from_git
 def test_faults_can_be_looked_up(client: Client) -> None:
     """A fault is silent for the agent, and `doctor` tells of it later."""

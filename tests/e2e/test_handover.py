@@ -23,6 +23,7 @@ def name_tasks(client: Client, *titles: str) -> None:
     client.models.words.update({title: lambda title=title: tasks(client)[title]["id"] for title in titles})
 
 
+@pytest.mark.promise("no task is lost")
 @pytest.mark.parametrize(("lead", "worker"), PAIRS, ids=lambda name: name)
 def test_a_task_from_request_to_review(both: dict[str, Client], lead: str, worker: str) -> None:
     first, second = both[lead], both[worker]

@@ -65,6 +65,7 @@ def calls(*tools: tuple[str, dict]) -> list[dict]:
     return [{"name": "ToolSearch", "input": {"query": query}}, *({"name": n, "input": i} for n, i in tools)]
 
 
+@pytest.mark.promise("a worker obeys locks")
 @requirement("A-44", "A-46", "A-49", "D-13")
 def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: ClaudeCode, tmp_path: Path) -> None:
     """One run: a write, the swarm's own server, a client tool, a skill, a peer's lock, and no secret in argv."""

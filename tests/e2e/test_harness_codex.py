@@ -56,6 +56,7 @@ def ran(agent: Codex, script: str, *steps: Any, **wanted: Any) -> tuple[Supervis
     return made, made.well()
 
 
+@pytest.mark.promise("a run's events and result")
 @requirement("A-44", "A-49", "D-14")
 def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     """Patch, swarm's server, a Python function of ours; cost, record, skills; nothing secret where others look."""
@@ -100,6 +101,7 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     assert agent.ground.coordinator.sessions() == []
 
 
+@pytest.mark.promise("a worker obeys locks")
 def test_a_lock_holds_and_the_run_goes_on(agent: Codex) -> None:
     agent.ground.coordinator.peer_lock("notes.md", note="mine until noon")
     heredoc = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: notes.md\n@@\n-line one\n+x\n*** End Patch\nEOF\n"

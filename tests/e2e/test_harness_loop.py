@@ -95,6 +95,7 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != ".git")
 
 
+@pytest.mark.promise("the loop of our own")
 @requirement("A-03", "A-44")
 def test_run_resume_and_fork(models: ModelServer, checkout: Path) -> None:
     locking = call("mcp__swarm__lock_file", file="a.txt", reason="mine")

@@ -40,6 +40,7 @@ def test_a_dry_run_touches_nothing(newcomer: Client) -> None:
     assert contents(ground.home) == before
 
 
+@pytest.mark.promise("uninstalling leaves nothing")
 def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
     """What stays may only be the clients' own logs and caches, none of it a plugin of ours."""
     ground = newcomer.ground
@@ -55,6 +56,7 @@ def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
     assert_text(newcomer, "notes.md", "line two\n")
 
 
+@pytest.mark.promise("doctor proves the installation")
 def test_doctor_is_content_after_an_installation_and_not_without_trust(newcomer: Client) -> None:
     ground = newcomer.ground
     Marketplace(ground, "install").install(newcomer.name)

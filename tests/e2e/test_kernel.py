@@ -12,6 +12,7 @@ from .coordinator import PEER_NAME
 from .kernel_work import ON, WORDS, fill, nothing_left, script, static
 
 
+@pytest.mark.promise("the kernel keeps held files read-only")
 @pytest.mark.ways("install")
 def test_whatever_writes_it(client: Client) -> None:
     """Programs of all kinds, one after another in one session: each does what it may, and is told of the rest."""

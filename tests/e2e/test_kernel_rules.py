@@ -77,6 +77,7 @@ def outcomes(client: Client, script: str, env: dict[str, str], *extra: str) -> d
     return found
 
 
+@pytest.mark.promise("the kernel's way in weakens no permission rule")
 @pytest.mark.ways("install")
 def test_twelve_rules(client: Client) -> None:
     fill_rules(client)

@@ -24,6 +24,7 @@ PANE = "p_77"
 GONE = 6.0  # seconds that an interactive client may take for its end after its screen is gone
 
 
+@pytest.mark.promise("a session is known from its start")
 @pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone
@@ -64,6 +65,7 @@ def test_a_lone_session_leaves_no_locks(client: Client) -> None:
     assert coordinator.locks() == []
 
 
+@pytest.mark.promise("nothing is written into the checkout")
 @pytest.mark.from_git
 @requirement("A-50", "C-61")
 def test_the_checkout_holds_nothing_of_ours(client: Client) -> None:
@@ -98,6 +100,7 @@ def test_the_pane_is_published_for_as_long_as_the_session_lives(client: Client) 
     assert coordinator.sessions() == []
 
 
+@pytest.mark.promise("a resumed session is checked")
 @pytest.mark.from_git
 def test_a_resumed_session_is_checked(client: Client) -> None:
     """S8."""
@@ -154,6 +157,7 @@ def test_sessions_started_together_are_told_apart(client: Client) -> None:
     assert_text(client, "new.md", "new\n")
 
 
+@pytest.mark.promise("a lock ends with its client's process")
 @pytest.mark.from_git
 def test_a_killed_session_frees_its_locks(client: Client) -> None:
     """S28: death is proven, not waited for; the next check already passes."""

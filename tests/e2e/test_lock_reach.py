@@ -44,6 +44,7 @@ def assert_only(told: dict[str, str], denied: set[str], by: str) -> None:
 # -- reach and mode ---------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("a lock on a folder holds all that is or will be in it")
 def test_a_locked_folder_holds_what_is_in_it_and_what_is_not_yet(client: Client) -> None:
     checkout = client.ground.checkout
     client.ground.coordinator.peer_lock("sub")
@@ -101,6 +102,7 @@ def test_what_a_peer_keeps_still_may_be_shared_but_not_written(client: Client) -
 # -- waiting ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("first come, first served")
 def test_who_is_denied_waits_in_line_is_woken_by_the_release_and_writes(client: Client) -> None:
     ground = client.ground
     peer = ground.coordinator.peer_lock("notes.md")
@@ -220,6 +222,7 @@ def stopped(client: Client) -> Iterator[None]:
 # -- hand-over --------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("a lock can be handed over")
 def test_a_lock_changes_hands(client: Client) -> None:
     """To this session, whose next write passes; and from it, whose next write is denied."""
     coordinator = client.ground.coordinator

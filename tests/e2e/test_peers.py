@@ -15,6 +15,7 @@ pytestmark = pytest.mark.ways("install")
 PAIRS = [(holder, writer) for holder in CLIENTS for writer in CLIENTS if holder != writer]
 
 
+@pytest.mark.promise("locks hold between clients")
 @pytest.mark.parametrize(("holder", "writer"), PAIRS, ids=lambda name: name)
 @requirement("P-23")
 def test_each_other_s_locks(both: dict[str, Client], holder: str, writer: str) -> None:

@@ -39,6 +39,7 @@ READS = (
 OPAQUE = "import base64, pathlib\npathlib.Path(base64.b64decode(b'bm90ZXMubWQ=').decode()).write_text('spoilt\\n')\n"
 
 
+@pytest.mark.promise("the effect counts, not the tool")
 @pytest.mark.each_way
 @pytest.mark.from_clone
 def test_a_denied_edit_is_denied_in_every_other_dress(client: Client) -> None:
@@ -66,6 +67,7 @@ def test_loops_finds_and_commits_too(client: Client) -> None:
     assert_text(client, "other.md", "other\n")
 
 
+@pytest.mark.promise("reading is never denied")
 def test_reading_a_locked_file_is_free(client: Client) -> None:
     client.ground.coordinator.peer_lock("notes.md")
     client.run("work", *(client.shell(command) for command in READS))
@@ -85,6 +87,7 @@ def test_writing_beside_a_lock_is_free(client: Client) -> None:
     assert_text(client, "sub/new.md", "new\n")
 
 
+@pytest.mark.promise("a change that no check could see is noticed and can be undone")
 def test_what_nobody_could_see_is_noticed_and_can_be_undone(client: Client) -> None:
     checkout, coordinator = client.ground.checkout, client.ground.coordinator
     (checkout / "build.py").write_text(OPAQUE)
@@ -121,6 +124,7 @@ def test_a_lock_on_the_repository_s_state(client: Client) -> None:
     assert "Start" in told[1] and "one" not in told[1].split()
 
 
+@pytest.mark.promise("the effect counts, not the tool")
 @pytest.mark.ways("install")
 def test_another_server_s_tool(client: Client) -> None:
     """The table of tools that write knows the common names; reading stays free."""

@@ -9,6 +9,7 @@ from .client import Client
 pytestmark = pytest.mark.ways("install")
 
 
+@pytest.mark.promise("a session hears of others' uncommitted changes")
 def test_a_session_is_told_of_others_changes_when_it_starts_and_at_its_next_turn(client: Client) -> None:
     first, second = client.create("plan.md", "mine\n"), client.create("sub/more.md", "mine\n")
     with client.held("peer", first, second, at=1) as peer, client.interactive() as terminal:

@@ -67,6 +67,7 @@ def answering(client: Client) -> set[int]:
     return {int(path.read_text().split()[0]) for path in state.glob("*/server")} & servers(client)
 
 
+@pytest.mark.promise("the server's answer is the command's")
 def test_it_is_the_server_that_answers(client: Client) -> None:
     faults = client.ground.home / ".local/state/swarm-mcp/faults.jsonl"
     faults.unlink(missing_ok=True)  # others break the store of this home, too

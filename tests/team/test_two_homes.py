@@ -19,6 +19,7 @@ from swarm_mcp.team.memberships import machine_shortly
 from team.homes import LIMIT, Home, wait_for
 
 
+@pytest.mark.promise("a lock holds on every machine of a team")
 def test_a_lock_taken_on_one_machine_denies_on_the_other_until_it_is_released(homes: tuple[Home, Home]) -> None:
     north, south = homes
     told = north.lock("src/a.py", note="renumbering")
@@ -44,6 +45,7 @@ def test_folders_and_patterns_hold_there_too(homes: tuple[Home, Home], wanted: s
     assert ('"deny"' in south.write("s1", "notes")) is (wanted == ".")
 
 
+@pytest.mark.promise("first come, first served across machines")
 def test_who_waits_on_another_machine_is_next(homes: tuple[Home, Home]) -> None:
     north, south = homes
     held = north.lock("src/a.py")
@@ -61,6 +63,7 @@ def test_who_waits_on_another_machine_is_next(homes: tuple[Home, Home]) -> None:
     assert told["ok"] and told["team"]["fence"] > held["team"]["fence"]
 
 
+@pytest.mark.promise("leaving a team undoes everything")
 def test_status_shows_both_machines_and_leaving_undoes_everything(homes: tuple[Home, Home]) -> None:
     north, south = homes
     told = wait_for(lambda: (found := north.json("team", "status", code=None))["ok"] and found)
@@ -96,6 +99,7 @@ def test_status_at_a_glance_shows_which_machines_are_there_and_which_is_silent(h
     wait_for(lambda: machines()["south"] == (2, "ended"))
 
 
+@pytest.mark.promise("uncommitted work is told across machines")
 def test_what_is_written_and_not_pushed_on_one_machine_is_told_on_the_other(homes: tuple[Home, Home]) -> None:
     north, south = homes
     north.begin("n1")
@@ -107,6 +111,7 @@ def test_what_is_written_and_not_pushed_on_one_machine_is_told_on_the_other(home
     assert '"deny"' not in told and north.write("n1", "src/a.py") == ""
 
 
+@pytest.mark.promise("without the server work goes on")
 def test_without_the_server_locks_hold_here_and_say_so_within_two_seconds(
     tmp_path: Path, new_engine, repository: str
 ) -> None:

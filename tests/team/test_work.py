@@ -86,6 +86,7 @@ def pair(shared: tuple[Home, Home]) -> Iterator[tuple[Home, str, Home, str]]:
 # ------------------------------------------------------------------------------------------------------ messages
 
 
+@pytest.mark.promise("no message is lost")
 def test_a_message_comes_once_and_is_answered(pair) -> None:
     north, ann, south, bob = pair
     north.run("send", "the importer is ready", "--to", bob, "--as", ann)
@@ -145,6 +146,7 @@ def test_another_identity_hears_nothing(pair) -> None:
 # --------------------------------------------------------------------------------------------------------- tasks
 
 
+@pytest.mark.promise("a task has one winner")
 def test_a_task_is_claimed_on_one_machine_only(pair) -> None:
     north, ann, south, bob = pair
     asked = [north.json("request-task", "fix", f"number {n}", "--file", "src/a.py", "--as", ann)["id"] for n in (1, 2)]

@@ -60,6 +60,7 @@ def pair(engine: Engine, team: str, repository: str) -> Iterator[Pair]:
         yield Pair(made[0], made[1], link)
 
 
+@pytest.mark.promise("a lock holds on every machine of a team")
 def test_a_lock_in_claude_code_denies_codex_elsewhere_which_waits_is_woken_and_writes(pair: Pair) -> None:
     claude, codex, _ = pair
     lock = claude.swarm_tools(("lock_file", {"file": CHANGE[0], "reason": "renumbering"}))

@@ -159,9 +159,11 @@ def test_somebody_in_another_root_stays_there(ground: KernelGround) -> None:
     words = " ".join(
         f"'{word}'" for word in ground.words(place, "bash", "-c", f"cat {ground.folder}/mark; echo x > held.txt")
     )
+    # Python changes the root: the command `chroot` lies in a folder that is not on everybody's PATH.
+    change = "import os, sys; os.chroot('root'); os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])"
     text = (
         f"set -e; cd {ground.folder}; mount --rbind / root; mount --bind own root{ground.folder}/mark;"
-        f' chroot root bash -c \'cd "$0" && exec "$@"\' {ground.repo} {words}'
+        f' {ground.python} -c "{change}" {ground.repo} {words}'
     )
     done = subprocess.run(["unshare", "-m", "bash", "-c", text], capture_output=True, text=True, check=False)
     assert done.stdout == "inside" and "held.txt: Read-only" in done.stderr, done.stderr

@@ -485,8 +485,9 @@ def test_a_holder_passes_those_that_wait_for_it(store, pair):
 def test_a_lease_lapses_unless_its_session_shows_life(store, pair, monkeypatch):
     ann, bob = pair
     begin = clock.now()
-    store.locks.acquire_all(ann, request(ann, ["f"], ttl=60))
     later = lambda seconds: monkeypatch.setattr(clock, "now", lambda: begin + seconds)  # noqa: E731
+    later(0)
+    store.locks.acquire_all(ann, request(ann, ["f"], ttl=60))
     later(50)
     store.instances.show_life(ann.id)
     later(100)
@@ -504,6 +505,7 @@ def test_what_lapsed_and_went_to_another_is_known(store, pair, monkeypatch):
     ann, bob = pair
     begin = clock.now()
     assert store.leases.next_due() is None and not store.leases.is_due(ann.id)
+    monkeypatch.setattr(clock, "now", lambda: begin)
     store.locks.acquire_all(ann, request(ann, ["f"], ttl=60))
     assert 0 < store.leases.next_due() <= 60 and not store.leases.is_due(ann.id)
     monkeypatch.setattr(clock, "now", lambda: begin + 30)
