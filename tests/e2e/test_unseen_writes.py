@@ -6,7 +6,8 @@ file; what becomes of the peer's change must not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -14,7 +15,9 @@ import pytest
 from .client import Call, Client
 from .clients import ClaudeCode, Codex
 from .ground import wait_for
+from .more import OtherClient
 from .played_peer import PlayedPeer
+from .test_more_clients import Stock
 
 pytestmark = pytest.mark.ways("install")
 
@@ -32,7 +35,17 @@ class Case(NamedTuple):
 
     before: Calls
     after: Calls
-    outcome: str  # lost never; both: the peer's change and the session's; kept: the peer's alone; model: by the family
+    outcome: str  # both: the peer's change and the session's are there; kept: the peer's alone; model: by its family
+
+
+def _read(client: Client, file: str, **page: int) -> Call:
+    name = "Read" if isinstance(client, ClaudeCode) else "read_file"
+    return {"name": name, "input": {"file_path": client.absolute(file), **page}}
+
+
+def _first_line(client: Client) -> int:
+    """The number of a file's first line, as the client's tool counts."""
+    return 1 if isinstance(client, ClaudeCode) else 0
 
 
 def nothing(client: Client, file: str) -> list[Call]:
@@ -40,17 +53,16 @@ def nothing(client: Client, file: str) -> list[Call]:
 
 
 def reads(client: Client, file: str) -> list[Call]:
-    return [client.read(file)] if isinstance(client, ClaudeCode) else [client.shell(f"cat {file}")]
+    return [client.shell(f"cat {file}")] if isinstance(client, Codex) else [_read(client, file)]
 
 
 def reads_a_line(client: Client, file: str) -> list[Call]:
-    part = {"file_path": client.absolute(file), "offset": 1, "limit": 1}
-    return [{"name": "Read", "input": part}]
+    return [_read(client, file, offset=_first_line(client), limit=1)]
 
 
 def reads_in_pages(client: Client, file: str) -> list[Call]:
-    pages = ({"file_path": client.absolute(file), "offset": first, "limit": 2} for first in (1, 3))
-    return [{"name": "Read", "input": page} for page in pages]
+    first = _first_line(client)
+    return [_read(client, file, offset=first, limit=2), _read(client, file, offset=first + 2, limit=2)]
 
 
 def writes(client: Client, file: str) -> list[Call]:
@@ -69,7 +81,7 @@ def edits(client: Client, file: str) -> list[Call]:
     return [client.replace(file, "alpha", "MINE")]
 
 
-CASES = {
+CASES: dict[str, Case] = {
     "never.md": Case(nothing, writes, "kept"),
     "older.md": Case(reads, writes, "kept"),  # the peer's change has an older time: the client's own look passes
     "whole.md": Case(reads, writes, "kept"),
@@ -77,7 +89,7 @@ CASES = {
     "shell.md": Case(nothing, writes_in_its_shell, "both"),
     "edit.md": Case(nothing, edits, "model"),
 }
-OF_CLAUDE = {
+IN_PARTS: dict[str, Case] = {
     "part.md": Case(reads_a_line, writes, "kept"),
     "line-after.md": Case(nothing, writes_after(reads_a_line), "kept"),
     "pages.md": Case(nothing, writes_after(reads_in_pages), "both"),
@@ -103,8 +115,6 @@ def played(client: Client, cases: dict[str, Case], extra: tuple[str, ...]) -> tu
             peer.edits(file, "beta", "PEER")
         long_ago = (ground.checkout / ".git" / "HEAD").stat().st_mtime_ns - 10**12
         older = ground.checkout / "older.md"
-        import os
-
         os.utime(older, ns=(long_ago, long_ago))
         live.go_on()
     told = client.results("work")[len(first) :]
@@ -115,8 +125,8 @@ def played(client: Client, cases: dict[str, Case], extra: tuple[str, ...]) -> tu
 @pytest.mark.only("claude-code")
 @pytest.mark.parametrize("model", FAMILIES)
 def test_claude_code(client: Client, model: str) -> None:
-    """Y1, Y2 and X3 with each family; then the session reads again, and writes."""
-    cases = {**CASES, **OF_CLAUDE}
+    """Y1, Y2 and X3 with each family; then a session reads, is resumed, and writes."""
+    cases = {**CASES, **IN_PARTS}
     extra = ("--model", model)
     came_of, told = played(client, cases, extra)
     expected = {file: case.outcome for file, case in cases.items()}
@@ -126,10 +136,10 @@ def test_claude_code(client: Client, model: str) -> None:
     assert "PreToolUse" in told["older.md"] and "PreToolUse" in told["line-after.md"], told
 
     kept = [file for file in cases if came_of[file] == "kept"]
-    again = [call for file in kept for call in writes_after(reads)(client, file)]
-    session = client.run("again", *again, extra=extra).session
+    looks = [call for file in kept for call in reads(client, file)]
+    session = client.run("looks", *looks, extra=extra).session
+    client.run("again", *(client.create(file, PEERS_AND_MINE) for file in kept), resume=session, extra=extra)
     assert {file: outcome(client, file) for file in kept} == dict.fromkeys(kept, "both"), client.results("again")
-    assert session
     # What was overwritten is kept in any case.
     client.ground.coordinator.text("restore", "never.md")
     assert (client.ground.checkout / "never.md").read_text() == BEFORE.replace("beta", "PEER")
@@ -146,7 +156,9 @@ def test_a_sub_agent_is_held_to_what_it_has_read_itself(client: Client, model: s
         "errand", client.read("read.md"), client.create("read.md", PEERS_AND_MINE), client.create("by-parent.md", MINE)
     )
     peer, errand = PlayedPeer(ground), client.sub_agent("errand")
-    with client.held("work", client.shell("true"), client.read("by-parent.md"), *errand, at=1, extra=("--model", model)) as live:
+    with client.held(
+        "work", client.shell("true"), client.read("by-parent.md"), *errand, at=1, extra=("--model", model)
+    ) as live:
         for file in files:
             peer.edits(file, "beta", "PEER")
         live.go_on()
@@ -162,3 +174,26 @@ def test_codex(client: Client, model: str) -> None:
     came_of, told = played(client, CASES, ())
     expected = {file: case.outcome for file, case in CASES.items()}
     assert came_of == {**expected, "edit.md": "both"}, told
+
+
+@pytest.fixture(scope="module")
+def more_stock() -> Iterator[Stock]:
+    stock = Stock()
+    yield stock
+    stock.close()
+
+
+@pytest.fixture
+def qwen(more_stock: Stock) -> Iterator[OtherClient]:
+    client = more_stock.client("qwen")
+    yield client
+    client.ground.end_processes()
+
+
+@pytest.mark.xdist_group("more-qwen")
+def test_qwen(qwen: OtherClient) -> None:
+    """It refuses an edit of what it has not read, and its hook is asked before that."""
+    cases = {**CASES, **IN_PARTS}
+    came_of, told = played(qwen, cases, ())
+    assert came_of == {**{file: case.outcome for file, case in cases.items()}, "edit.md": "kept"}, told
+    assert all("would overwrite" in told[file] for file in ("never.md", "older.md", "part.md", "line-after.md")), told
