@@ -157,8 +157,8 @@ class RuntimeConfig(Frozen):
     replaces          those of the write tools that put other content in the place of the whole file; all others
                       change what is there
     extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), where one tool does all; else None
-    guards            those of the write tools with which the client itself refuses a call, or tells the model, where
-                      the file has changed since this session read it
+    transcript        the form of the file in which the client notes what its model was shown, and whose path its hooks
+                      are told (``traces.transcript.FORMS``); empty where there is none
     harmless_tools    tools of the client itself whose names sound like writing, and which write no file of a checkout
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
@@ -170,7 +170,7 @@ class RuntimeConfig(Frozen):
 
     __slots__ = (
         "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "replaces",
-        "extract_changes", "guards", "harmless_tools", "client_marks", "dialect", "kernel", "kernel_versions",
+        "extract_changes", "transcript", "harmless_tools", "client_marks", "dialect", "kernel", "kernel_versions",
     )  # fmt: skip
     runtime_name: str
     env_prefix: str
@@ -179,7 +179,7 @@ class RuntimeConfig(Frozen):
     extract_paths: "Callable[[object], Iterable[str]]"
     replaces: "frozenset[str]"
     extract_changes: "Callable[[object], Iterable[tuple[str, str]]] | None"
-    guards: "frozenset[str]"
+    transcript: str
     harmless_tools: "frozenset[str]"
     client_marks: "tuple[str, ...]"
     dialect: Dialect
@@ -188,12 +188,13 @@ class RuntimeConfig(Frozen):
 
     def __init__(
         self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths=None, client_marks=(),
-        dialect=PLAIN, replaces=(), extract_changes=None, guards=(), harmless_tools=(), kernel="", kernel_versions=(),
+        dialect=PLAIN, replaces=(), extract_changes=None, transcript="", harmless_tools=(), kernel="",
+        kernel_versions=(),
     ):  # fmt: skip
         super().__init__(
             runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
             write_tools=frozenset(write_tools), extract_paths=extract_paths or _paths_of(extract_changes),
-            replaces=frozenset(replaces), extract_changes=extract_changes, guards=frozenset(guards),
+            replaces=frozenset(replaces), extract_changes=extract_changes, transcript=transcript,
             harmless_tools=frozenset(harmless_tools), client_marks=tuple(client_marks), dialect=dialect, kernel=kernel,
             kernel_versions=tuple(kernel_versions),
         )  # fmt: skip

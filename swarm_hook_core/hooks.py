@@ -43,14 +43,15 @@ class ToolCall(SessionEvent):
     id           the client's own id of the call, empty where it has none
     goes_on      whether the call goes on in the background although its end is told
     is_cut       whether the client has cut the input short: what is there is true, and more was asked
+    transcript   path of the file in which the client notes what its model was shown, empty where none was told
     """
 
-    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response")
+    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "transcript")
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
         agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False, client_tool: str = "",
-        response: object = None,
+        response: object = None, transcript: str = "",
     ):  # fmt: skip
         SessionEvent.__init__(self, session_id, cwd, name, agent)
         self.tool = tool
@@ -60,6 +61,7 @@ class ToolCall(SessionEvent):
         self.goes_on = goes_on
         self.is_cut = is_cut
         self.response = response
+        self.transcript = transcript
 
     @property
     def folder(self) -> str:
@@ -76,17 +78,20 @@ def session_event(payload: dict) -> SessionEvent:
 
 def tool_call(payload: dict) -> ToolCall:
     """The call that a hook's payload tells of; a text that is missing or of another type is empty."""
-    tool, client_tool, session_id, cwd, name, agent, call_id = [
+    tool, client_tool, session_id, cwd, name, agent, call_id, transcript = [
         _text(payload.get(key))
-        for key in ("tool_name", "client_tool", "session_id", "cwd", "hook_event_name", "agent_id", "tool_use_id")
-    ]
+        for key in (
+            "tool_name", "client_tool", "session_id", "cwd", "hook_event_name", "agent_id", "tool_use_id",
+            "transcript_path",
+        )
+    ]  # fmt: skip
     # Clients tell the end of a command in the background as soon as it has been started.
     given, response = payload.get("tool_input"), payload.get("tool_response")
     goes_on = tool == "Monitor" or (isinstance(response, dict) and bool(response.get("backgroundTaskId")))
     goes_on = goes_on or (isinstance(given, dict) and given.get("is_background") is True)
     is_cut = payload.get("input_is_cut") is True  # so a dialect says it
     said = response or payload.get("error")
-    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool, said)
+    return ToolCall(tool, given, session_id, cwd, name, agent, call_id, goes_on, is_cut, client_tool, said, transcript)
 
 
 def _text(value: object) -> str:

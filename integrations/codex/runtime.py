@@ -22,5 +22,5 @@ RUNTIME = RuntimeConfig(
     extract_changes=changes_in_patch,
     dialect=Dialect(amend=_without_statement),
     kernel="statement",
-    kernel_versions=("0.169.0",),
+    kernel_versions=("0.169.0", "0.171.0"),
 )

@@ -8,7 +8,7 @@ RUNTIME = RuntimeConfig(
     scratch_dir_name="swarm-qwen",
     write_tools={"write_file", "edit", "notebook_edit"},
     replaces={"write_file"},
-    guards={"write_file", "edit", "notebook_edit"},
+    transcript="parts",
     extract_paths=paths_under_keys("file_path", "notebook_path"),
     harmless_tools={
         "todo_write", "task_create", "task_update", "team_create", "team_delete", "cron_create", "cron_delete",

@@ -11,6 +11,7 @@ what a call leaves. The rest is loaded where another session has left something 
       unread     commands that nobody had read when they ran
       machines   what sessions on other machines of a team have written and not pushed
       seen       what the session itself knows of a file
+      transcript what its client has shown to its model of one, where no hook sees that
       committed  what git says of it
       clearing   folders that it removes, and what git commands in it throw away, as a whole
     verdict    what that comes to, by the level

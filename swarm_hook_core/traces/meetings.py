@@ -36,6 +36,7 @@ class Meetings:
         self._writes_on: dict = {}  # path -> its keys, [(entry, its OthersJournal)]; what is replaced asks twice
         self._own: dict = {}  # place -> entries of the session itself
         self._others: dict = {}  # place -> [OthersJournal]
+        self._transcript: object = None
         self._quiet: dict = {}  # place -> whether nobody is at work there just now
 
     def reading(self):
@@ -57,17 +58,23 @@ class Meetings:
     def unseen(self, path: str, resolved: str):
         """The fresh Trace on absolute `path`, `resolved` without links, that this session has not seen, or None."""
         fresh = self._newest_on(path, resolved, only_unseen=True)
-        return fresh if fresh is not None and (fresh.is_pending or self._git.left_of([fresh])) else None
+        if fresh is None or fresh.is_pending:
+            return fresh
+        return fresh if self._git.left_of([fresh]) and not self._was_shown(path, resolved) else None
 
-    def pending(self, path: str, resolved: str):
-        """The Trace of another's write of that file that is checked, or was let pass, just now; None for none."""
-        if self._is_quiet(self.trail.place_of(os.path.dirname(resolved))):
-            return None
-        newest = self._newest_on(path, resolved, only_unseen=True)
-        return newest if newest is not None and newest.is_pending else None
+    def _was_shown(self, path: str, resolved: str) -> bool:
+        """Return True if the client's own transcript says that the model has seen that file as it is now."""
+        config, call = self.trail.config, self.trail.call
+        if not call.transcript or not config.transcript:
+            return False
+        if self._transcript is None:
+            from swarm_hook_core.traces.transcript import Transcript
 
-    def once_made(self, trace, own_at_ns: int, path: str, resolved: str, find):
-        """What ``find(path, resolved)`` says once the write of `trace`, which it has said, is made or given up.
+            self._transcript = Transcript(config, call)
+        return self._transcript.has_shown(path, resolved)
+
+    def once_made(self, trace, own_at_ns: int, path: str, resolved: str):
+        """What ``unseen(path, resolved)`` says once the write of `trace`, which it has said, is made or given up.
 
         That of a call which is checked still and was noted after this one, at `own_at_ns`, is not waited for: it waits
         for this one. Nobody waits for long: a person may be asked.
@@ -83,7 +90,7 @@ class Meetings:
             if stamps != last:
                 self._writes_on.pop(path, None)
                 self._others.pop(place, None)
-                trace = find(path, resolved)
+                trace = self.unseen(path, resolved)
         return trace
 
     def clearing(self, resolved: str, own_at_ns: int, waits: bool):
@@ -139,7 +146,8 @@ class Meetings:
                 trace = _newest_of(path, [path], writes, self.own_entries(os.path.dirname(path)))
                 if trace is not None:
                     changed.append(trace)
-        return coming + (self._git.left_of(changed) if changed else [])
+        left = self._git.left_of(changed) if changed else []
+        return coming + [trace for trace in left if not self._was_shown(trace.path, trace.path)]
 
     def pending_below(self, root: str) -> list:
         """The Traces of others' writes at and below `root`, of one repository, that are still to come."""

@@ -20,7 +20,6 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     meetings.note_own_files(call.folder)
     cleared = _cleared_by(effects)
     own_at_ns = _note_first(trail, targets, cleared)
-    is_guarded = call.tool in config.guards
     lost: list = []
     met: list = []
     loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
@@ -30,10 +29,9 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits=bool(loses)))
     ]
     for path, resolved, how, by in targets:
-        find = meetings.pending if is_guarded else meetings.unseen
-        trace = find(path, resolved)
+        trace = meetings.unseen(path, resolved)
         if trace is not None and trace.is_pending and loses and how not in loses:
-            trace = meetings.once_made(trace, own_at_ns, path, resolved, find)
+            trace = meetings.once_made(trace, own_at_ns, path, resolved)
         if trace is not None:
             (lost if how in loses else met).append((trace, how, by))
     for tree in effects.trees if effects is not None else ():

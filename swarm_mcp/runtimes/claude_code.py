@@ -40,7 +40,7 @@ class ClaudeCode(Runtime):
     manifests = (".claude-plugin",)
     has_subagents = True
     # The agent's id is there, empty, in a session's main thread as well.
-    check_tool = CheckTool(SERVER, '"$CLAUDE_CODE_SESSION_ID"', ("agent_id",))
+    check_tool = CheckTool(SERVER, '"$CLAUDE_CODE_SESSION_ID"', ("agent_id", "transcript_path"))
     # As of release 2.1.330.
     first_questions = tuple(
         (method, {"_meta": _ENVELOPE}) for method in ("server/discover", "prompts/list", "resources/list", "tools/list")

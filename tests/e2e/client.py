@@ -128,11 +128,12 @@ class Client:
         at: int = 0,
         env: dict[str, str] | None = None,
         resume: str | None = None,
+        extra: tuple[str, ...] = (),
     ) -> Iterator[Live]:
         """A session stopped before the model's answer number `at`; `resume`: the one to go on with."""
         self.models.script(script, *steps)
         gate = self.hold(script, at)
-        live = Live(self.ground.start(self.command(play(script), resume, None, ()), env=env), gate)
+        live = Live(self.ground.start(self.command(play(script), resume, None, extra), env=env), gate)
         try:
             assert gate.wait_reached(), f"{self.name} never asked for answer {at} of {script}"
             yield live

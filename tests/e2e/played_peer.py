@@ -23,9 +23,20 @@ class PlayedPeer:
     def denied(self, file: str) -> str:
         """Why an edit of `file` is denied; empty where it may be made. It takes a turn for it, and keeps nothing."""
         self._hook("turn", "UserPromptSubmit", prompt="edit it")
-        edit = {"file_path": str(self.ground.checkout / file), "old_string": "a", "new_string": "b"}
-        answer = self._hook("pre-tool-use", "PreToolUse", tool_name="Edit", tool_use_id="call", tool_input=edit)
+        why = self._asked(file, "a", "b")
         self._hook("turn", "Stop")
+        return why
+
+    def edits(self, file: str, old: str, new: str) -> None:
+        """Change some text of `file`, as a call of its own that is let pass."""
+        why = self._asked(file, old, new)
+        assert not why, why
+        path = self.ground.checkout / file
+        path.write_text(path.read_text().replace(old, new))
+
+    def _asked(self, file: str, old: str, new: str) -> str:
+        edit = {"file_path": str(self.ground.checkout / file), "old_string": old, "new_string": new}
+        answer = self._hook("pre-tool-use", "PreToolUse", tool_name="Edit", tool_use_id="call", tool_input=edit)
         decided = json.loads(answer or "{}").get("hookSpecificOutput", {})
         return str(decided.get("permissionDecisionReason", ""))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from . import test_denial, test_lock_reach
+from . import test_denial, test_lock_reach, test_unseen_writes
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import Codex
@@ -49,6 +49,11 @@ for _name, _test in vars(test_denial).items():
 @pytest.mark.only("claude-code")  # Codex tells such a hook nothing of which agent calls
 def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
     test_lock_reach.test_sub_agents_of_one_session_exclude_each_other(client)
+
+
+@pytest.mark.only("claude-code")
+def test_what_the_session_has_read_itself_is_known(client: Client) -> None:
+    test_unseen_writes.test_claude_code(client, test_unseen_writes.FAMILIES[-1])
 
 
 def servers(client: Client) -> set[int]:

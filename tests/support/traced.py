@@ -22,6 +22,7 @@ class Player:
         self.runtime = runtime
         self.folder = folder
         self.session_id = new_session()
+        self.transcript = ""  # path of what its client writes, where a test has written one
         self.core = hook_core(runtime)
         self.core.driver = driver.load()
         with Store() as store:
@@ -30,7 +31,7 @@ class Player:
 
     def check(self, tool: str, given: Any, agent: str = "") -> Any:
         """The Verdict on a call."""
-        call = ToolCall(tool, given, self.session_id, str(self.folder), agent=agent)
+        call = ToolCall(tool, given, self.session_id, str(self.folder), agent=agent, transcript=self.transcript)
         return self.core.check(call)
 
     def denied(self, tool: str, given: Any, agent: str = "") -> str:

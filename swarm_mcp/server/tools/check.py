@@ -143,6 +143,7 @@ TOOLS = (
             "tool_name": text("The tool that is about to write."),
             "tool_input": {"description": "That tool's input, or the same as JSON text."},
             "tool_use_id": text("The client's id of the call."),
+            "transcript_path": text("The file in which the client notes what its model was shown."),
         },
         _check,
         reads=True,

@@ -241,7 +241,8 @@ def test_a_state_folder_with_a_quote_in_its_name(work: Path, monkeypatch: pytest
 
 def test_only_where_a_release_was_seen_to_keep_its_rules(codex: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     for version, shell, has_plan in (
-        ("0.169.0", "zsh", True), ("0.169.0", "fish", False), ("0.170.0", "bash", False), ("", "bash", False),
+        ("0.169.0", "zsh", True), ("0.171.0", "bash", True), ("0.169.0", "fish", False),
+        ("0.170.0", "bash", False), ("", "bash", False),
     ):  # fmt: skip
         monkeypatch.setattr(statement, "_shell", lambda shell=shell: shell)
         monkeypatch.setattr(statement, "client_version", lambda config, version=version: version)

@@ -23,7 +23,7 @@ from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
-CONFIG = SimpleNamespace(runtime_name="codex", write_tools=(), guards=())
+CONFIG = SimpleNamespace(runtime_name="codex", write_tools=())
 ALIVE = {
     "host": host_id(), "client_pid": os.getpid(), "client_start": "", "terminal_pid": None, "terminal_start": None,
     "state": "busy", "last_seen": time.time(), "lease_seconds": 3600, "adopted": 1, "heartbeat": 0, "lease_until": None,

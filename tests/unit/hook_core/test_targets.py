@@ -10,6 +10,7 @@ from support.sessions import ROOT
 
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.targets import changes, write_targets
+from swarm_hook_core.traces.transcript import FORMS
 
 PATCH = "*** Begin Patch\n*** Add File: n\n+hi\n*** Update File: f\n@@\n-x\n+z\n*** Delete File: g\n*** End Patch\n"
 PATCHED = "n replace, f edit, g remove"
@@ -60,7 +61,8 @@ def test_a_call_whose_paths_cannot_be_read_is_no_call_without_paths() -> None:
         changes(config_of("codex"), "apply_patch", {"input": "hello"}, "/repo")
 
 
-@pytest.mark.parametrize("runtime", ["claude-code", "codex", "hs", "pi"])
+@pytest.mark.parametrize("runtime", ["claude-code", "codex", "hs", "pi", "qwen"])
 def test_what_is_said_of_write_tools_is_said_of_tools_that_there_are(runtime: str) -> None:
     config = config_of(runtime)
-    assert config.replaces | config.guards <= config.write_tools
+    assert config.replaces <= config.write_tools
+    assert not config.transcript or config.transcript in FORMS

@@ -10,6 +10,7 @@ import pytest
 from support.requirement import requirement
 from support.sessions import ready_store
 from support.traced import Player, git
+from support.transcripts import Blocks
 
 from swarm_hook_core import budget, shell, traces
 from swarm_hook_core.hooks import ToolCall
@@ -73,12 +74,6 @@ def test_of_many_files_those_are_found_that_a_journal_has(work: Path, monkeypatc
     peer.edits("sub/deep.md", "beta", "PEER")
     said = me.runs("rm -f new.md notes.md other.md sub/deep.md")
     assert said.startswith("denied: ") and "sub/deep.md" in said
-
-
-def test_a_client_that_says_it_itself_is_told_nothing(work: Path) -> None:
-    me, peer = Player("claude-code", work), Player("codex", work)
-    peer.edits("notes.md", "beta", "PEER")
-    assert me.edits("notes.md", "gamma", "delta") == ""
 
 
 @requirement("P-13")
@@ -261,12 +256,16 @@ def test_a_write_that_failed_hides_none_before_it(fails: str, work: Path) -> Non
     assert me.runs("git reset --hard").startswith("denied: ")
 
 
-def test_who_was_refused_its_own_write_has_seen_nothing_by_it(work: Path) -> None:
+def test_who_was_refused_its_own_write_has_seen_nothing_by_it(work: Path, tmp_path: Path) -> None:
     """A person may say no to a call that the check has let pass."""
     me, peer = Player("claude-code", work), Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")
+    transcript = Blocks(tmp_path / "transcripts")
+    transcript.reads(work / "notes.md")
+    me.transcript = str(transcript.path)
     edit = {"file_path": str(work / "notes.md"), "old_string": "gamma", "new_string": "x"}
     assert me.told("Edit", edit) == ""
+    transcript.path.unlink()
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
 
 

@@ -130,14 +130,15 @@ def test_while_it_is_off_nothing_is_tried_and_the_switch_is_named(ground: Ground
 def test_where_it_works_it_says_whose_commands_are_held(bin_folder: Path, monkeypatch) -> None:
     can(monkeypatch)
     monkeypatch.setenv("SWARM_KERNEL", "1")
-    (tested,) = hook_config("codex").kernel_versions
-    put(bin_folder, "codex", f"codex-cli {tested}")
-    finding = found("claude-code", "codex", "gemini")
-    assert finding.status == "ok" and ("as root" if os.geteuid() == 0 else "in a user namespace") in finding.message
-    assert f"held: commands of Claude Code, Codex {tested}; not held: those of Gemini CLI" in finding.message
-    assert finding.details["on"] == list(NAMES)
+    tested = hook_config("codex").kernel_versions
+    for release in tested:
+        put(bin_folder, "codex", f"codex-cli {release}")
+        finding = found("claude-code", "codex", "gemini")
+        assert finding.status == "ok" and ("as root" if os.geteuid() == 0 else "in a user namespace") in finding.message
+        assert f"held: commands of Claude Code, Codex {release}; not held: those of Gemini CLI" in finding.message
+        assert finding.details["on"] == list(NAMES)
     put(bin_folder, "codex", "codex-cli 0.1.0")
-    assert f"; not held: those of Codex 0.1.0 (tested with {tested})" in found("codex").message
+    assert f"; not held: those of Codex 0.1.0 (tested with {', '.join(tested)})" in found("codex").message
     put(bin_folder, "codex")
     assert "Codex of an unknown release" in found("codex").message
 

@@ -1,0 +1,238 @@
+"""Looks of a session at a file that no hook sees: by the transcript that its client writes.
+
+The client's own reading tool has no hook, and a client refuses to overwrite what its model has not seen in some
+releases, with some models, after some events only. The transcript holds the text that each read has shown. A file has
+been shown if each of its lines, as it is now, stands there at its place: neither clocks nor the client's word count.
+
+It is read only where a call meets another session's change, from its end, and no further than `TAILS` say.
+"""
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    Look = tuple[str, object, object, int]
+
+TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at a transcript's end: the second where the first does not say
+LARGEST = 1024 * 1024  # bytes of a file that is compared
+MOST_FILES = 20  # of one call
+PATIENCE = 0.3  # seconds for which the result of a read may be missing in the transcript
+PAUSE = 0.05
+AT_END = "subagents"  # the folder of the transcripts of sub-agents, in both clients
+
+
+class Form:
+    """How one family of clients writes its transcripts.
+
+    looks     ``entry -> [(call, path, text, first)]``: calls of the reading tool have a `path` and None for `text`;
+              results have the text that was shown, which begins in line `first`, empty where the read has failed. Those
+              that name both need no id of a call. It may raise what it likes for an entry of another shape
+    of_agent  ``(path of the session's, agent) -> path`` of a sub-agent's transcript
+    """
+
+    def __init__(self, looks: "Callable[[dict], Iterable[Look]]", of_agent: "Callable[[str, str], str]"):
+        self.looks = looks
+        self.of_agent = of_agent
+
+
+class Transcript:
+    """The transcript of the session, or of the sub-agent, that makes `call`."""
+
+    def __init__(self, config, call):
+        self._form = FORMS[config.transcript]
+        self._folder = call.folder
+        self._is_agent = bool(call.agent)
+        self._path = self._form.of_agent(call.transcript, call.agent) if call.agent else call.transcript
+        self._asked = 0
+
+    def has_shown(self, path: str, resolved: str) -> bool:
+        """Return True if the model was shown the file at `path`, `resolved` without links, as it is now.
+
+        In doubt it was not: the transcript is missing, of another form, or goes back further than is read.
+        """
+        self._asked += 1
+        if self._asked > MOST_FILES:
+            return False
+        try:
+            lines = _lines(_regular(resolved, LARGEST))
+            end = time.monotonic() + PATIENCE
+            while True:
+                is_shown, is_awaited = self._search(
+                    {os.path.basename(path), os.path.basename(resolved)}, resolved, lines
+                )
+                if is_shown or not is_awaited or time.monotonic() > end:
+                    return is_shown
+                time.sleep(PAUSE)
+        except (OSError, ValueError):
+            return False
+
+    def _search(self, names, resolved: str, lines: list) -> tuple:
+        """``(it was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
+        is_awaited = False
+        for size in TAILS:
+            data, is_all = _tail(self._path, size)
+            left, awaited = set(range(len(lines))), set()
+            for call, text, first in self._looks(data, names, resolved):
+                if text is None:
+                    awaited.add(call)
+                    continue
+                awaited.discard(call)
+                shown = _without_returns(text).split("\n")
+                if first > 0 and lines[first - 1 : first - 1 + len(shown)] == shown:
+                    left.difference_update(range(first - 1, first - 1 + len(shown)))
+            if lines and not lines[-1]:
+                left.discard(len(lines) - 1)  # behind the end of the last line
+            if not left:
+                return True, False
+            is_awaited = is_awaited or bool(awaited)
+            if is_all:
+                break
+        return False, is_awaited
+
+    def _looks(self, data: bytes, names, resolved: str) -> "Iterator[tuple[str, str | None, int]]":
+        """``(call, text, first line)`` of the reads of the file in `data`; None for the text of a call."""
+        marks = {mark for name in names for mark in _spellings(name)}
+        of_file: set = set()
+        for raw in data.split(b"\n"):
+            if not any(mark in raw for mark in marks):
+                continue
+            for call, path, text, first in self._parsed(raw):
+                if path is None:
+                    is_of_file = call in of_file
+                else:
+                    is_of_file = isinstance(path, str) and self._leads_to(path, resolved)
+                if not is_of_file or not isinstance(call, str):
+                    continue
+                if text is None and call:
+                    of_file.add(call)
+                    marks.add(call.encode("utf-8", "replace"))
+                    yield call, None, 0
+                elif isinstance(text, str) and isinstance(first, int):
+                    yield call, text, first
+
+    def _parsed(self, raw: bytes) -> list:
+        from swarm_hook_core.json_text import loads_object
+
+        try:
+            entry = loads_object(raw.decode("utf-8", "surrogateescape"))
+            if not self._is_agent and entry.get("isSidechain") is True:
+                return []  # older clients: of a sub-agent
+            return list(self._form.looks(entry))
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return []  # cut off, or of another shape
+
+    def _leads_to(self, path: str, resolved: str) -> bool:
+        try:
+            return os.path.realpath(os.path.join(self._folder, path)) == resolved
+        except ValueError:
+            return False
+
+
+def _of_blocks(entry: dict) -> "Iterator[Look]":
+    """The looks of one entry in which messages consist of blocks, as Anthropic's API has them."""
+    told = entry.get("toolUseResult")
+    attached = entry["attachment"].get("content") if isinstance(entry.get("attachment"), dict) else None
+    for holder in (told, attached):
+        if isinstance(holder, dict):
+            file = holder.get("file", holder)  # what was written stands in the result itself
+            if "filePath" in file and isinstance(file.get("content"), str):
+                yield "", file["filePath"], file["content"], file.get("startLine", 1)
+    blocks = entry["message"]["content"] if isinstance(entry.get("message"), dict) else ()
+    for block in blocks if isinstance(blocks, list) else ():
+        if block.get("type") == "tool_use" and block.get("name") == "Read":
+            yield block["id"], block["input"].get("file_path"), None, 0
+        elif block.get("type") == "tool_result":
+            yield block["tool_use_id"], None, *_numbered("" if block.get("is_error") else block.get("content"))
+
+
+def _numbered(content: object) -> tuple:
+    """``(text, first line)`` of a result whose lines begin with their numbers; empty where they do not."""
+    if isinstance(content, list):
+        content = "\n".join(block["text"] for block in content if block.get("type") == "text")
+    first, lines = 0, []
+    for line in str(content).split("\n"):
+        number, tab, rest = line.partition("\t" if "\t" in line else "→")
+        if not tab or not number.strip().isdecimal() or (first and int(number) != first + len(lines)):
+            break  # a word of the client's own behind the text
+        first = first or int(number)
+        lines.append(rest)
+    return "\n".join(lines), first
+
+
+def _of_parts(entry: dict) -> "Iterator[Look]":
+    """The looks of one entry in which messages consist of parts, as Google's API has them."""
+    for part in entry["message"]["parts"] if isinstance(entry.get("message"), dict) else ():
+        made, answered = part.get("functionCall"), part.get("functionResponse")
+        if isinstance(made, dict) and made.get("name") == "read_file":
+            yield made["id"], made["args"].get("file_path"), None, 0
+        elif isinstance(answered, dict):
+            yield answered["id"], None, *_paged(answered["response"].get("output"))
+
+
+def _paged(output: object) -> tuple:
+    """``(text, first line)`` of what a read has shown: the file as it is, or a page of it under a heading."""
+    if not isinstance(output, str):
+        return "", 0
+    heading, rule, text = output.partition("\n\n---\n\n")
+    if rule and heading.startswith("Showing lines "):
+        return text, int(heading[len("Showing lines ") :].partition("-")[0])
+    return output, 1
+
+
+FORMS = {
+    "blocks": Form(_of_blocks, lambda path, agent: f"{path.removesuffix('.jsonl')}/{AT_END}/agent-{agent}.jsonl"),
+    "parts": Form(
+        _of_parts,
+        lambda path, agent: "/".join(
+            (
+                os.path.dirname(os.path.dirname(path)),
+                AT_END,
+                os.path.basename(path).removesuffix(".jsonl"),
+                f"agent-{agent}.jsonl",
+            )
+        ),
+    ),
+}
+
+
+def _spellings(name: str) -> list:
+    """How a JSON text may spell `name`."""
+    from swarm_hook_core.json_text import quote
+
+    plain = name.replace("\\", "\\\\").replace('"', '\\"')
+    return [plain.encode("utf-8", "surrogatepass"), quote(name)[1:-1].encode()]
+
+
+def _lines(data: bytes) -> list:
+    """The lines of a file, as clients show them. Raises ValueError where it is no text."""
+    return _without_returns(data.decode("utf-8-sig")).split("\n")
+
+
+def _without_returns(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _regular(path: str, most: int) -> bytes:
+    """What is in the ordinary file at `path`. Raises OSError; ValueError where it is longer than `most` bytes."""
+    data, is_all = _tail(path, most)
+    if not is_all:
+        raise ValueError("too long")
+    return data
+
+
+def _tail(path: str, size: int) -> tuple:
+    """``(at most size bytes at the end of the ordinary file at path, they are all of it)``. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    try:
+        found = os.fstat(handle)
+        if found.st_mode & 0o170000 != 0o100000:
+            raise OSError(f"no ordinary file: {path}")
+        begin = max(found.st_size - size, 0)
+        os.lseek(handle, begin, os.SEEK_SET)
+        with os.fdopen(os.dup(handle), "rb") as file:
+            return file.read(size), not begin
+    finally:
+        os.close(handle)

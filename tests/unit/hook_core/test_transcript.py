@@ -1,0 +1,257 @@
+"""What a session has read with its client's own tool, which no hook sees, is found in the client's transcript."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.sessions import ready_store
+from support.traced import Player, checkout
+from support.transcripts import Blocks, Parts
+
+from swarm_hook_core.traces import transcript
+from swarm_hook_core.traces.transcript import Transcript
+
+TEXT = "alpha\nbeta\ngamma\n"
+CHANGED = "alpha\nPEER\ngamma\n"
+CLIENTS = {
+    "claude-code": ("blocks", Blocks, "Write", "Edit"),
+    "qwen": ("parts", Parts, "write_file", "edit"),
+}
+
+
+@pytest.fixture(params=CLIENTS)
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Blocks:
+    """An empty transcript in the form of each client, of which `form` is the name."""
+    form, kind, *_tools = CLIENTS[request.param]
+    made: Blocks = kind(tmp_path / "transcripts")
+    made.form = form  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "notes.md").write_text(CHANGED)
+    return tmp_path.resolve() / "notes.md"
+
+
+def shown(written: Blocks, file: Path, agent: str = "") -> bool:
+    call = SimpleNamespace(folder=str(file.parent), agent=agent, transcript=str(written.path))
+    config = SimpleNamespace(transcript=written.form)  # type: ignore[attr-defined]
+    return Transcript(config, call).has_shown(str(file), os.path.realpath(file))
+
+
+def stale(written: Blocks, file: Path) -> None:
+    file.write_text(TEXT)
+    written.reads(file)
+    file.write_text(CHANGED)
+
+
+def shortened(written: Blocks, file: Path) -> None:
+    file.write_text(CHANGED + "more\n")
+    written.reads(file)
+    file.write_text(CHANGED)
+
+
+def in_pages(written: Blocks, file: Path) -> None:
+    written.reads(file, 1, 2)
+    written.reads(file, 3, 2)
+
+
+def read_by_another_name(written: Blocks, file: Path) -> None:
+    (file.parent / "by").symlink_to(file.parent)
+    written.reads(file.parent / "by" / "notes.md")
+
+
+def behind_a_cut_line(written: Blocks, file: Path) -> None:
+    written.reads(file)
+    written.path.write_text(f'{written.path.read_text()}{{"notes.md": \n[1]\n{{"message": "notes.md"}}\n"notes.md"\n')
+
+
+def long_ago(written: Blocks, file: Path) -> None:
+    written.reads(file)
+    with written.path.open("a") as out:
+        out.write((json.dumps({"type": "other", "text": "x" * 1000}) + "\n") * 400)
+
+
+def too_long_ago(written: Blocks, file: Path) -> None:
+    written.reads(file)
+    with written.path.open("a") as out:
+        out.write((json.dumps({"type": "other", "text": "x" * 1000}) + "\n") * 4200)
+
+
+def of_another(written: Blocks, file: Path) -> None:
+    other = file.parent / "sub" / "notes.md"
+    other.parent.mkdir()
+    other.write_text(CHANGED)
+    written.reads(other)
+
+
+Deed = Callable[[Blocks, Path], None]
+LOOKS: list[tuple[str, bool, Deed]] = [
+    ("nothing", False, lambda written, file: None),
+    ("read", True, lambda written, file: written.reads(file)),
+    ("read before the change", False, stale),
+    ("then cut off by another", False, shortened),
+    ("a part", False, lambda written, file: written.reads(file, 1, 1)),
+    ("the other part", False, lambda written, file: written.reads(file, 2, 2)),
+    ("in pages", True, in_pages),
+    ("by another name of its folder", True, read_by_another_name),
+    ("a read that failed", False, lambda written, file: written.reads(file, error="File does not exist.")),
+    ("another file of that name", False, of_another),
+    ("lines that are no entries", True, behind_a_cut_line),
+    ("far from the end", True, long_ago),
+    ("farther than is read", False, too_long_ago),
+    ("by a sub-agent only", False, lambda written, file: written.reads(file, agent="a1")),
+]
+
+
+@pytest.mark.parametrize(("expected", "look"), [case[1:] for case in LOOKS], ids=[case[0] for case in LOOKS])
+def test_a_file_was_shown_where_each_of_its_lines_was(written: Blocks, file: Path, expected: bool, look: Deed) -> None:
+    look(written, file)
+    assert shown(written, file) is expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "one line", "tab\tin it\n1\t2\n", "a\r\nb\r\n", "\ufeffmark\n", "\u00e4\u2028\u00fc\x85\n", "1\n\n\n"]
+)
+def test_texts_of_all_kinds_are_known_again(written: Blocks, file: Path, text: str) -> None:
+    file.write_text(text.lstrip("\ufeff").replace("\r\n", "\n"))  # as clients show it
+    written.reads(file)
+    file.write_bytes(text.encode())
+    assert shown(written, file)
+
+
+@pytest.mark.parametrize("name", ['a "b".md', "back\\slash.md", "\u00fc\u2028.md", "[x]*.md"])
+def test_names_of_all_kinds_are_found(written: Blocks, file: Path, name: str) -> None:
+    odd = file.with_name(name)
+    odd.write_text(CHANGED)
+    written.reads(odd)
+    assert shown(written, odd)
+
+
+def test_a_sub_agent_knows_what_it_has_read_itself(written: Blocks, file: Path) -> None:
+    written.reads(file)
+    assert not shown(written, file, "a1")
+    written.reads(file, agent="a1")
+    assert shown(written, file, "a1")
+    assert not shown(written, file, "a2")
+
+
+def test_a_result_that_is_not_noted_yet_is_waited_for(
+    written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused: list[float] = []
+
+    def pause(seconds: float) -> None:
+        paused.append(seconds)
+        if len(paused) == 2:
+            written.calls -= 1  # the same call
+            written.reads(file)
+
+    monkeypatch.setattr(transcript.time, "sleep", pause)
+    monkeypatch.setattr(transcript, "PATIENCE", 60)
+    written.calls_read(file)
+    assert shown(written, file)
+    assert len(paused) == 2
+
+
+def test_a_result_that_never_comes_is_not_waited_for_long(
+    written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript, "PATIENCE", 0.05)
+    written.calls_read(file)
+    assert not shown(written, file)
+
+
+def test_what_is_no_ordinary_file_is_not_read(written: Blocks, file: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path, tmp_path / "none", Path("/dev/zero"), Path("relative")):
+        written.path = path
+        assert not shown(written, file)
+
+
+def test_large_files_are_not_compared(written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written.reads(file)
+    monkeypatch.setattr(transcript, "LARGEST", 5)
+    assert not shown(written, file)
+
+
+def test_of_very_many_files_some_are_looked_for(written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written.reads(file)
+    monkeypatch.setattr(transcript, "MOST_FILES", 1)
+    call = SimpleNamespace(folder=str(file.parent), agent="", transcript=str(written.path))
+    one = Transcript(SimpleNamespace(transcript=written.form), call)  # type: ignore[attr-defined]
+    assert [one.has_shown(str(file), str(file)) for _ in range(2)] == [True, False]
+
+
+def test_what_claude_code_attaches_and_writes_counts(tmp_path: Path, file: Path) -> None:
+    written = Blocks(tmp_path / "transcripts")
+    written.form = "blocks"  # type: ignore[attr-defined]
+    for holder in (
+        {"attachment": {"type": "file", "content": {"file": {"filePath": str(file), "content": CHANGED}}}},
+        {"toolUseResult": {"type": "update", "filePath": str(file), "content": CHANGED}},
+    ):
+        written.path.parent.mkdir(exist_ok=True)
+        written.path.write_text(json.dumps(holder) + "\n")
+        assert shown(written, file), holder
+
+
+# -------------------------------------------------------------------------------------- what comes of it in a check
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    ready_store()
+    return checkout(tmp_path.resolve() / "work", "notes.md", "sub/deep.md")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_file_that_the_session_has_not_been_shown_is_not_overwritten(client: str, work: Path, tmp_path: Path) -> None:
+    """Whatever the client's own guard does, and with each of its models."""
+    _form, kind, write, edit = CLIENTS[client]
+    me, peer = Player(client, work), Player("codex", work)
+    told = kind(tmp_path / "transcripts")
+    me.transcript = str(told.path)
+    file = work / "notes.md"
+    whole = {"file_path": str(file), "content": "MINE\nbeta\ngamma\n"}
+    part = {"file_path": str(file), "old_string": "gamma", "new_string": "x"}
+
+    told.reads(file)
+    peer.edits("notes.md", "beta", "PEER")
+    assert "would overwrite" in me.denied(write, whole)  # X3: its read was before that
+    peer.edits("notes.md", "PEER", "PEERS")
+    told.reads(file, 1, 1)
+    assert me.denied(write, whole)  # Y2: it has seen one line of it
+    peer.edits("notes.md", "PEERS", "PEER")
+    assert "was changed by" in me.told(edit, part)
+    peer.edits("notes.md", "PEER", "PEERS")
+    told.reads(file)
+    assert me.told(edit, part) == me.told(write, whole) == ""
+    assert me.told("Bash", {"command": "echo x > notes.md"}) == ""  # whichever way it takes
+
+
+def test_what_was_read_may_be_removed_with_its_folder(work: Path, tmp_path: Path) -> None:
+    me, peer = Player("claude-code", work), Player("codex", work)
+    told = Blocks(tmp_path / "transcripts")
+    me.transcript = str(told.path)
+    peer.edits("sub/deep.md", "beta", "PEER")
+    told.reads(work / "sub" / "deep.md")
+    assert me.runs("rm -rf sub") == ""
+
+
+@pytest.mark.parametrize("level", ["notice", "keep"])
+def test_without_a_transcript_the_client_is_not_trusted(
+    level: str, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_AUTO", level)
+    me, peer = Player("claude-code", work), Player("codex", work)
+    me.transcript = str(tmp_path / "none.jsonl")
+    peer.edits("notes.md", "beta", "PEER")
+    verdict = me.check("Write", {"file_path": str(work / "notes.md"), "content": "MINE\n"})
+    assert (verdict.denial is not None) == (level != "notice")
+    assert "was changed by" in verdict.notice or level != "notice"
