@@ -70,6 +70,7 @@ class Walk(Unknowns):
         `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
         """
         scope = self._inside(folder, stdin)
+        scope.shown = scope.shown and not scope.spans  # it may print more than one file
         if shell:
             scope.options, scope.functions, scope.aliases = options_of(shell), {}, {}
         if words:
