@@ -42,6 +42,7 @@ class Walk(Unknowns):
         self.effects = effects
         self.budget = effects.budget
         self.files = Files(effects, self)
+        effects.texts = self.files.contents
         # A folder of None: nobody knows where it runs.
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
