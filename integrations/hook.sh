@@ -58,9 +58,11 @@ output='"hookEventName": "SessionStart", "additionalContext": "%s"'
 greeting_form="{\"systemMessage\": \"%s\", \"hookSpecificOutput\": {$output}}"
 [ -r "$here/$client/answers.sh" ] && . "$here/$client/answers.sh"
 
-# After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py) and nobody has anything to be
-# told yet (swarm_hook_core/unheard.py), so that there is nothing to start.
-[ "$event" = post_tool_use ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] && pass
+# After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py), nobody has anything to be told
+# yet (swarm_hook_core/unheard.py) and nobody awaits its end (swarm_hook_core/traces/endings.py), so that there is nothing
+# to start.
+[ "$event" = post_tool_use ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] &&
+    [ ! -d "$state/awaited" ] && pass
 
 # The real interpreter behind the command $1, if it can run the hooks: a version manager's stand-in costs 100 ms.
 real_one() {

@@ -17,7 +17,7 @@ def shorten(denial, session, call, room: int) -> None:
 
     reason, held = denial.reason, denial.held
     if held is None:
-        denial.brief, denial.rest = cut(reason, room), reason
+        denial.brief, denial.rest = cut(denial.short or reason, room), reason
         return
     denial.rest = reason.partition("\n")[2]
     who, why, ask = holder(held, token(session.label, "identity"), session.instance_id)

@@ -5,7 +5,7 @@ import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
-from swarm_hook_core.state import has_plans, is_in_team
+from swarm_hook_core.state import has_plans, is_awaited, is_in_team
 
 
 class HookCore:
@@ -83,6 +83,7 @@ class HookCore:
         verdict = self.check(call)
         if verdict is not None and verdict.denial is not None:
             self._note_refusal(call, verdict.denial)
+        self.tell_owners(verdict, call)
         return verdict
 
     def words_beside(self, verdict, call) -> str:
@@ -101,14 +102,18 @@ class HookCore:
         if denial is None:
             words = self.words_beside(verdict, call) if verdict is not None else ""
             if verdict is not None and verdict.entry:
-                return self._precede(call, verdict.entry, words)
-            self.tell("PreToolUse", call, words)
-            return 0
+                status = self._precede(call, verdict.entry, words)
+            else:
+                status = 0
+                self.tell("PreToolUse", call, words)
+            self.tell_owners(verdict, call)
+            return status
         status = self._deny(denial, call)
         try:
             self._note_refusal(call, denial)
         except Exception as error:  # the answer is out
             self.record_fault("pre_tool_use", error)
+        self.tell_owners(verdict, call)
         return status
 
     def _precede(self, call, entry: str, words: str) -> int:
@@ -334,6 +339,7 @@ class HookCore:
             denial, words = by_level.judge(self.config, session, call, targets, effects, trail, reader, now)
             verdict.denial = denial
             verdict.notice = "\n".join(filter(None, (verdict.notice, words)))
+            verdict.owners = trail.owners
         except Exception as error:
             self._traces_failed(call, error)
             return
@@ -425,6 +431,17 @@ class HookCore:
 
             note_denial(self.config.runtime_name, call, denial)
 
+    def tell_owners(self, verdict, call) -> None:
+        """Have those told whose uncommitted changes the call overwrites, or is denied for again and again."""
+        if verdict is None or not verdict.owners:
+            return
+        from swarm_hook_core.traces.owners import tell
+
+        try:
+            tell(self.config, call, verdict.owners, self.coordinator)
+        except Exception as error:
+            self.record_fault("traces", error)
+
     # ------------------------------------------------------------------------------------- a call, afterwards
 
     def is_watching(self) -> bool:
@@ -437,6 +454,8 @@ class HookCore:
         """What the model is told of a call that is over and was watched: what it changed. Nearly always empty."""
         from swarm_hook_core.watching import watch
 
+        if is_awaited():
+            self._ends(call)
         breaches = watch.finish(self.config, call, time.time())
         words = watch.report(self.config, call, breaches, self.coordinator, self.driver)
         if self.config.kernel and call.session_id and has_plans(call.session_id):
@@ -444,6 +463,14 @@ class HookCore:
 
             words = "\n".join(filter(None, (words, refused.words_after(self, call))))
         return words
+
+    def _ends(self, call) -> None:
+        from swarm_hook_core.traces.endings import call_is_over
+
+        try:
+            call_is_over(self, call)
+        except Exception as error:  # it is over by the session's next call in any case
+            self.record_fault("traces", error)
 
     def words_now(self, event) -> str:
         """What the model is told of earlier calls whose end nobody told; nearly always empty."""

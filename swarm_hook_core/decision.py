@@ -9,10 +9,11 @@ class Denial:
     `certain`: whether it would write it, and not only may. `times`: how many denials of this path there were lately,
     with this one, 0 where that is not known; `is_news`: whether the coordinator is to be told of it (``storms``).
     `file`: what to say it waits for; of a pattern no more than this path. `brief`: the reason for a client that has no
-    room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``).
+    room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``). `short`: the reason in
+    fewer words, where whoever denies knows them.
     """
 
-    __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest")
+    __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest", "short")
 
     def __init__(self, path, held, reason, certain=True):
         self.path = path
@@ -21,7 +22,7 @@ class Denial:
         self.certain = certain
         self.times = 0
         self.is_news = True
-        self.brief = self.rest = ""
+        self.brief = self.rest = self.short = ""
 
     @property
     def file(self) -> str:
@@ -33,9 +34,10 @@ class Verdict:
     locks (`watched`) whose files are to be compared afterwards. `failed`: the call could not be checked.
 
     `plan` (``kernel.plans``): what the kernel is to hold while the call runs, None for nothing; `entry`, what is to be
-    put in front of its command for that, empty where nothing is (``kernel.statement``)."""
+    put in front of its command for that, empty where nothing is (``kernel.statement``). `owners`: what sessions are to
+    hear whose uncommitted changes it meets (``Trail.owners``)."""
 
-    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry")
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners")
 
     def __init__(self, denial=None, notice="", watched=(), failed=False):
         self.denial = denial
@@ -44,6 +46,7 @@ class Verdict:
         self.failed = failed
         self.plan = None
         self.entry = ""
+        self.owners = ()
 
 
 def decide(config, session, call, peers, now: float):

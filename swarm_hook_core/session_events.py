@@ -8,7 +8,7 @@ import time
 
 from swarm_hook_core import lifecycle
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.state import has_plans
+from swarm_hook_core.state import has_plans, state_dir
 
 
 def begins(core, event) -> None:
@@ -61,6 +61,7 @@ def takes_turn(core, event) -> None:
     """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
     if _is_same_turn(core, event):
         return
+    _calls_are_over(core, event)
     words = [lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
     if core.config.kernel and has_plans(event.session_id):
         from swarm_hook_core.kernel import plans
@@ -72,6 +73,19 @@ def takes_turn(core, event) -> None:
     news = news_of_others(core, event)
     core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, news and news.words])))
     _was_told(core, news)
+
+
+def _calls_are_over(core, event) -> None:
+    """Note that what the session, or its subagent, has been let write and not written is not to come any more."""
+    if event.name == "Notification" and event.source != lifecycle.IDLE:
+        return
+    try:
+        if os.path.isdir(os.path.join(state_dir(), "traces")):
+            from swarm_hook_core.traces.endings import turn_is_over
+
+            turn_is_over(core, event)
+    except Exception as error:
+        core.record_fault("traces", error)
 
 
 def _is_same_turn(core, event) -> bool:
@@ -97,6 +111,7 @@ def has_subagent(core, event) -> None:
 
         core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
+        _calls_are_over(core, event)
         lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
         _drop_unheard(core, event)
 

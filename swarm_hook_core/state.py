@@ -55,6 +55,16 @@ def is_watching() -> bool:
     return os.path.isdir(watched_dir())
 
 
+def awaited_dir() -> str:
+    """Where sessions are named the end of whose calls others await (``traces.endings``): there only while some are."""
+    return os.path.join(state_dir(), "awaited")
+
+
+def is_awaited() -> bool:
+    """Whether anybody awaits the end of a call. Costs one look at the disk."""
+    return os.path.isdir(awaited_dir())
+
+
 def claims_dir() -> str:
     """Where the files are by which writes claim files for a turn (``traces.claims``): there once somebody has."""
     return os.path.join(state_dir(), "claims")

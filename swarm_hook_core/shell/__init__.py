@@ -30,7 +30,7 @@ def effects_of(command: str, folder: "str | None", environment=None, budget=None
         from swarm_hook_core.shell.model import Read
 
         effects = Effects(budget)
-        effects.reads += [Read(folder or "/", path) for path in shown]
+        effects.reads += [Read(folder or "/", path, spans) for path, spans in shown]
         return effects
     from swarm_hook_core.shell.walk import Walk
 

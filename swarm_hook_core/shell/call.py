@@ -98,16 +98,20 @@ class Call:
         """What it prints."""
         self.output = Stream(text, found)
 
-    def shows(self, words) -> None:
-        """It prints what is in the files `words`, or part of it; of none what it reads from its standard input."""
+    def shows(self, words, spans=(), since: str = "") -> None:
+        """It prints what is in the files `words`; of none what it reads from its standard input.
+
+        `spans`, `since`: which part of it, as in ``model.Read``. Of several files in one output that is cut nobody knows
+        which is cut.
+        """
         walk = self.walk
-        if not walk.scope.shown or walk.doubts:
+        if not walk.scope.shown or walk.doubts or (walk.scope.spans and (len(words) > 1 or since)):
             return
         if not words and self.stdin is not None and self.stdin.file:
             words = [self.stdin.file]
         for word in words:
             if word and word != "-" and is_known(word) and (self.folder or word[0] == "/"):
-                walk.effects.add(Read(self.folder or "/", word))
+                walk.effects.add(Read(self.folder or "/", word, (*walk.scope.spans, *spans), since))
 
     def run(self, words: "list[str]", stdin=None, folder: "str | None" = None) -> None:
         """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""

@@ -23,13 +23,14 @@ class Effects:
     trees    Tree: a folder under which anything may be, or what `admits` says
     git      GitCall: a git command that changes files or the repository; git itself is asked what it would touch
     guesses  Guess: may write something that the command does not name
-    reads    Read: a file whose content it certainly shows, or part of it
+    reads    Read: a file whose content, or what has changed in it, it certainly shows, or a part that is known
+    texts    absolute path -> the Stream that it has put into that file last, or None where that is not known
     programs names of the programs that it runs, as far as they are known, and of git the command as well: ``git fetch``
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
     budget   the time to find and to judge them, which begins when this is made unless it is given
     """
 
-    __slots__ = ("writes", "trees", "git", "guesses", "reads", "programs", "runs", "budget")
+    __slots__ = ("writes", "trees", "git", "guesses", "reads", "texts", "programs", "runs", "budget")
 
     def __init__(self, budget=None):
         self.budget = budget or Budget()
@@ -38,6 +39,7 @@ class Effects:
         self.git: list = []
         self.guesses: list = []
         self.reads: list = []
+        self.texts: dict = {}
         self.programs: set = set()
         self.runs = False
 
@@ -68,13 +70,20 @@ class Write:
 
 
 class Read:
-    """`path` as spelled in absolute `folder`: a file that is shown to the model, or part of it."""
+    """`path` as spelled in absolute `folder`: a file that is shown to the model.
 
-    __slots__ = ("folder", "path")
+    `spans`: the parts of it that come through, each of them a cut of what is left by the others, as ``showing`` has
+    them; empty for the whole. `since`: it is not the file that is shown, but what has changed in it: since it was
+    staged (``index``), or committed (``HEAD``); else empty.
+    """
 
-    def __init__(self, folder, path):
+    __slots__ = ("folder", "path", "spans", "since")
+
+    def __init__(self, folder, path, spans=(), since=""):
         self.folder = folder
         self.path = path
+        self.spans = spans
+        self.since = since
 
 
 class Tree:

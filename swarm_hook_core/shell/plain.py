@@ -14,7 +14,10 @@ _GIT_LOOKS = frozenset("status log diff".split())
 
 
 def shown(text: str) -> "list | None":
-    """The files that such a command shows, as spelled in it; None where `text` is no such command."""
+    """``(path as spelled, spans)`` of the files that such a command shows, the spans as ``spans`` has them.
+
+    None where `text` is no such command.
+    """
     if len(text) > LONGEST or set(text) - _LETTERS or any(option in text for option in _MAY_WRITE):
         return None
     words: list = text.split()
@@ -25,7 +28,9 @@ def shown(text: str) -> "list | None":
         return None
     if name in _SHOW:
         files = _after_options(name, words[1:])
-        return None if files is None or any(not file or file[0] == "-" for file in files) else files
+        if files is None or any(not file or file[0] == "-" for file in files):
+            return None
+        return _with_spans(name, words[1:], files)
     if name == "git" and len(words) > 1 and words[1] in _GIT_LOOKS:
         return [] if all(len(word) > 1 and word[0] == "-" and word not in ("--", "-O") for word in words[2:]) else None
     return [] if name in _WRITE_NOTHING else None
@@ -36,6 +41,18 @@ def _without_quotes(word: str) -> "str | None":
     if word[0] in "'\"" and len(word) > 1 and word[-1] == word[0]:
         word = word[1:-1]
     return None if "'" in word or '"' in word else word
+
+
+def _with_spans(name: str, words: list, files: list) -> list:
+    """Each of `files` with what is shown of it by the program with these arguments."""
+    if name in ("cat", "nl"):
+        return [(file, ()) for file in files]
+    from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
+
+    if name == "sed" and len(files) > 1:
+        return []
+    spans, _files = spans_of_sed(words) if name == "sed" else spans_of_head(name, words)
+    return [(file, spans) for file in files] if spans is not None else []
 
 
 def _after_options(name: str, words: list) -> "list | None":

@@ -30,6 +30,7 @@ class Scope:
     elsewhere  folders where the shell may be as well, since a `cd` before may have failed
     heard      whether what is printed goes to another command, or into a variable or a file
     shown      whether what is printed certainly comes before the model's eyes, as far as the shell can tell
+    spans      which lines of it do, as ``showing`` has them; empty for all
     line       (folder, words) of each command so far whose output goes the same way; None where nobody asks
     ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
     """
@@ -37,7 +38,7 @@ class Scope:
     __slots__ = (
         "folder", "environment", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status",
         "predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard",
-        "shown", "line",
+        "shown", "spans", "line",
     )  # fmt: skip
 
     def __init__(self, folder, words, environment):
@@ -60,6 +61,7 @@ class Scope:
         self.locals = None  # name -> value before, in a function
         self.heard = False
         self.shown = True
+        self.spans: tuple = ()
         self.line: list | None = None
         self.last = ""  # last word of the last command
 
@@ -112,7 +114,7 @@ class Scope:
         other.variables, other.functions = dict(self.variables), dict(self.functions)
         other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
         other.status, other.predicate, other.last = self.status, self.predicate, self.last
-        other.heard, other.shown, other.line = self.heard, self.shown, self.line
+        other.heard, other.shown, other.spans, other.line = self.heard, self.shown, self.spans, self.line
         other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
         return other
 
@@ -131,10 +133,10 @@ class Scope:
 
     def adopt(self, other: "Scope") -> None:
         """Go on from the state of `other`; what is printed goes where it went."""
-        shown = self.shown
+        shown, spans = self.shown, self.spans
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
-        self.shown = shown
+        self.shown, self.spans = shown, spans
 
     def merge(self, others: list, mark_of_values) -> None:
         """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""

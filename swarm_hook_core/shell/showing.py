@@ -1,36 +1,52 @@
-"""What of a script's text tells whether the model gets to see what a command prints.
+"""What of a script's text tells whether the model gets to see what a command prints, and which part of it.
 
 Only the words of a command as they are written count here: it is asked of each pipe and chain, and costs nothing.
 """
 
 from swarm_hook_core.shell import syntax
+from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
 
-# What comes in at one end of a pipe comes out at the other, or a part of it.
-_PASS_ON = frozenset(
-    "head tail cat nl less more sed grep egrep fgrep rg awk sort uniq cut tr tac tee column fold fmt expand jq bat"
-    " batcat".split()
-)
-_SEARCH = frozenset("grep egrep fgrep rg".split())
-_TELL_NO_TEXT = frozenset("-q -c -l -L --quiet --count --files-with-matches --files-without-match".split())
+# All that comes in at one end of a pipe comes out at the other.
+_PASS_ALL = frozenset("cat nl less more tee column fold expand".split())
 # What fails only where a file is missing, so that what stands behind it and `&&` is reached.
-_RARELY_FAIL = _PASS_ON - _SEARCH - {"jq"} | frozenset("echo printf pwd ls cd wc date true : set export mkdir".split())
+_RARELY_FAIL = _PASS_ALL | frozenset(
+    "head tail sed awk sort uniq cut tr tac fmt bat batcat echo printf pwd ls cd wc date true : set export mkdir".split()
+)
 _GIT_LOOKS = frozenset("diff show log status blame".split())
 
 
 def shown_parts(parts) -> list:
-    """Of each part of a pipe: whether what it prints comes out at the end, or a part of it."""
-    shown = [True] * len(parts)
+    """Of each part of a pipe: the spans of what it prints that come out at the end; None where nobody can tell."""
+    shown: list = [()] * len(parts)
     for at in range(len(parts) - 1, 0, -1):
-        shown[at - 1] = shown[at] and _passes_on(parts[at])
+        passed = _passed_on(parts[at]) if shown[at] is not None else None
+        shown[at - 1] = None if passed is None else (*shown[at], *passed)
+        if shown[at - 1] and not isinstance(parts[at - 1], syntax.Command):
+            shown[at - 1] = None  # it may print more than one file: which of them is cut?
     return shown
 
 
-def _passes_on(part) -> bool:
-    if not isinstance(part, syntax.Command) or not part.words or part.words[0].raw not in _PASS_ON:
-        return False
+def _passed_on(part):
+    """The spans of its input that a command prints; None for others than the plainest."""
+    if not isinstance(part, syntax.Command) or not part.words:
+        return None
     if any(one.operator[0] in ">&" and one.fd in ("", "1") and one.word.raw != "2" for one in part.redirects):
-        return False
-    return part.words[0].raw not in _SEARCH or not any(word.raw in _TELL_NO_TEXT for word in part.words)
+        return None
+    name, words = part.words[0].raw, [_unquoted(word.raw) for word in part.words[1:]]
+    if name in _PASS_ALL:
+        return () if name == "tee" or all(word[:1] == "-" and word != "-" for word in words) else None
+    if name == "sed":
+        spans, files = spans_of_sed(words)
+        return spans if spans is not None and not files else None
+    if name in ("head", "tail"):
+        spans, files = spans_of_head(name, words)
+        # Of bytes nobody knows how many the commands before have added.
+        return spans if spans is not None and not files and all(one[0] != "bytes" for one in spans) else None
+    return None
+
+
+def _unquoted(raw: str) -> str:
+    return raw[1:-1] if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] else raw
 
 
 def rarely_fails(node) -> bool:

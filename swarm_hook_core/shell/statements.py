@@ -89,9 +89,10 @@ def pipeline(walk, scope, node):
     stream = None
     shown = shown_parts(node.parts)
     line = [] if scope.line is None else scope.line
-    for part, is_shown in zip(node.parts, shown):
+    for part, spans in zip(node.parts, shown):
         inside = scope.fork()
-        inside.line, inside.shown = line, scope.shown and is_shown
+        inside.line, inside.shown = line, scope.shown and spans is not None
+        inside.spans = (*scope.spans, *(spans or ()))
         inside.heard = scope.heard or part is not node.parts[-1]
         if part is not node.parts[0]:
             inside.stdin = Input(stream)

@@ -42,6 +42,7 @@ class Walk(Unknowns):
         self.effects = effects
         self.budget = effects.budget
         self.files = Files(effects, self)
+        effects.texts = self.files.contents
         # A folder of None: nobody knows where it runs.
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
@@ -70,6 +71,7 @@ class Walk(Unknowns):
         `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
         """
         scope = self._inside(folder, stdin)
+        scope.shown = scope.shown and not scope.spans  # it may print more than one file
         if shell:
             scope.options, scope.functions, scope.aliases = options_of(shell), {}, {}
         if words:

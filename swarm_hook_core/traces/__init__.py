@@ -12,6 +12,9 @@ what a call leaves. The rest is loaded where another session has left something 
       machines   what sessions on other machines of a team have written and not pushed
       seen       what the session itself knows of a file
       transcript what its client has shown to its model of one, where no hook sees that
+      looks      which files a command shows it, whole or in what has changed
+      endings    calls that are over, so that what they have not written by then is not waited for
+      new_text   what a call is about to put in the place of a file, and whether the other's lines are in it
       committed  what git says of it
       clearing   folders that it removes, and what git commands in it throw away, as a whole
     verdict    what that comes to, by the level
@@ -51,10 +54,11 @@ _IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are th
 class Trail:
     """What is to be noted of `call` once it may pass, by the session that makes it; `leave` writes it down.
 
-    `level`: the level in force for it.
+    `level`: the level in force for it; `owners`: what the owners of files are to hear of it, ``(Trace, how, by, where the
+    content before is kept, how often it was denied)``.
     """
 
-    __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_left", "_real", "_of_others", "_targets")
+    __slots__ = ("config", "call", "level", "own_name", "owners", "_places", "_lines", "_left", "_real", "_of_others", "_targets")
     _real: "Callable[[str], str] | None"
 
     def __init__(self, config, call, level: str):
@@ -62,6 +66,7 @@ class Trail:
         self.call = call
         self.level = level
         self.own_name = journal_name(config.runtime_name, call.session_id)
+        self.owners: list = []
         self._places: dict = {}  # folder -> place
         self._lines: dict = {}  # place -> entries to be appended
         self._left: list = []  # places in which it has left entries
@@ -129,7 +134,8 @@ class Trail:
         else:
             paths = [target[1] for target in self.targets_of(effects)]
         git_calls = effects.git if effects is not None else ()
-        if not self.is_alone([*paths, *(os.path.join(top, ".git") for top in _tops_of(git_calls))]):
+        read = [os.path.join(one.folder, one.path) for one in effects.reads] if effects is not None else ()
+        if not self.is_alone([*paths, *read, *(os.path.join(top, ".git") for top in _tops_of(git_calls))]):
             return False
         places = [place for tree in effects.trees for place in self.places_with(tree.root)] if effects else ()
         if any(others_in(place, self.own_name) for place in dict.fromkeys(places)):
@@ -181,11 +187,10 @@ class Trail:
         for path in paths:
             self.note("wrote", path)
 
-    def saw(self, folder: str, path: str) -> None:
-        """Add that the session knows by now what is in the file at `path`, as spelled in `folder`."""
-        resolved = self._resolved(folder, path)
-        if resolved:
-            self.note("saw", resolved)
+    def looked_at(self, folder: str, path: str) -> list:
+        """The paths without links of the file at `path`, as spelled in `folder`, and of a link that leads there."""
+        found = (self._resolved(folder, path), self._resolved(folder, path, of_link=True))
+        return [*dict.fromkeys(filter(None, found))]
 
     def _resolved(self, folder: str, path: str, of_link: bool = False) -> str:
         """The path without links of `path`, as spelled in `folder`; empty where the text can name no file.
@@ -260,6 +265,10 @@ class Trail:
         for place, lines in self._lines.items():
             self._append(place, lines)
         self._left += self._lines
+        self._lines = {}
+
+    def drop(self) -> None:
+        """Forget what was noted and could not be appended."""
         self._lines = {}
 
     def has_company(self) -> bool:

@@ -10,9 +10,13 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
 
     session  the first line: `key` is the client's id of the session, `tool` its runtime, `text` a folder of the place
     wrote    a write that was let pass: a *trace*; `text`: the state of the file before it (``state_of``)
-    saw      the session knows what is in the file: it read it, or was told of the change that it met; `text`: its state
+    saw      a command has shown the file to the session, or what has changed in it; `text`: its state
+    part     a command has shown some of its lines; `text`: its state, then the first and the last of them
+    met      the session was denied a call for another's change of the file, or told of it; `text`: the client's id of
+             the call
     told     it was told that the file was changed, among others; `text`: its state
-    is       the file as it was after the session's own write: see ``seen``
+    is       the file as it was after the session's own write, which is over: see ``seen``
+    over     all calls of this agent of the session before it are over; `key` is a folder
     will     a write beside others that is being checked; `text`: the state of the file. ``wrote`` follows, or
     wont     it was denied
     clears   a call beside others that takes away all that is at and in `key`, or changes there: it is being checked, or

@@ -2,8 +2,9 @@
 
 Another session's trace on a file is *fresh* while it means something: its writer lives, the file has changed since it
 was noted (``others``), git does not say that it is committed or undone (``committed``), and it is younger than a day.
-It is *unseen* by a session that has neither read nor written the file since, nor was told (``seen``). Commands that
-nobody had read when they ran leave traces that whoever meets them reads (``unread``).
+It is *unseen* by a session that has neither read nor written the file since (``seen``). A write that is *pending*, still
+to come, is met whatever was read before it. Commands that nobody had read when they ran leave traces that whoever meets
+them reads (``unread``).
 """
 
 import os
@@ -55,9 +56,12 @@ class Meetings:
             self._committed = Committed()
         return self._committed
 
-    def unseen(self, path: str, resolved: str):
-        """The fresh Trace on absolute `path`, `resolved` without links, that this session has not seen, or None."""
-        fresh = self._newest_on(path, resolved, only_unseen=True)
+    def unseen(self, path: str, resolved: str, once: bool = False):
+        """The fresh Trace on absolute `path`, `resolved` without links, that this session has not seen, or None.
+
+        One that is still to come is unseen; `once`: unless the session was told of that.
+        """
+        fresh = self._newest_on(path, resolved, only_unseen=True, once=once)
         if fresh is None or fresh.is_pending:
             return fresh
         return fresh if self._git.left_of([fresh]) and not self._was_shown(path, resolved) else None
@@ -74,7 +78,7 @@ class Meetings:
         return self._transcript.has_shown(path, resolved)
 
     def once_made(self, trace, own_at_ns: int, path: str, resolved: str):
-        """What ``unseen(path, resolved)`` says once the write of `trace`, which it has said, is made or given up.
+        """What ``unseen(path, resolved, True)`` says once the write of `trace`, which it has said, is made or given up.
 
         That of a call which is checked still and was noted after this one, at `own_at_ns`, is not waited for: it waits
         for this one. Nobody waits for long: a person may be asked.
@@ -90,7 +94,7 @@ class Meetings:
             if stamps != last:
                 self._writes_on.pop(path, None)
                 self._others.pop(place, None)
-                trace = self.unseen(path, resolved)
+                trace = self.unseen(path, resolved, True)
         return trace
 
     def clearing(self, resolved: str, own_at_ns: int, waits: bool):
@@ -119,9 +123,21 @@ class Meetings:
             if stamps != last:
                 self._others.pop(place, None)
 
-    def stands(self, path: str, resolved: str) -> bool:
-        """Whether another living session has written that file lately, seen or not; git is not asked."""
-        return self._newest_on(path, resolved, only_unseen=False) is not None
+    def standing(self, path: str, resolved: str):
+        """The Trace of another living session's write of that file, lately, seen or not; git is not asked."""
+        return self._newest_on(path, resolved, only_unseen=False)
+
+    def is_theirs(self, trace) -> bool:
+        """Whether what is not committed in the file of `trace`, seen or not, is its writer's, and not this session's."""
+        own = self.own_entries(os.path.dirname(trace.path))
+        return not seen.is_own(own, trace.path, keys_of(trace.path), trace.at_ns) and bool(self._git.left_of([trace]))
+
+    def times_denied(self, path: str, call_id: str) -> int:
+        """How many calls of this session were denied for the file at `path` lately, with no look at it in between."""
+        from swarm_hook_core.storms import SECONDS
+
+        own = self.own_entries(os.path.dirname(path))
+        return seen.times_denied(own, path, call_id, int((self._now - SECONDS) * 1e9))
 
     def on_other_machines(self, resolved: str) -> list:
         """The Traces of writes, on other machines, of the file at `resolved` that are not pushed, the newest first."""
@@ -230,9 +246,12 @@ class Meetings:
 
     def note_own_files(self, folder: str) -> None:
         """Note in the trail what the session's own last writes have left, where that was not noted yet."""
-        seen.note_what_was_left(self.own_entries(folder), self.trail)
+        own = self.own_entries(folder)
+        seen.note_what_was_left(own, self.trail)
+        if seen.has_open_command(own, self.trail.call.agent):
+            self.trail.note_at(folder, "over")
 
-    def _newest_on(self, path: str, resolved: str, only_unseen: bool):
+    def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False):
         folder = os.path.dirname(resolved)
         if path not in self._writes_on:
             keys = [resolved] if os.path.islink(resolved) else keys_for(path, "/", self._real)
@@ -240,7 +259,7 @@ class Meetings:
             self._writes_on[path] = keys, [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
         keys, found = self._writes_on[path]
         own = self.own_entries(folder) if found and only_unseen else None
-        return _newest_of(resolved, keys, found, own, or_pending=only_unseen)
+        return _newest_of(resolved, keys, found, own, or_pending=only_unseen, once=once)
 
     def _below(self, root: str, places, changed_first: bool = False) -> list:
         """``(path, [(entry, its OthersJournal)])`` of the paths at and below `root`: the newest of each session.
@@ -269,10 +288,10 @@ class Meetings:
     def _is_quiet(self, place: str) -> bool:
         """Whether nobody else has noted anything in `place` for so long that none of it is still to come."""
         if place not in self._quiet:
-            from swarm_hook_core.traces.others import PENDING_SECONDS
+            from swarm_hook_core.traces.others import OVERDUE_SECONDS
 
             others = others_in(place, self.trail.own_name)
-            self._quiet[place] = not any(_age(path, self._now) < PENDING_SECONDS for path in others)
+            self._quiet[place] = not any(_age(path, self._now) < OVERDUE_SECONDS for path in others)
         return self._quiet[place]
 
     def _others_in(self, place: str) -> list:
@@ -281,7 +300,7 @@ class Meetings:
             from swarm_hook_core.traces.others import OthersJournal
 
             self._others[place] = [
-                OthersJournal(data, self.reading, self._reader, self._now)
+                OthersJournal(data, self.reading, self._reader, self._now, os.path.basename(path))
                 for path in others_in(place, self.trail.own_name)
                 if (data := journal.read(path))
             ]
@@ -296,19 +315,26 @@ def _age(path: str, now: float) -> float:
         return float("inf")
 
 
-def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False):
+def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False, once: bool = False):
     """The newest fresh Trace of `writes`, (entry, the OthersJournal it stands in), of the file at `path`, or None.
 
     `own`: entries of a session that has not seen it, None for seen or not; `keys`: those of the path. `or_pending`: it
-    may be one whose write is still to come.
+    may be one whose write is still to come; with `once` none that the session was told of.
     """
+
+    def alike(entry) -> bool:
+        same = [one for one, _theirs in writes if one.kind == "wrote" and one.text == entry.text and one is not entry]
+        return bool(same) or (own is not None and seen.wrote_alike(own, keys, entry))
+
     for newest, theirs in sorted(writes, key=lambda pair: -pair[0].at_ns):
-        if or_pending and theirs.is_pending(path, newest) and seen.is_newer(own, keys, newest):
+        if or_pending and theirs.is_pending(path, newest, alike) and not (once and seen.has_met(own, keys, newest)):
             trace = theirs.trace(path, newest, is_pending=True)
             if trace is not None:
                 return trace
         entry = theirs.made(path, newest)
-        if entry is None or (own is not None and not seen.is_unseen(own, path, keys, entry)):
+        if entry is None:
+            continue
+        if own is not None and seen.has_seen(own, path, keys, entry, lambda: theirs.ended_ns(entry)):  # noqa: B023
             continue
         trace = theirs.trace(path, entry)
         if trace is not None:

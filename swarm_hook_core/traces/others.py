@@ -4,24 +4,27 @@ import os
 
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import NO_CASE
-from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
+from swarm_hook_core.traces import NO_FILE, escaped, journal, seen, state_of
 
-PENDING_SECONDS = 5  # for so long a write that was let pass may still be to come
+PENDING_SECONDS = 5  # for so long a call may be checked; a hook that was killed says no more of it
+OVERDUE_SECONDS = 120  # for so long a write that was let pass may still be to come, where nothing says that it is over
 FEW_FILES = 16  # that are searched for one by one; for more, the journal's writes are listed once
 WRITES = ("wrote", "will", "wont")  # kinds of entries that say whether a file was written
+_CALLS = (b"will", b"wrote", b"ran", b"clears")  # those that a call leaves as it begins
 
 
 class Trace:
     """A fresh trace: `held` says whose, since when and what for, as wording takes it; `path` is the file's.
 
     `is_pending`: whether the write may still be to come, so that git knows nothing of it; `is_checked`: whether it is
-    being checked still.
+    being checked still. `journal`: the name of the journal that it stands in.
     """
 
-    __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked")
+    __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked", "journal")
 
-    def __init__(self, path, held, at_ns, tool, is_pending=False, is_checked=False):
+    def __init__(self, path, held, at_ns, tool, is_pending=False, is_checked=False, journal=""):
         self.is_checked = is_checked
+        self.journal = journal
         self.path = path
         self.held = held
         self.at_ns = at_ns
@@ -30,16 +33,17 @@ class Trace:
 
 
 class OthersJournal:
-    """The journal with the entries `data`, for one call. `reader`: the store's LockReader.
+    """The journal with the entries `data`, for one call. `reader`: the store's LockReader; `name`: that of its file.
 
     `reading()`: the Reading by which commands are read that nobody has read.
     """
 
-    __slots__ = ("data", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
+    __slots__ = ("data", "name", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
                  "_clearings")  # fmt: skip
 
-    def __init__(self, data: bytes, reading, reader, now: float):
+    def __init__(self, data: bytes, reading, reader, now: float, name: str = ""):
         self.data = data
+        self.name = name
         self._reading = reading
         self._commands: object = None  # not asked yet
         self._reader = reader
@@ -169,14 +173,47 @@ class OthersJournal:
         entries = journal.entries_below(self.data, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
-    def is_pending(self, path: str, newest) -> bool:
-        """Whether `newest`, a write of the file at `path`, is checked or was let pass just now, and not made yet."""
-        if self._now - newest.at_ns / 1e9 >= PENDING_SECONDS:
+    def is_pending(self, path: str, newest, alike=None) -> bool:
+        """Whether `newest`, a write of the file at `path`, is being checked, or was let pass and is not made yet.
+
+        `alike(entry)`: whether the change of the file since may be that of another write.
+        """
+        age = self._now - newest.at_ns / 1e9
+        if age >= (PENDING_SECONDS if newest.kind == "will" else OVERDUE_SECONDS):
             return False
+        if newest.kind == "will":
+            return True  # whatever others do with the file meanwhile
         state = state_of(path)
-        if newest.kind in ("wrote", "will"):
-            return newest.text == state
-        return state == NO_FILE or not _is_since(state, newest)
+        if newest.kind == "ran":
+            is_made = state != NO_FILE and _is_since(state, newest)
+        else:
+            is_made = newest.text != state and not (alike is not None and alike(newest))
+        return not is_made and not self.ended_ns(newest)
+
+    def ended_ns(self, entry) -> int:
+        """When the call that this entry is of is known to have ended, by what its session has noted since; 0: it is not.
+
+        It has by the session's next call (``is``, ``over``), by the end of its turn (``over``), and, where the session is
+        alone and notes no more than each call, by what the same agent has been let write since, but for what may have
+        been side by side with it.
+        """
+        found, later = 0, entry.at_ns + seen.APART_NS
+        about, agent = escaped(entry.key), (entry.agent or "-").encode()
+        for raw in reversed(self.data.split(b"\n")):
+            head, _, rest = raw.partition(b"\0")
+            words = head.split(b" ")
+            if len(words) != 4 or not words[0].isdigit():
+                continue  # torn
+            at_ns, kind = int(words[0]), words[1]
+            if at_ns < entry.at_ns - PENDING_SECONDS * 10**9:
+                break
+            if at_ns <= entry.at_ns:
+                continue  # noted at the same moment
+            if kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about:
+                found = at_ns
+            elif words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later)):
+                found = at_ns
+        return found
 
     def trace(self, path: str, entry, is_pending: bool = False):
         """The Trace of this `entry`, a write that was made, about the file at `path`; None where it means nothing now.
@@ -192,7 +229,7 @@ class OthersJournal:
         if self._purpose is None:
             self._purpose = self._reader.purpose_of(instance_id)
         held = Held(path, instance_id, label, self._purpose, int(entry.at_ns / 1e9), agent=entry.agent)
-        return Trace(path, held, entry.at_ns, entry.tool, is_pending, entry.kind == "will")
+        return Trace(path, held, entry.at_ns, entry.tool, is_pending, entry.kind == "will", self.name)
 
     @property
     def writer(self):

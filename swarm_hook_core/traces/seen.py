@@ -1,40 +1,79 @@
 """What the session of a call knows of a file by its own journal: whether it has seen what somebody else wrote.
 
-It saw what it read, what it wrote itself, and what it was told of. With what it saw stands the state that the file had
-then: one that is in that state still was seen, whatever the clocks say. One that is not is unseen, even where the trace
-is older: a write may come long after its note, when a person was asked, say. Unless that was the session's own write:
-what it left is noted at its next call (``is``).
+It saw what it read and what it wrote itself. That it was denied a call, or told of a change, is no look (``met``). With
+what it saw stands the state that the file had then: one that is in that state still was seen, whatever the clocks say.
+One that is not is unseen, even where the trace is older: a write may come long after its note, when a person was asked,
+say. Unless that was the session's own write: what it left is noted at its next call (``is``).
 """
+
+import time
 
 from swarm_hook_core.traces import NO_FILE, journal, state_of
 
 KNOWN = ("wrote", "saw")
+NO_ID = "-"  # of a call whose client has no ids
+APART_NS = 10**9  # calls of one agent that are noted within that time may be made side by side
 OWN_TAIL = 8192  # bytes at the end of the own journal in which writes are still to be looked at
 
 
-def is_unseen(own: bytes, path: str, keys, entry) -> bool:
-    """Whether the session with the entries `own` does not know of another's write, `entry`, of the file at `path`.
+def has_seen(own: bytes, path: str, keys, entry, ended_ns=None) -> bool:
+    """Return True if the session with the entries `own` has seen what another's write, `entry`, made of the file.
 
-    `keys`: those of the path.
+    `keys`: those of the file's path; `ended_ns()`: when the call of that write was over, 0 where nobody knows.
     """
     state = state_of(path)
     known = [found for key in keys if (found := _last_known(own, key, state))]
     if not known:
-        return True
+        return False
     last = max(known, key=lambda found: found.at_ns)
     if last.kind == "wrote":
-        return entry.at_ns > last.at_ns or not _is_as_left(own, path, keys, last)
+        if entry.at_ns > last.at_ns or not _is_as_left(own, path, keys, last):
+            return False
+        # Where both began from one state, the other's may have come after the session's own, or before its end.
+        return not _is_alike(entry, last) or (ended_ns is not None and 0 < ended_ns() < last.at_ns)
     if last.text != state:
-        return state != NO_FILE
+        return state == NO_FILE
     # A file's times do not change within a tick: what was written just before a look may have been written again.
     age_ns = last.at_ns - int(state.partition(" ")[0]) if state != NO_FILE else -1
-    return entry.at_ns > last.at_ns and 0 <= age_ns < journal.SLACK_NS
+    return entry.at_ns <= last.at_ns or not 0 <= age_ns < journal.SLACK_NS
 
 
-def is_newer(own: bytes, keys, entry) -> bool:
-    """Whether `entry` is newer than all that the session knows of the file with these `keys`."""
-    last = _newest(own, keys, KNOWN)
-    return last is None or last.at_ns < entry.at_ns
+def is_own(own: bytes, path: str, keys, since_ns: int) -> bool:
+    """Return True if the session itself has written the file since then, and left it as it is."""
+    last = _newest(own, keys, ("wrote",))
+    return last is not None and last.at_ns > since_ns and last.text != state_of(path) and _is_as_left(own, path, keys, last)
+
+
+def has_met(own: bytes, keys, entry) -> bool:
+    """Return True if the session was told of `entry` itself, or has written the file with these `keys` since."""
+    last = _newest(own, keys, ("wrote", "met"))
+    return last is not None and last.at_ns >= entry.at_ns
+
+
+def wrote_alike(own: bytes, keys, entry) -> bool:
+    """Return True if the session was let write the file in the very state that the file had when `entry` was noted.
+
+    Nobody knows then which of the two has changed it since.
+    """
+    return any(_is_alike(entry, one) for key in keys for one in journal.newest_first(own, key, ("wrote",)))
+
+
+def times_denied(own: bytes, key: str, call_id: str, since_ns: int) -> int:
+    """Return how many calls were denied for the file with this key since then, or since it was last seen or written.
+
+    That with the id `call_id` is not counted: two processes may answer one call.
+    """
+    ids: set = set()
+    for number, entry in enumerate(journal.newest_first(own, key, ("met", *KNOWN))):
+        if entry.kind != "met" or entry.at_ns < since_ns:
+            break
+        if not call_id or entry.text != call_id:
+            ids.add(entry.text if entry.text != NO_ID else str(number))
+    return len(ids)
+
+
+def _is_alike(entry, own) -> bool:
+    return entry.kind == own.kind == "wrote" and entry.text == own.text
 
 
 def is_untold(own: bytes, path: str, trace) -> bool:
@@ -43,9 +82,38 @@ def is_untold(own: bytes, path: str, trace) -> bool:
     return told is None or told.at_ns < trace.at_ns
 
 
-def note_what_was_left(own: bytes, trail) -> None:
-    """Note in `trail` what the session's own last writes have left, where that was not noted yet."""
-    noted = set()
+def note_what_was_left(own: bytes, trail, only=None) -> bool:
+    """Note in `trail` what the session's own last writes have left, where that was not noted yet: they are over.
+
+    One that has not changed its file is over only where it is of the same agent, and no call that was made beside this
+    one. `only`: the paths that are looked at, of a call that has ended. Return True if there was anything to note.
+    """
+    has_noted, last_ns = False, time.time_ns() - (APART_NS if only is None else 0)
+    for entry in open_writes(own):
+        if only is not None and entry.key not in only:
+            continue
+        is_over = entry.agent == trail.call.agent and entry.at_ns <= last_ns
+        if is_over or entry.text != state_of(entry.key):
+            from swarm_hook_core.watching.snapshot import full
+
+            trail.note("is", entry.key, str(full(entry.key)))
+            has_noted = True
+    return has_noted
+
+
+def has_open_command(own: bytes, agent: str) -> bool:
+    """Return True if the agent's newest entry is a command that nobody had read, and was not made beside this call."""
+    name, last_ns = (agent or "-").encode(), time.time_ns() - APART_NS
+    for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
+        words = raw.partition(b"\0")[0].split(b" ")
+        if len(words) == 4 and words[2] == name and words[0].isdigit():
+            return words[1] == b"ran" and int(words[0]) <= last_ns
+    return False
+
+
+def open_writes(own: bytes) -> list:
+    """Return the entries of the session's own last writes of which it is not noted what they have left."""
+    found, noted = [], set()
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         if b" wrote " not in raw and b" is " not in raw:
             continue
@@ -58,9 +126,8 @@ def note_what_was_left(own: bytes, trail) -> None:
             continue  # torn, or cut off
         noted.add(key)
         if entry.kind == "wrote" and entry.key.startswith("/"):
-            from swarm_hook_core.watching.snapshot import full
-
-            trail.note("is", entry.key, str(full(entry.key)))
+            found.append(entry)
+    return found
 
 
 def _is_as_left(own: bytes, path: str, keys, last) -> bool:

@@ -1,10 +1,11 @@
 """What a call comes to that meets what others have written and not committed, by the level in force."""
 
+import os
 import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.decision import Denial
-from swarm_hook_core.traces import NOTICE
+from swarm_hook_core.traces import NOTICE, seen
 from swarm_hook_core.traces.meetings import Meetings
 
 MOST_ELSEWHERE = 50  # files of one call of which it is asked whether they were written on other machines
@@ -29,22 +30,27 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits=bool(loses)))
     ]
     for path, resolved, how, by in targets:
-        trace = meetings.unseen(path, resolved)
-        if trace is not None and trace.is_pending and loses and how not in loses:
+        is_lost = how in loses and not _is_folder(resolved)
+        trace = meetings.unseen(path, resolved, not is_lost)
+        if trace is not None and trace.is_pending and loses and not is_lost:
             trace = meetings.once_made(trace, own_at_ns, path, resolved)
-        if trace is not None:
-            (lost if how in loses else met).append((trace, how, by))
+        if trace is None or (is_lost and not trace.is_pending and _keeps(trail, effects, path, resolved, how)):
+            continue
+        (lost if is_lost else met).append((trace, how, by))
     for tree in effects.trees if effects is not None else ():
         for trace in meetings.unseen_below(tree.root, tree.admits):
             (lost if tree.how in loses else met).append((trace, tree.how, tree.by))
     swept = _swept(effects, meetings)
     if loses:
         lost += swept
+    unnoted = ""
     if lost:
-        for trace, _how, _by in lost:
-            trail.note("saw", trace.path)
-        _take_back(trail, targets, cleared)
-        return _denial(session, call, lost, now), ""
+        denial = _denial(session, call, lost, meetings, now)
+        unnoted = _note_denial(trail, lost, targets, cleared)
+        if not unnoted:
+            trail.owners += _storms(denial, lost[0])
+            return denial, ""
+        met += [one for one in lost if one not in swept]
     if effects is not None and effects.git:
         from swarm_hook_core.traces import sweeps
 
@@ -54,16 +60,20 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
             return denial, ""
     else:
         words = ""
-    for path, resolved, how, _by in targets:
-        if how in (REPLACE, REMOVE) and meetings.stands(path, resolved):
-            keep_content(resolved, now)
+    for path, resolved, how, by in targets:
+        if how in (REPLACE, REMOVE) and (trace := meetings.standing(path, resolved)) is not None:
+            kept = keep_content(resolved, now)
+            if meetings.is_theirs(trace) and not _keeps(trail, effects, path, resolved, how):
+                trail.owners.append((trace, how, by, kept, 0))
     for trace, _how, _by in met:
-        trail.note("saw", trace.path)
+        trail.note("met", trace.path, call.id or seen.NO_ID)
     written = dict.fromkeys(target[1] for target in targets)
     trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]))
     trail.note_unnamed(effects)
-    for read in effects.reads if effects is not None else ():
-        trail.saw(read.folder, read.path)
+    if effects is not None and effects.reads:
+        from swarm_hook_core.traces import looks
+
+        looks.note(trail, meetings, effects.reads, written)
     far = [trace for resolved in list(written)[:MOST_ELSEWHERE] for trace in meetings.on_other_machines(resolved)]
     if far:
         from swarm_hook_core.traces import machines
@@ -75,8 +85,22 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
 
         identity = token(session.label, "identity")
         told = wording.were_changed([trace for trace, _how, _by in met + swept], identity, now)
-        words = "\n".join(filter(None, (told, wording.are_cleared(clearings, identity), words)))
+        words = "\n".join(filter(None, (told, unnoted, wording.are_cleared(clearings, identity), words)))
     return None, words
+
+
+def _is_folder(path: str) -> bool:
+    """Whether a folder is there: to write it, or to remove it while it is empty, loses nothing."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _keeps(trail, effects, path: str, resolved: str, how: str) -> bool:
+    """Whether what the call puts in the place of the file is known, and has in it what others have changed there."""
+    if how != REPLACE:
+        return False
+    from swarm_hook_core.traces import new_text
+
+    return new_text.keeps(trail.config, trail.call, effects, path, resolved)
 
 
 def _cleared_by(effects) -> dict:
@@ -113,10 +137,47 @@ def _note_first(trail, targets, cleared) -> int:
     try:
         trail.leave()
     except OSError as error:  # a full disk: what others do can be looked at all the same
-        from swarm_hook_core import faults
-
-        faults.record(trail.config.runtime_name, "traces", faults.describe(error))
+        _record(trail, error)
     return at_ns
+
+
+def _note_denial(trail, lost, targets, cleared) -> str:
+    """Note that the call is denied for the Traces in `lost`: what the model is told where that cannot be noted.
+
+    Then no look at the file could be noted either, and it would be denied for ever. Raises NotChecked where a person
+    wants what cannot be checked to be denied.
+    """
+    for trace, _how, _by in lost:
+        trail.note("met", trace.path, trail.call.id or seen.NO_ID)
+        if trace.is_pending and not trace.is_checked and trace.journal:
+            _await(trail, trace.journal)
+    _take_back(trail, targets, cleared)
+    try:
+        trail.leave()
+    except OSError as error:
+        _record(trail, error)
+        from swarm_hook_core import fail_closed, faults
+        from swarm_hook_core.traces import wording
+
+        fail_closed.demand(trail.config, trail.call, f"what others have changed: {faults.describe(error)}")
+        trail.drop()
+        return wording.cannot_be_noted(error)
+    return ""
+
+
+def _await(trail, name: str) -> None:
+    from swarm_hook_core.traces import endings
+
+    try:
+        endings.await_end(name)
+    except OSError as error:  # the session's next call says it as well
+        _record(trail, error)
+
+
+def _record(trail, error: OSError) -> None:
+    from swarm_hook_core import faults
+
+    faults.record(trail.config.runtime_name, "traces", faults.describe(error))
 
 
 def _take_back(trail, targets, cleared) -> None:
@@ -129,24 +190,35 @@ def _take_back(trail, targets, cleared) -> None:
         clearing.note(trail, "spares", cleared)
 
 
-def _denial(session, call, lost, now: float):
+def _denial(session, call, lost, meetings, now: float):
     """The Denial of a call that would lose what others have changed; `lost`: (Trace, how, by) of each file."""
     from swarm_hook_core.labels import token
     from swarm_hook_core.traces import wording
 
     trace, how, by = lost[0]
     others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
-    identity = token(session.label, "identity")
-    words = wording.would_lose(call.client_tool, trace, how, by, list(others.values()), identity, now)
-    return Denial(trace.path, None, words)
+    identity, times = token(session.label, "identity"), meetings.times_denied(trace.path, call.id) + 1
+    words = wording.would_lose(call, trace, how, by, list(others.values()), identity, now, times)
+    denial = Denial(trace.path, None, words)
+    denial.times = times
+    denial.short = wording.would_lose_shortly(call, trace, how, identity)
+    return denial
 
 
-def keep_content(path: str, now: float) -> None:
-    """Keep what is in the file at `path` for `swarm-mcp restore`, where that can be done."""
+def _storms(denial, first) -> list:
+    """What the owner of the file, and at last a person, is to hear of a session that is denied again and again."""
+    from swarm_hook_core.storms import MANY, PERSON
+
+    trace, how, by = first
+    return [(trace, how, by, "", denial.times)] if denial.times in (MANY, PERSON) else []
+
+
+def keep_content(path: str, now: float) -> str:
+    """Keep what is in the file at `path` for `swarm-mcp restore`; where that is kept, empty where it cannot be."""
     from swarm_hook_core.paths import key_of
     from swarm_hook_core.watching.kept import Kept, NotKept
 
     try:
-        Kept(now).keep(key_of(path), path)
+        return Kept(now).keep(key_of(path), path).path
     except (NotKept, OSError, ValueError):
-        return  # it is larger than what is kept, or gone
+        return ""  # it is larger than what is kept, or gone

@@ -27,29 +27,82 @@ def _writing(trace, identity: str) -> str:
     return f"{who} is writing it{purpose(trace, identity)}"
 
 
-def would_lose(tool: str, trace, how: str, by: str, others, identity: str, now: float) -> str:
+def would_lose(call, trace, how: str, by: str, others, identity: str, now: float, times: int) -> str:
     """Why a call was denied that would have replaced or removed a file with a change that its session has not seen.
 
-    `others`: the Traces of more such files, which the next attempt may lose as well.
+    `others`: the Traces of more such files; `times`: how often the session was denied for this one lately.
     """
+    from swarm_hook_core.storms import MANY, PERSON
     from swarm_hook_core.untrusted_text import command, named
 
-    part = f" ({command(by)})" if by else ""
+    tool, part = call.client_tool, f" ({command(by)})" if by else ""
+    paths = [trace.path, *(one.path for one in others[: NAMED - 1])]
+    if times >= MANY:
+        who = holder(trace.held, identity)[0]
+        why = f"{who} is writing it" if trace.is_pending else f"a change by {who} is in it that you have not seen"
+        said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}. Trying again changes nothing"
+        if times >= PERSON:
+            return f"{said}. Stop: {_look(paths, call)}, or do what can be done without it and say what is left to do."
+        first = "wait until that is made, then " if trace.is_pending else ""
+        return f"{said}: {first}{_look(paths, call)} first, or edit only your lines."
     if trace.is_pending:
         return (
             f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when {_writing(trace, identity)}:"
-            " one of the two changes would be lost. Read it again, then try again: the next attempt passes unless it"
-            " would lose what they wrote."
+            f" one of the two changes would be lost. {_way(trace, paths, call)}"
         )
-    verb = "remove" if how == "remove" else "overwrite"
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
     more = f" and {len(others) - len(names)} more" if len(others) > len(names) else ""
     same = f" The same goes for {', '.join(names)}{more}." if names else ""
-    it = "each" if same else "it"
     return (
-        f"swarm: {tool}{part} would {verb} {named(trace.path)}, changed by {changed_by(trace, identity, now)}, after"
-        f" you last saw it, and not committed: their work would be lost.{same} Read {it} again, then write"
-        f" what keeps it: the next attempt passes. Or edit only your lines, or leave the file to them."
+        f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)}, after"
+        f" you last saw it, and not committed: their work would be lost.{same} {_way(trace, paths, call)}"
+    )
+
+
+def would_lose_shortly(call, trace, how: str, identity: str) -> str:
+    """The same for a client that has room for a few words: the way past it first."""
+    from swarm_hook_core.untrusted_text import cut, named
+
+    who = cut(holder(trace.held, identity)[0], 40)
+    if trace.is_pending:
+        return f"swarm: {who} is writing {named(trace.path)} at this very moment. Wait, read it, then try again."
+    look = _look([trace.path], call)
+    return f"swarm: would {_verb(how)} a change by {who} that is not committed. First {look}, then keep it."
+
+
+def _verb(how: str) -> str:
+    return "remove" if how == REMOVE else "overwrite"
+
+
+def _way(trace, paths, call) -> str:
+    """What to do now: it names a look that is seen, which a client's own tool for reading mostly is not."""
+    if trace.is_pending:
+        return (
+            f"Wait until it is made, {_look(paths, call)}, then write what keeps it. Until then this is denied each time,"
+            " for two minutes at most if nothing tells its end. Or edit only your lines."
+        )
+    it = "them" if len(paths) > 1 else "it"
+    return (
+        f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
+        " look here), then write what keeps their change: that passes. Or edit only your lines, or leave it to them."
+    )
+
+
+def _look(paths, call) -> str:
+    """The command that shows these files, which lets the session write them."""
+    from swarm_hook_core.watching.report import quoted
+
+    start = call.folder.rstrip("/") + "/"
+    names = [path.removeprefix(start) for path in paths]
+    return f"run `cat {' '.join(quoted(name) for name in names)}`"
+
+
+def cannot_be_noted(error: OSError) -> str:
+    """What is said of a call that goes ahead over another's change, since nothing can be noted of it."""
+    why = error.strerror or type(error).__name__
+    return (
+        f"swarm: that would be denied, but nothing can be written into swarm's state folder ({why}), so it goes ahead:"
+        " keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
     )
 
 

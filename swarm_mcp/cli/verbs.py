@@ -75,6 +75,7 @@ VERBS = {
     "alive": "reports",
     "agent-ended": "reports",
     "altered": "reports",
+    "overwritten": "reports",
     "bundle": "files",
     "fetched": "files",
     "completion": "completion",

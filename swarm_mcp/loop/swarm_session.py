@@ -16,7 +16,7 @@ from swarm_hook_core.command_registrar import CommandRegistrar
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.registration import NotRegistered, described
-from swarm_hook_core.state import has_plans
+from swarm_hook_core.state import has_plans, is_awaited
 from swarm_mcp.loop import sources
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
@@ -111,6 +111,7 @@ class SwarmSession:
         with _recorded("pre_tool_use"):
             call = self._call(made, "PreToolUse")
             verdict = self._core_for(is_ours).check(call)
+            self.core.tell_owners(verdict, call)
             if verdict is not None and verdict.denial is not None:
                 self._report(verdict.denial, made)
                 return verdict.denial.reason
@@ -140,7 +141,7 @@ class SwarmSession:
 
     def _changes(self, made: ModelCall, result: str) -> str:
         """Locked files of others that changed while a call ran, in words."""
-        if self.core is None or made.name in WRITERS or not self.core.is_watching():
+        if self.core is None or made.name in WRITERS or not (self.core.is_watching() or is_awaited()):
             return ""
         words = ""
         with _recorded("post_tool_use"):

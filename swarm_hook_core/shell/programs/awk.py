@@ -31,8 +31,6 @@ def awk(call) -> None:
     values = dict(pair.split("=", 1) for pair in options.values("-v", "--assign") if "=" in pair)
     done = actions("\n".join(texts), values)
     is_in_place = "inplace" in [name.removesuffix(".awk") for name in options.values("-i", "--include")]
-    if not done and not is_in_place:
-        call.shows([word for word in operands if not _is_assignment(word)])
     for kind, what in done:
         if kind in _HOW:
             call.write(what, _HOW[kind])

@@ -5,6 +5,7 @@ import os
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.spans import spans_of_head
 from swarm_hook_core.shell.word_reader import ansi
 
 MOST_NAMES = 256  # that `ls` lists
@@ -145,7 +146,9 @@ def head(call: "Call") -> None:
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
     stream = call.stdin
-    call.shows(options.operands)
+    spans, files = spans_of_head(call.name[-4:], call.words)
+    if spans is not None:
+        call.shows(files, spans)
     if options.operands:
         stream = call.walk.files.text_of(options.operands[0], call.folder) if len(options.operands) == 1 else None
     if stream is None or options.has("-c", "--bytes"):

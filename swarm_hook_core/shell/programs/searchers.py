@@ -9,6 +9,7 @@ _GREP_TAKES = (
     "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
     " --directories --include --exclude --exclude-dir --exclude-from --group-separator --color"
 ).split()
+_WHOLE = frozenset("-n -H -h --line-number --with-filename --no-filename --color --colour".split())
 _RG_TAKES = (
     "--regexp --file --max-count --after-context --before-context --context --glob --iglob --type --type-not"
     " --max-depth --max-filesize --replace --encoding --engine --threads --sort --sortr --color --colors --pre"
@@ -28,7 +29,7 @@ def grep(call) -> None:
     recursive = rg or options.has("-r", "-R", "--recursive", "--dereference-recursive")
     recursive = recursive or "recurse" in options.values("-d", "--directories")
     if not lists:
-        if not options.has("-q", "-c", "--quiet", "--count"):
+        if pattern in ("", "^") and not set(options.given) - _WHOLE:  # every line has that
             call.shows(operands)
         if not operands and call.stdin is not None and not recursive:
             _filter(call, options, pattern)

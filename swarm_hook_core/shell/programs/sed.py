@@ -5,6 +5,7 @@ import os
 from swarm_hook_core.change import REPLACE
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.spans import spans_of_sed
 
 LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
@@ -28,8 +29,9 @@ def sed(call) -> None:
                 call.write(what, REPLACE)
             elif not options.has("--sandbox", "--posix"):
                 call.script(what)
-    if not in_place:
-        call.shows(operands)
+    spans, shown = spans_of_sed(call.words)
+    if spans is not None and not in_place and len(shown) < 2:
+        call.shows(shown, spans)
     for word in operands if in_place else ():
         if word not in ("-", ""):
             call.write(word)

@@ -45,7 +45,7 @@ and what it does with its targets:
   manifest    the same as `write`, of files in the next folder above that has a manifest
   project     runs the project's code             guess    may write what it does not name: why, to the line's end
   passes      prints what comes in                passes-names   prints of the names that come in
-  shows       prints what is in them, or part of it: the model has seen them by then
+  shows       prints all that is in them: the model has seen them by then
   do          calls a function of ``functions``   nothing, reads   writes nothing
   language    calls a function of a module: its arguments are a language of their own, and not read here
 
@@ -1035,12 +1035,12 @@ nano pico micro hx joe kak mcedit code subl zed cursor: unless -h -V --list-exte
 nl: -bdfhilnsvw,--body-numbering,--section-delimiter,--number-format,--number-separator,--number-width= reads shows {}
 bat batcat: -lHr,--language,--highlight-line,--file-name,--style,--theme,--wrap,--pager,--color,--line-range= reads
     shows {}
+  -r --line-range -d --diff: reads
 jq: -Lf,--indent,--from-file= reads
-  empty: reads
-  *: reads shows {}
-more most tac: reads shows {}
-diff colordiff: unless -q --brief reads shows {}
-agrep cmp cksum cloc comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff3: reads
+  .: reads shows {}
+  *: reads
+more most: reads shows {}
+agrep cmp cksum colordiff diff tac cloc comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff3: reads
 diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp lolcat look paste pcregrep: reads
 ripgrep rev scc shellcheck sift sum tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
 zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless xzmore: reads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_mcp.cli.arguments import (
     FOLDERS,
     INTERNAL,
@@ -77,6 +78,7 @@ def _attempt(args, file: str) -> Attempt:
     return Attempt(tool, path, folder, agent, fence or None, times=times)
 
 
+HOWS = (REPLACE, REMOVE)
 KINDS = ("changed", "replaced", "created", "removed")
 
 
@@ -195,6 +197,52 @@ class telling:
             self._store.messages.put_back(ids)
             raise
         (self._store.messages.acknowledge if written else self._store.messages.put_back)(ids)
+
+
+@verb(
+    Usage(
+        Word("FILE", "the file that has the change"),
+        RUNTIME,
+        SESSION_ID,
+        Option("--owner INSTANCE", "who has changed FILE and not committed it", required=True),
+        Option("--how HOW", f"what the call does to it: {', '.join(HOWS)}", required=True),
+        Option("--kept PATH", "where the content before is kept, where it is"),
+        Option("--times N", "how often the call was denied by now; else it was let pass"),
+        Option("--tool NAME", "the tool that was called"),
+        Option("--command TEXT", "what the shell ran"),
+        PATIENCE,
+        JSON,
+    ),
+    group=INTERNAL,
+)
+def overwritten(args: Arguments) -> int:
+    """overwritten: tell a session that its uncommitted change is overwritten, or would be (hooks call this)
+
+    The owner gets one message: what was overwritten or removed, by whom, and how to bring it back. With --times it was
+    denied so often that the owner is to hear of it; from the tenth time on the sessions with mode:gateway of the same
+    identity hear of it instead.
+
+    example: swarm-mcp overwritten /w/f --runtime codex --session-id 0199-5c --owner 41d2 --how replace
+    """
+    from swarm_mcp import unlocked_work
+
+    word, how, times = args.words[0], args.value("--how"), args.number("--times")
+    if how not in HOWS:
+        raise UsageError(f"--how wants one of {', '.join(HOWS)}, not {how[:40]!r}")
+    file = word if os.path.isabs(word) else clean(word)
+    runtime, session_id = args.value("--runtime"), args.value("--session-id")
+    with Store(busy_seconds=args.patience) as store:
+        writer, owner = store.instances.of_session(runtime, session_id), args.value("--owner")
+        if times:
+            told = unlocked_work.tell_of_denials(store, writer, owner, file, times)
+        else:
+            made = (args.value("--tool"), args.value("--command"))
+            told = unlocked_work.tell_of_loss(store, writer, owner, file, how == REMOVE, args.value("--kept"), made)
+    if args.json:
+        show({"ok": bool(told), "told": told})
+    else:
+        say(f"told {len(told)}")
+    return 0
 
 
 @verb(

@@ -37,13 +37,14 @@ class Check:
     def __init__(self, arguments: dict):
         self.runtime, self.call = _runtime_of(arguments), _call(arguments)
         self.denial, self.text, self.failed = None, "", False
+        self.verdict = None
         notice = ""
         if not self.runtime:
             faults.record("mcp", CHECK_TOOL, f"no such runtime: {arguments.get('runtime')!r}")
             return
         try:
             core = _core(self.runtime)
-            verdict = core.check(self.call)
+            verdict = self.verdict = core.check(self.call)
             if verdict is not None:
                 self.denial, self.failed = verdict.denial, verdict.failed
                 notice = "" if self.denial else core.words_beside(verdict, self.call)
@@ -65,6 +66,7 @@ class Check:
                 self._give_word()
             if self.denial is not None:
                 self._report()
+            _core(self.runtime).tell_owners(self.verdict, self.call)
         except Exception as error:
             faults.record(self.runtime, CHECK_TOOL, faults.describe(error))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core.traces import Trail, meetings
+from swarm_hook_core.traces import Trail, meetings, seen
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -85,6 +85,9 @@ def test_two_that_have_both_noted_theirs_are_both_denied_and_pass_one_after_the_
     meanwhile(monkeypatch, "leave", me, other)
     me.denied(*OVERWRITE)
     assert any(said), "not all of them pass"
+    monkeypatch.setattr(seen, "APART_NS", 0)
+    for player in (me, peer):
+        player.runs("true")  # what it was let write is over, and not made
     assert me.denied(*OVERWRITE) == "" and "very moment" in peer.denied(*OVERWRITE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from support.sessions import ready_store
 from support.traced import Player, git
 from support.transcripts import Blocks
 
-from swarm_hook_core import budget, shell, traces
-from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.traces import journal, others, unread
+from swarm_hook_core import budget, session_events, shell, traces
+from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.traces import journal, meetings, others, unread
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -35,12 +36,14 @@ OVERWRITES = {
 
 @pytest.mark.parametrize(("mine", "theirs"), PAIRS)
 @pytest.mark.parametrize("command", OVERWRITES.values(), ids=OVERWRITES)
-def test_what_would_be_overwritten_is_denied_once_and_then_passes(mine, theirs, command: str, work: Path) -> None:
+def test_what_would_be_overwritten_is_denied_until_the_session_has_looked(mine, theirs, command: str, work: Path) -> None:
     me, peer = Player(mine, work), Player(theirs, work)
     assert me.runs("cat notes.md") == ""
     assert peer.edits("notes.md", "beta", "PEER") == ""
     said = me.runs(command)
-    assert said.startswith("denied: ") and "notes.md" in said and "after you last saw it" in said
+    assert said.startswith("denied: ") and "`cat notes.md`" in said and "after you last saw it" in said
+    assert me.runs(command).startswith("denied: "), "the same once more, and it has not looked"
+    assert me.runs("rm -f notes.md").startswith("denied: "), "nor does another way help"
     assert "PEER" in (work / "notes.md").read_text()
     assert me.runs("cat notes.md") == ""
     assert me.runs(command) == "", "it has read the file since"
@@ -183,7 +186,9 @@ def test_a_write_that_was_let_pass_just_now_counts_before_it_is_made(work: Path)
     me.runs("cat notes.md")
     assert peer.told("Edit", {"file_path": str(work / "notes.md"), "old_string": "a", "new_string": "b"}) == ""
     assert me.runs(OVERWRITES["copy"]).startswith("denied: ")
-    assert me.runs(OVERWRITES["copy"]) == "", "it has been told"
+    assert me.runs("cat notes.md") == "" and me.runs(OVERWRITES["copy"]).startswith("denied: "), "it is still to come"
+    _turns(peer)
+    assert me.runs(OVERWRITES["copy"]) == "", "it will not be made"
 
 
 def test_a_command_that_nobody_had_read_is_read_once_for_all_files_of_a_call(
@@ -208,8 +213,215 @@ def test_a_command_that_nobody_had_read_is_read_once_for_all_files_of_a_call(
         read.clear()
 
 
-def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(others, "PENDING_SECONDS", 0)
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Have so many seconds pass, by the clock of the hooks."""
+    now, now_ns, passed = time.time, time.time_ns, [0.0]
+    monkeypatch.setattr(time, "time", lambda: now() + passed[0])
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns() + int(passed[0] * 1e9))
+
+    def pass_seconds(seconds: float) -> None:
+        passed[0] += seconds
+
+    return pass_seconds
+
+
+def _turns(player: Player, name: str = "Stop", agent: str = "") -> None:
+    """A turn of the player's session, or of its subagent, begins or ends."""
+    event = SessionEvent(player.session_id, str(player.folder), name, agent=agent)
+    session_events._calls_are_over(player.core, event)
+
+
+def _is_told_the_end(player: Player, tool: str, given: object) -> None:
+    player.core.words_after(ToolCall(tool, given, player.session_id, str(player.folder), "PostToolUse"))
+
+
+COPY = ("Bash", {"command": "cp missing notes.md"})
+ENDS = {
+    "next call": lambda peer: peer.runs("true"),
+    "next write": lambda peer: peer.writes("new.md", "x\n"),
+    "turn": _turns,
+    "interrupted, then prompted": lambda peer: _turns(peer, "UserPromptSubmit"),
+    "call": lambda peer: _is_told_the_end(peer, *COPY),
+}
+
+
+@pytest.mark.parametrize("is_alone", [False, True], ids=["beside", "alone"])
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_write_that_was_let_pass_and_not_made_is_met_until_its_end_is_told(end, is_alone, work: Path, later) -> None:
+    """It may have failed, or been refused by a person. A look meanwhile shows the old text, and changes nothing."""
+    peer = Player("claude-code", work)
+    if not is_alone:
+        Player("codex", work).runs("true")
+    assert peer.told(*COPY) == ""
+    me = Player("codex", work)
+    for _ in range(2):
+        assert me.runs("cat notes.md") == ""
+        assert "very moment" in me.runs("echo mine > notes.md")
+    later(20)
+    assert "very moment" in me.runs("echo mine > notes.md")
+    end(peer)
+    assert me.runs("echo mine > notes.md") == "", "it is over, and nothing has come of it"
+
+
+def test_it_is_met_for_two_minutes_where_nothing_tells_its_end(work: Path, later) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    assert peer.told(*COPY) == ""
+    later(others.OVERDUE_SECONDS - 10)
+    assert "very moment" in me.denied("Bash", {"command": "echo mine > notes.md"})
+    later(20)
+    assert me.denied("Bash", {"command": "echo mine > notes.md"}) == ""
+
+
+def test_calls_that_are_made_side_by_side_say_nothing_of_each_other_s_end(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    assert peer.told(*COPY) == "" == peer.told("Bash", {"command": "echo x > other.md"})
+    assert "very moment" in me.runs("echo mine > notes.md")
+
+
+def test_what_lands_late_is_not_lost_to_one_who_has_read_meanwhile(work: Path) -> None:
+    """A build comes before the copy, say, or a person is asked."""
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("cat notes.md")
+    assert peer.told("Bash", {"command": "sleep 2; cp other.md notes.md"}) == ""
+    assert me.runs("cat notes.md") == "" and me.runs(OVERWRITES["here-document"]).startswith("denied: ")
+    (work / "notes.md").write_text("PEER\n")
+    assert me.runs(OVERWRITES["here-document"]).startswith("denied: "), "what has come of it was not seen"
+    assert me.runs("cat notes.md") == "" == me.runs(OVERWRITES["here-document"])
+
+
+def test_which_of_two_that_began_at_once_has_landed_nobody_knows(work: Path, later) -> None:
+    """An edit passes beside a write that is to come: that the file has changed then may be the edit alone."""
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    assert peer.told("Bash", {"command": "sleep 3; cp other.md notes.md"}) == ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(meetings, "WAIT_SECONDS", 0)
+        assert "very moment" in me.edits("notes.md", "beta", "mine")
+    assert me.runs("cat notes.md") == "" and "very moment" in me.runs("rm notes.md")
+    (work / "notes.md").write_text("PEER\n")
+    later(2)
+    peer.runs("true")
+    assert "very moment" not in (said := me.runs("rm notes.md")) and said.startswith("denied: ")
+
+
+def test_an_agent_s_end_says_nothing_of_the_others(work: Path, later) -> None:
+    me, peer = Player("codex", work), Player("claude-code", work)
+    me.runs("true")
+    assert peer.denied(*COPY, agent="one") == ""
+    later(2)
+    _turns(peer)
+    peer.runs("true")
+    assert "very moment" in me.runs("echo mine > notes.md")
+    _turns(peer, "SubagentStop", "one")
+    assert me.runs("echo mine > notes.md") == ""
+
+
+LOOKS = {
+    "cat notes.md": True, "git diff notes.md": True, "git diff HEAD -- notes.md": True, "sed -n 1,200p notes.md": True,
+    "head -n 50 notes.md": True, "cat notes.md | head -n 30": True, "sed -n 1,2p notes.md; sed -n '3,$p' notes.md": True,
+    "head -n 1 notes.md; tail -n 2 notes.md": True, "git blame notes.md": True, "cat ./sub/../notes.md": True,
+    "grep nothing notes.md": False, "grep PEER notes.md": False, "tail -n 1 notes.md": False, "head -n 0 notes.md": False,
+    "sed -n 5000,6000p notes.md": False, "cat notes.md | head -c 0": False, "diff notes.md notes.md": False,
+    "cat notes.md > /dev/null": False, "wc notes.md": False, "git diff --stat notes.md": False, "git log -p notes.md": False,
+    "git show :notes.md": False, "sed -n 1,1p notes.md; sed -n 3,3p notes.md": False, "cat other.md": False,
+    "git diff HEAD~1 -- notes.md": False, "head -n 2 notes.md; git status": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("look", "counts"), LOOKS.items(), ids=LOOKS)
+def test_a_look_is_the_whole_file_or_all_that_has_changed(look: str, counts: bool, work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    assert me.runs("cat notes.md") == ""
+    assert peer.edits("notes.md", "beta", "PEER") == ""
+    assert me.runs(look) == ""
+    assert me.runs("echo x > notes.md").startswith("denied: ") is not counts
+
+
+def test_a_difference_that_leaves_something_out_is_no_look(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("cat notes.md")
+    peer.edits("notes.md", "beta", "PEER")
+    git(work, "add", "notes.md")
+    peer.runs("echo new > added.md")
+    assert me.runs("git diff notes.md added.md") == "", "what is staged, or not in git, is not in it"
+    assert me.runs("echo x > notes.md").startswith("denied: ") and me.runs("echo x > added.md").startswith("denied: ")
+    assert me.runs("git diff HEAD notes.md; cat added.md") == ""
+    assert me.runs("echo x > notes.md") == "" == me.runs("echo x > added.md")
+
+
+def test_a_link_is_looked_at_through_itself(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    assert peer.runs("ln -s notes.md link") == ""
+    assert me.runs("rm link").startswith("denied: ")
+    assert me.runs("cat link") == "" == me.runs("rm link")
+
+
+def test_a_text_that_keeps_the_other_s_lines_is_let_pass_without_a_look(work: Path) -> None:
+    """Its session may have read the file with a tool of its client's that no hook tells of."""
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    peer.edits("notes.md", "beta", "PEER")
+    assert me.writes("notes.md", "alpha\nmine\n").startswith("denied: ")
+    assert me.writes("notes.md", "alpha\nbeta\nPEER\n").startswith("denied: "), "it took that out"
+    assert me.writes("notes.md", "mine\nPEER\n") == ""
+    peer.edits("notes.md", "PEER", "PEER AGAIN")
+    assert me.runs("printf 'PEER AGAIN %s' x > notes.md").startswith("denied: ")
+    assert me.runs("cat > notes.md <<'EOF'\nhers and\nPEER AGAIN\nmine\nEOF") == ""
+    peer.runs("printf 'one\\ntwo\\n' > untracked.md")
+    assert me.writes("untracked.md", "one\n").startswith("denied: ")
+    assert me.writes("untracked.md", "one\ntwo\nthree\n") == ""
+
+
+def test_who_is_denied_again_and_again_hears_it_in_fewer_words_and_others_hear_of_it(work: Path) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    peer.edits("notes.md", "beta", "PEER")
+    call = ("Bash", {"command": "echo x > notes.md"})
+    verdicts = [me.check(*call) for _ in range(11)]
+    reasons = [verdict.denial.reason for verdict in verdicts]
+    assert "times" not in reasons[1] and all(len(one) < 0.7 * len(reasons[0]) for one in reasons[2:])
+    assert "denied 3 times" in reasons[2] and all("`cat notes.md`" in one for one in reasons)
+    assert "Stop" in reasons[9] and "Stop" not in reasons[8]
+    told = [(place + 1, one[4], one[0].held.instance_id) for place, one in _owners(verdicts)]
+    assert told == [(3, 3, peer.row["id"]), (10, 10, peer.row["id"])]
+    assert me.runs("cat notes.md") == ""
+    peer.edits("notes.md", "PEER", "AGAIN")
+    assert "times" not in me.denied(*call), "it is counted anew"
+
+
+def _owners(verdicts) -> list:
+    return [(place, one) for place, verdict in enumerate(verdicts) for one in verdict.owners]
+
+
+@pytest.mark.parametrize("level", ["notice", "keep"])
+def test_the_owner_hears_once_that_its_text_is_overwritten_and_kept(level: str, work: Path, monkeypatch) -> None:
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("true")
+    peer.edits("notes.md", "beta", "PEER")
+    peer.edits("other.md", "beta", "PEER")
+    monkeypatch.setenv("SWARM_AUTO", level)
+    assert me.runs("cat notes.md; cat other.md") == ""
+    verdict = me.check("Bash", {"command": "cp sub/deep.md notes.md"})
+    ((trace, how, by, kept, times),) = verdict.owners
+    assert (trace.path, how, by, times) == (str(work / "notes.md"), "replace", "cp sub/deep.md notes.md", 0)
+    assert trace.held.instance_id == peer.row["id"] and "PEER" in Path(kept).read_text()
+    me.runs("cp sub/deep.md notes.md")
+    assert me.check("Bash", {"command": "rm notes.md"}).owners == [], "that is its own by now"
+    assert me.check(*patch_that_adds("other.md", "alpha\nPEER\n")).owners == [], "it keeps the other's lines"
+    git(work, "commit", "-qam", "a person's")
+    assert me.check("Bash", {"command": "rm other.md"}).owners == [], "nothing is lost that is committed"
+
+
+def patch_that_adds(name: str, text: str) -> tuple[str, dict[str, str]]:
+    lines = "".join(f"+{line}\n" for line in text.splitlines())
+    return "apply_patch", {"command": f"*** Begin Patch\n*** Add File: {name}\n{lines}*** End Patch\n"}
+
+
+def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, later) -> None:
     me, peer = Player("codex", work), Player("codex", work)
     git(work, "config", "core.fileMode", "false")
     (work / "notes.md").write_text("not committed, by a person\n")
@@ -217,6 +429,8 @@ def test_a_write_that_was_let_pass_and_never_made_is_no_change(work: Path, monke
     os.utime(work / "notes.md", (old, old))
     time.sleep(0.05)  # the kernel's clock, by which the file changed, must have moved on
     assert peer.told("apply_patch", {"command": "*** Begin Patch\n*** Add File: notes.md\n+x\n*** End Patch\n"}) == ""
+    later(2)
+    peer.runs("true")
     assert me.runs(OVERWRITES["here-document"]) == ""
 
 
@@ -308,7 +522,7 @@ def test_the_content_that_a_told_session_overwrites_is_kept(work: Path) -> None:
     peer.edits("notes.md", "beta", "PEER")
     text = (work / "notes.md").read_bytes()
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
-    assert me.runs(OVERWRITES["here-document"]) == ""
+    assert me.runs("cat notes.md") == "" == me.runs(OVERWRITES["here-document"])
     (kept,) = Kept(time.time()).of(key_of(str(work / "notes.md")))
     assert content_of(kept) == text
 

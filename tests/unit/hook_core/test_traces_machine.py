@@ -1,6 +1,7 @@
 """Sessions that write the same files with no lock taken, against a model that shares no code with what it checks.
 
-The model knows of each file who has changed it, and of each session which change it has last seen. At `keep` a write of
+The model knows of each file who has changed it, and of each session which change it has last seen, by a command that
+shows the whole file. At `keep` a write of
 a whole file must be denied exactly where it would throw away a change that its session has not seen, that is not
 committed or undone, and whose writer lives; and each edit must pass. The same goes for a folder that is removed; a git
 command that throws a change away must be denied as long as that is the last one.
@@ -131,8 +132,7 @@ class Traces(RuleBasedStateMachine):
         if self.level == "keep" and expected:
             assert said.startswith("denied: "), said
             assert (self.work / name).read_text() == self.text[name]
-            self.seen[me, name] = self._now()
-            return
+            return  # and is denied the next time, too, unless it looks
         assert not said.startswith("denied: "), said
         assert bool(said) is expected
         self._has_written(me, name, text)
@@ -157,13 +157,12 @@ class Traces(RuleBasedStateMachine):
         said = player.runs("rm -r sub")
         if expected:
             assert said.startswith("denied: ") is (self.level == "keep"), said
-            self.seen[me, "sub/deep.md"] = self._now()
         if said.startswith("denied: "):
             assert expected and (self.work / "sub").exists()
             return
         assert bool(said) is expected and not (self.work / "sub").exists()
         if expected:
-            self.wrote[me, "sub/deep.md"] = self.seen[me, "sub/deep.md"]
+            self.wrote[me, "sub/deep.md"] = self.seen[me, "sub/deep.md"] = self._now()
         self.is_undone("sub/deep.md")
 
     @rule(place=PLACES, name=NAMES)

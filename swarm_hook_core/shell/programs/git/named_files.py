@@ -129,13 +129,35 @@ def _text(call, source: str):
         return None
 
 
-def show_staged(call, reading) -> None:
-    """``show :file``: what was added last."""
-    for word in reading.options.operands:
-        path = word[1:].removeprefix("0:")
-        if word[:1] == ":" and is_known(word) and call.folder:
-            top = "" if path.startswith((".", "/")) else work_tree(call.folder)
-            call.shows([os.path.join(top or "", path)])
+# With these `diff` shows all lines that have changed; with others it may leave some out, or show none.
+_SHOW_ALL = frozenset(
+    "-p -u -U --unified --patch --patch-with-stat --color --no-color --no-ext-diff --no-textconv --word-diff --minimal"
+    " --patience --histogram --function-context -W --no-renames --no-prefix --no-pager --text -a".split()
+)
+
+
+def show_changes(call, reading) -> None:
+    """``diff FILE``: what has changed in it, since it was staged or since the last commit."""
+    before, dashes, after = _cut_at_dashes(call.words)
+    named = [word for word in reading.options.operands if word in before]
+    if set(reading.options.given) - _SHOW_ALL or call.folder is None:
+        return
+    since = "HEAD" if named[:1] in (["HEAD"], ["@"]) else "index"
+    files = named[1:] if since == "HEAD" else named
+    if files and (dashes or not all(os.path.lexists(os.path.join(call.folder, word)) for word in files)):
+        return  # another revision: what has changed since it need not be what has changed since the last
+    call.shows([*files, *after], (), since)
+
+
+def _cut_at_dashes(words) -> tuple:
+    before = words[: words.index("--")] if "--" in words else words
+    return before, len(before) < len(words), words[len(before) + 1 :]
+
+
+def show_blamed(call, reading) -> None:
+    """``blame FILE``: the whole of it as it is, each line with its commit."""
+    if len(reading.options.operands) == 1 and not reading.options.has("-L", "-S", "--contents", "--reverse"):
+        call.shows(reading.options.operands)
 
 
 def settings(call, reading) -> None:

@@ -23,12 +23,10 @@ show-ref show-branch show-index diff-pairs cherry range-diff patch-id verify-com
 get-tar-commit-id column stripspace fmt-merge-msg difftool gitk gui instaweb request-pull send-email: reads
 fast-export merge-tree mktree daemon upload-pack upload-archive credential credential-cache check-rules: reads
 web--browse citool last-modified unpack-file: reads
-diff: -GSUO,--unified= --output=FILE reads shows {}
-  --cached --staged --stat --numstat --shortstat --summary --name-only --name-status --quiet -s --no-patch: reads
+diff: -GSUO,--unified= --output=FILE reads do show_changes
 log: -nGSLO,--max-count,--since,--until,--after,--before,--author,--grep= --output=FILE reads
-  -p -u --patch: reads shows {}
-show: --output=FILE reads do show_staged
-blame: -LSC= reads shows {}
+show: --output=FILE reads
+blame: -LSC= reads do show_blamed
 diff-files diff-index diff-tree whatchanged rev-list: --output=FILE reads
 
 # ---- they leave a repository as it is, and make files that their words name

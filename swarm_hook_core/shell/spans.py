@@ -1,0 +1,124 @@
+"""Parts of a file that head, tail and sed show, as their words have them.
+
+A *span* is a part of a text: ``("lines", first, last)``, where `last` may be None, for the end; ``("last", n)``, its
+last lines; ``("bytes", n)``, no more than so many. Nothing is loaded for it: what tells plain commands asks here, too.
+"""
+
+_DIGITS = frozenset("0123456789")
+LONGEST = 9  # digits of a number
+
+
+def spans_of_head(name: str, words) -> tuple:
+    """``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None: not known."""
+    unit, count, files, given = "lines", "10", [], list(words)
+    while given:
+        word = given.pop(0)
+        if word == "--":
+            files += given
+            break
+        if word[:1] != "-" or word == "-":
+            files.append(word)
+        elif word in ("-q", "-v", "-f", "-F", "--quiet", "--silent", "--verbose"):
+            continue
+        elif word[:2] in ("-n", "-c"):
+            unit = "lines" if word[1] == "n" else "bytes"
+            count = word[2:] or (given.pop(0) if given else "")
+        elif word.partition("=")[0] in ("--lines", "--bytes"):
+            unit = word[2:].partition("=")[0]
+            count = word.partition("=")[2] or (given.pop(0) if given else "")
+        elif not set(word[1:]) - _DIGITS:
+            unit, count = "lines", word[1:]
+        else:
+            return None, [*files, *given]
+    return _counted(name, unit, count), files
+
+
+def _counted(name: str, unit: str, count: str):
+    sign, number = (count[:1], count[1:]) if count[:1] in ("+", "-") else ("", count)
+    if not _is_number(number):
+        return None
+    value = int(number)
+    if name == "head" and sign == "-":  # all but the last
+        return () if not value else None
+    if name == "tail" and sign == "+":  # from there on
+        return () if value < 2 else (("lines", value, None),) if unit == "lines" else None
+    if unit == "bytes":
+        return (("bytes", value),)
+    return (("lines", 1, value),) if name == "head" else (("last", value),)
+
+
+def spans_of_sed(words) -> tuple:
+    """``(spans, files)`` that sed shows with these arguments; spans of None where it does more than choose lines.
+
+    Of several files it counts the lines as if they were one.
+    """
+    scripts, files, is_quiet, given = [], [], False, list(words)
+    while given:
+        word = given.pop(0)
+        if word in ("-n", "--quiet", "--silent"):
+            is_quiet = True
+        elif word in ("-e", "-ne", "--expression") and given:
+            is_quiet = is_quiet or word == "-ne"
+            scripts.append(given.pop(0))
+        elif word == "--":
+            files += given
+            break
+        elif word[:1] == "-" and word != "-":
+            return None, [*files, *given]
+        else:
+            files.append(word)
+    if not scripts:
+        if not files:
+            return None, files
+        scripts = [files.pop(0)]
+    return _of_script(";".join(scripts), is_quiet), files
+
+
+def _of_script(script: str, is_quiet: bool):
+    """The spans of lines that a script prints as they are: ``3,9p``, ``20q`` and several of them."""
+    ranges, last = [], None
+    for command in script.replace("\n", ";").replace(" ", "").split(";"):
+        address, letter = command[:-1], command[-1:]
+        first, comma, to = address.partition(",")
+        if not command:
+            continue
+        if not _is_number(first) or (comma and to != "$" and not _is_number(to)):
+            return None
+        if letter == "q" and not comma:
+            last = int(first) if last is None else min(last, int(first))
+        elif letter == "p" and is_quiet:
+            ranges.append((int(first), None if to == "$" else int(to or first)))
+        else:
+            return None
+    if not is_quiet:
+        return (("lines", 1, last),) if last is not None and not ranges else None
+    if not ranges:
+        return None
+    found = joined_lines(ranges)
+    spans = [("lines", *found[0])] if len(found) == 1 else []
+    return (*spans, *([("lines", 1, last)] if last is not None else ())) if spans else None
+
+
+def _is_number(text: str) -> bool:
+    return 0 < len(text) <= LONGEST and not set(text) - _DIGITS
+
+
+def joined_lines(ranges) -> list:
+    """``(first, last)`` of these, those that touch made one; `last` may be None, for the end."""
+    found: list = []
+    for first, last in sorted(ranges, key=lambda one: one[0]):
+        before = found[-1] if found else None
+        if before is not None and (before[1] is None or first <= before[1] + 1):
+            found[-1] = (before[0], None if None in (before[1], last) else max(before[1], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def are_whole(spans, lines: int, size: int) -> bool:
+    """Whether nothing of a text of so many `lines` and bytes is missing in what these spans leave of it."""
+    return all(
+        one[1] <= 1 and (one[2] is None or one[2] >= lines) if one[0] == "lines"
+        else one[1] >= (lines if one[0] == "last" else size)
+        for one in spans
+    )  # fmt: skip

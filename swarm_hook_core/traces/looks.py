@@ -1,0 +1,95 @@
+"""Which of the files that a command shows its session has seen by that: whole, or all that has changed in it.
+
+A part of a file is no look, nor is a search in it; the parts that several commands show make one where nothing is
+missing between them.
+"""
+
+import os
+
+from swarm_hook_core.traces import journal, state_of
+
+LONGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
+MOST_PARTS = 40  # of one file that are put together
+SECONDS = 0.5  # for git's answers
+
+
+def note(trail, meetings, reads, written) -> None:
+    """Add to `trail` which of the files of these Reads the session has seen then; not those that it has `written`.
+
+    `meetings`: the Meetings of the call.
+    """
+    parts: dict = {}  # path -> (first, last) of what this call shows of it
+    for read in reads:
+        for path in trail.looked_at(read.folder, read.path):
+            if path in written:
+                continue  # before or after that, nobody knows
+            if read.since:
+                if _shows_changes(meetings, path, read.since):
+                    trail.note("saw", path)
+            elif not read.spans:
+                trail.note("saw", path)
+            else:
+                _note_part(trail, meetings, path, read.spans, parts.setdefault(path, []))
+
+
+def _note_part(trail, meetings, path: str, spans, parts: list) -> None:
+    """Note a look at some lines of the file at `path`: as one at the whole, where that is all of them.
+
+    `parts`: those that the same call has shown before, which it adds to.
+    """
+    from swarm_hook_core.shell.spans import are_whole, joined_lines
+
+    state = state_of(path)
+    lines, size = _measured(path)
+    if lines is None:
+        return
+    if are_whole(spans, lines, size):
+        trail.note("saw", path, state)
+        return
+    if len(spans) != 1 or spans[0][0] == "bytes":
+        return
+    first, last = spans[0][1:] if spans[0][0] == "lines" else (lines - spans[0][1] + 1, None)
+    parts.append((max(first, 1), lines if last is None else last))
+    trail.note("part", path, f"{state} {parts[-1][0]} {parts[-1][1]}")
+    earlier = _earlier_parts(meetings.own_entries(os.path.dirname(path)), path, state)
+    if any(are_whole([("lines", *one)], lines, size) for one in joined_lines([*earlier, *parts])):
+        trail.note("saw", path, state)
+
+
+def _earlier_parts(own: bytes, path: str, state: str) -> list:
+    """``(first, last)`` of the lines that were shown of the file while it was in this `state`."""
+    found = []
+    for entry in journal.newest_first(own, path, ("part",)):
+        words = entry.text.rsplit(" ", 2)
+        if words[0] != state or len(words) != 3 or len(found) == MOST_PARTS:
+            break
+        found.append((int(words[1]), int(words[2])))
+    return found
+
+
+def _measured(path: str) -> tuple:
+    """``(lines, bytes)`` of a plain file that is not too large; ``(None, None)`` of any other."""
+    from swarm_hook_core.watching.snapshot import read
+
+    try:
+        data = read(path, LONGEST)[1]
+    except (OSError, ValueError):
+        return None, None
+    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data)), len(data)
+
+
+def _shows_changes(meetings, path: str, since: str) -> bool:
+    """Whether ``git diff`` of the file shows all that is not committed in it: where some is staged, HEAD is named."""
+    from swarm_hook_core.repository import tree_over
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+    if meetings.unseen(path, path) is None:
+        return False  # there is nothing to be seen: most looks cost no question
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        return False
+    name, repository = os.path.relpath(path, tree.top), Repository(tree.top, SECONDS)
+    try:
+        return name in repository.tracked([name]) and (since == "HEAD" or name not in repository.staged([name]))
+    except (NoAnswer, Refused):
+        return False

@@ -1,0 +1,100 @@
+"""The text that a call is about to put in the place of a file, where that is known, and what it keeps of what is there.
+
+A session may have looked at the file with a tool of its client that has no hook of ours. What it writes then tells that
+it has: the lines that another has changed are in it.
+"""
+
+import os
+
+from swarm_hook_core.change import REPLACE
+
+SECONDS = 0.5  # for git's answer
+LONGEST = 1024 * 1024  # bytes
+_KEYS = ("content", "contents", "file_text", "new_content", "text")  # where tools that write whole files have the text
+_ADD = "*** Add File: "
+
+
+def keeps(config, call, effects, path: str, resolved: str) -> bool:
+    """Return True if what the call is about to write there has all changes in it that are not committed.
+
+    `path`: as it was named, `resolved` without links; `effects`: of a call that does not say its files, else None.
+    """
+    text = _of_tool(config, call, path) if effects is None else _of_script(effects, path)
+    return text is not None and _has_all_changes(text, resolved)
+
+
+def _of_tool(config, call, path: str):
+    """The new text of the file, by the input of a tool that writes whole files."""
+    given = call.input
+    if not isinstance(given, dict):
+        return _added_in(given, path, call.folder) if isinstance(given, str) else None
+    if call.tool in config.replaces:
+        found = [given[key] for key in _KEYS if isinstance(given.get(key), str)]
+        return found[0] if len(found) == 1 else None
+    patches = [value for value in given.values() if isinstance(value, str) and _ADD in value]
+    return _added_in(patches[0], path, call.folder) if len(patches) == 1 else None
+
+
+def _added_in(patch: str, path: str, folder: str):
+    """The text that an apply_patch envelope puts into the file, by its own header alone; None where that is not so."""
+    parts = [part for part in patch.split(_ADD)[1:] if os.path.join(folder, part.partition("\n")[0].strip()) == path]
+    if len(parts) != 1:
+        return None
+    lines = []
+    for line in parts[0].split("\n")[1:]:
+        if line[:1] != "+":
+            break
+        lines.append(line[1:])
+    return "\n".join([*lines, ""])
+
+
+def _of_script(effects, path: str):
+    """The new text of the file, where one statement of a script writes it."""
+    whole = os.path.normpath(path)
+    writes = [one for one in effects.writes if os.path.normpath(os.path.join(one.folder, one.path)) == whole]
+    stream = effects.texts.get(whole) if len(writes) == 1 and writes[0].how == REPLACE else None
+    text = stream.text if stream is not None else None
+    return text if text is not None and "\0" not in text else None
+
+
+def _has_all_changes(text: str, path: str) -> bool:
+    """Whether `text` has what was added to the file since the last commit, and has not what was taken out."""
+    from swarm_hook_core.watching.snapshot import read
+
+    try:
+        present = _counted(read(path, LONGEST)[1].decode("utf-8", "surrogateescape"))
+    except (OSError, ValueError):
+        return False
+    new, committed = _counted(text), _committed(path)
+    if committed is None:
+        return all(new.get(line, 0) >= count for line, count in present.items())
+    before = _counted(committed)
+    added = [line for line, count in present.items() if count > before.get(line, 0)]
+    taken_out = [line for line, count in before.items() if count > present.get(line, 0)]
+    if not added and not taken_out:
+        return False  # it is something else that has changed: their order, a permission
+    return all(new.get(line, 0) >= present[line] for line in added) and all(
+        new.get(line, 0) <= present.get(line, 0) for line in taken_out
+    )
+
+
+def _committed(path: str):
+    """The text of the file as the last commit has it; None where there is none."""
+    from swarm_hook_core.repository import tree_over
+    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        return None
+    try:
+        return Repository(tree.top, SECONDS).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, tree.top)}")
+    except (NoAnswer, Refused):
+        return None
+
+
+def _counted(text: str) -> dict:
+    """``{line: how often it is there}``."""
+    found: dict = {}
+    for line in text.splitlines():
+        found[line] = found.get(line, 0) + 1
+    return found
