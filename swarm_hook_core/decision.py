@@ -9,10 +9,11 @@ class Denial:
     `certain`: whether it would write it, and not only may. `times`: how many denials of this path there were lately,
     with this one, 0 where that is not known; `is_news`: whether the coordinator is to be told of it (``storms``).
     `file`: what to say it waits for; of a pattern no more than this path. `brief`: the reason for a client that has no
-    room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``).
+    room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``). `deed`: what was
+    tried, where that is a person's alone (``protected``), else empty; then nothing is `held`.
     """
 
-    __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest")
+    __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest", "deed")
 
     def __init__(self, path, held, reason, certain=True):
         self.path = path
@@ -21,7 +22,7 @@ class Denial:
         self.certain = certain
         self.times = 0
         self.is_news = True
-        self.brief = self.rest = ""
+        self.brief = self.rest = self.deed = ""
 
     @property
     def file(self) -> str:

@@ -25,11 +25,12 @@ class Effects:
     guesses  Guess: may write something that the command does not name
     reads    Read: a file whose content it certainly shows, or part of it
     programs names of the programs that it runs, as far as they are known, and of git the command as well: ``git fetch``
+    deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
     budget   the time to find and to judge them, which begins when this is made unless it is given
     """
 
-    __slots__ = ("writes", "trees", "git", "guesses", "reads", "programs", "runs", "budget")
+    __slots__ = ("writes", "trees", "git", "guesses", "reads", "programs", "deeds", "runs", "budget")
 
     def __init__(self, budget=None):
         self.budget = budget or Budget()
@@ -39,7 +40,13 @@ class Effects:
         self.guesses: list = []
         self.reads: list = []
         self.programs: set = set()
+        self.deeds: list = []
         self.runs = False
+
+    def add_deed(self, words: list, folder, by: str) -> None:
+        """Keep a command for ``protected``, up to `MOST`."""
+        if len(self.deeds) < MOST:
+            self.deeds.append((words, folder, by))
 
     @property
     def size(self) -> int:

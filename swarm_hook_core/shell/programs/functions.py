@@ -316,6 +316,7 @@ _READ_ONLY = (
 
 def sqlite(call: "Call", reading: "Reading") -> None:
     """The database is written where a statement is none that only reads; dot commands write files and run commands."""
+    call.walk.effects.add_deed([call.name, *reading.options.operands], call.folder, call.by)
     database, *sql = reading.options.operands or [""]
     sql = reading.options.values("-cmd") + sql
     if not database:
