@@ -192,10 +192,25 @@ def _in_tree(tree):
 def _places(root: str):
     """What of all this is there, as a folder over it may be written or removed."""
     data = user_folder("", "XDG_DATA_HOME", "~/.local/share")
-    for path in (store_path(), config_path(), state_dir(), data, *[path for path, _ in settings_files()]):
+    hooks = [os.path.join(root, name) for name in GUARDED] if "/.git/" in root else []
+    for path in (store_path(), config_path(), state_dir(), data, *hooks, *_files_of_clients(root)):
         real = os.path.realpath(path)
         if real.startswith(root.rstrip("/") + "/") and os.path.lexists(real) and matter_of(real) is not None:
             yield real
+
+
+def _files_of_clients(root: str):
+    for home, _title, _name, files, starts in _homes():
+        if not f"{home}/".startswith(f"{root}/") and not root.startswith(f"{home}/"):
+            continue
+        for file in files:
+            yield os.path.join(home, file)
+        for start in starts:
+            folder, name = os.path.split(os.path.join(home, start))
+            try:
+                yield from (os.path.join(folder, one) for one in os.listdir(folder) if one.startswith(name))
+            except OSError:
+                continue
 
 
 # --------------------------------------------------------------------------------------- git's hooks

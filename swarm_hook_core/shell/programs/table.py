@@ -766,7 +766,7 @@ gperf: --output-file=FILE
 
 # ---- databases: servers keep what they change to themselves
 sqlite3 sqlite duckdb: onedash -cmd,-separator,-init,-newline,-nullvalue,-vfs,-mmap,-maxsize,-lookaside,-pagecache=
-    -o unless -readonly -version -help do sqlite
+    -readonly -o unless -version -help do sqlite
 psql: -fdhpUvFPTRcLo,--file,--command,--dbname,--host,--port,--log-file,--output= do psql
 pg_dump pg_dumpall mysqldump mongodump: -hpUdFntjBuP,--format,--host,--db= -fr,--file,--result-file,--archive=FILE
     -o,--out=DIR
