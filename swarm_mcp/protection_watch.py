@@ -65,7 +65,7 @@ def look(store: Store, row: Session, starts: bool) -> None:
     before = dumps(record)
     found = [
         *_settings_lowered(record, row.scope),
-        *_store_replaced(record, store),
+        *_store_replaced(record, store, starts),
         *_guard_gone(record, row.scope),
         *(_clients_gone(record) if starts else ()),
     ]
@@ -101,18 +101,19 @@ def _settings_lowered(record: dict, scope: str) -> list[tuple[str, str]]:
     return found
 
 
-def _store_replaced(record: dict, store: Store) -> list[tuple[str, str]]:
+def _store_replaced(record: dict, store: Store, starts: bool) -> list[tuple[str, str]]:
     path = str(store.described().get("db_path") or "")
     try:
         seen = os.stat(path)
     except OSError:
         return []
-    mark = f"{seen.st_dev}:{seen.st_ino}"
+    mark, events = f"{seen.st_dev}:{seen.st_ino}", store.protection.events_so_far()
     known = record["stores"].get(path)
-    if known == mark:
-        return []
-    record["stores"] = {path: mark}
-    if known is None:
+    is_known = isinstance(known, list) and len(known) == 2 and isinstance(known[1], int)
+    if not is_known or known[0] != mark or starts or events < known[1]:
+        record["stores"] = {path: [mark, events]}
+    # A new file may get the old one's number; but events are counted on, whatever is cleaned up.
+    if not is_known or (known[0] == mark and events >= known[1]):
         return []
     return [("store", f"the store {path} was removed or replaced: locks and messages from before are gone")]
 

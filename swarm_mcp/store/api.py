@@ -430,6 +430,9 @@ class Protection(Protocol):
         Return False where the same was written down within the last minute.
         """
 
+    def events_so_far(self) -> int:
+        """Return how many events this store has ever had; it never goes down."""
+
     def lowered(self, scope: str, actor: str | None, what: str, words: str) -> None:
         """Write down that `what` protects the sessions of `scope` less than before, and tell them so in `words`.
 

@@ -74,6 +74,7 @@ def world(tmp_path: Path) -> World:
 
 
 DENIED = [
+    "python3 -c \"import sqlite3; sqlite3.connect('{store}').execute('DELETE FROM context')\"",
     # swarm's own settings, store, state
     "echo '{{\"auto\": \"off\"}}' > {config}", "sed -i s/keep/off/ {config}", "rm {config}", "cp /dev/null {config}",
     "rm {store}", "rm -f {store}-wal {store}-shm", "mv {store} /tmp/elsewhere", "rm -rf {state}", "rm -r {state}/kept",
