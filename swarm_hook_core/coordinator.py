@@ -64,6 +64,20 @@ def note_denial(runtime: str, call, denial) -> None:
         start_detached([*argv, "denied", *words, "--tool", call.tool, "--", denial.file])
 
 
+def note_attempt(runtime: str, call, denial) -> None:
+    """Have it noted that this session tried what only a person may do, by a command that nobody waits for.
+
+    Raises OSError.
+    """
+    argv = command() if call.session_id else []
+    if argv:
+        from swarm_hook_core.spawn import start_detached
+
+        words = ["--runtime", runtime, "--session-id", call.session_id, "--tool", call.tool]
+        words += [f"--target={denial.path}"] if denial.path != denial.deed else []
+        start_detached([*argv, "attempted", *words, "--", denial.deed])
+
+
 def recorded(name: str) -> object:
     """What `swarm-mcp install` wrote down as `name` at the plugin's root; None where there is nothing readable."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -165,6 +165,13 @@ class HookCore:
             if not call.tool:
                 raise ValueError("the payload names no tool")
             return None
+        effects = None
+        if not self.is_within:
+            denial, effects = self._for_a_person(call, says_files)
+            if denial is not None:
+                from swarm_hook_core.decision import Verdict
+
+                return Verdict(denial)
         trail = self.trail_of(call)
         is_read = not says_files and self._is_to_be_read(call, trail)
         session, reader = self._session_of(call, only_beside_locks=not says_files and not is_read)
@@ -176,18 +183,22 @@ class HookCore:
         from swarm_hook_core.decision import Verdict, decide
         from swarm_hook_core.lookup import Peers
 
-        now, effects = time.time(), None
+        now = time.time()
         if not says_files:
             from swarm_hook_core import opaque_calls
 
-            effects = opaque_calls.effects_of(call) if is_read else None
+            if is_read and effects is None:
+                effects = opaque_calls.effects_of(call)
+                denial = self._denied_to_agents(call, (), effects)
+                if denial is not None:
+                    return Verdict(denial)
         claimed = self._claimed(call, effects, trail, reader, now)
         peers = Peers(reader, session.instance_id, now, call.agent, claimed)
         # Asked before the locks are looked at: if it was fresh then, they are all that there is.
         team_trees = reader.team_trees() if is_in_team() else ()
         verdict = Verdict(decide(self.config, session, call, peers, now))
         if verdict.denial is None and not says_files and peers.any() and opaque_calls.concerns(call, session, peers):
-            effects = effects if is_read else opaque_calls.effects_of(call)
+            effects = effects if is_read or effects is not None else opaque_calls.effects_of(call)
             if effects is not None:
                 verdict = opaque_calls.judge(self.config, session, call, effects, peers, now)
         if verdict.denial is None and team_trees:
@@ -212,6 +223,42 @@ class HookCore:
         if verdict.denial is not None:
             self._shorten(verdict.denial, call, session)
         return verdict
+
+    def _for_a_person(self, call, says_files: bool):
+        """``(Denial or None, Effects or None)`` of a call that may weaken the protection of others: see ``protected``.
+
+        A few looks at its text, and nothing is loaded, where it names nothing of the kind.
+        """
+        from swarm_hook_core.state import may_protect, speaks_of_protection
+
+        try:
+            if says_files:
+                paths = [os.path.join(call.folder, path) for path in self.config.extract_paths(call.input)]
+                if not any(may_protect(os.path.realpath(path)) for path in paths):
+                    return None, None
+                from swarm_hook_core.targets import changes
+
+                return self._denied_to_agents(
+                    call, changes(self.config, call.tool, call.input, call.folder), None
+                ), None
+            if not any(speaks_of_protection(text) for text in _texts_in(call.input)):
+                return None, None
+            from swarm_hook_core import opaque_calls
+
+            effects = opaque_calls.effects_of(call)
+            return self._denied_to_agents(call, (), effects), effects
+        except ValueError:  # of input that cannot be read, the check itself speaks
+            return None, None
+
+    def _denied_to_agents(self, call, targets, effects):
+        """The Denial of what only a person may do; None for none, and where that cannot be told."""
+        from swarm_hook_core import protected
+
+        try:
+            return protected.denial_of(call, targets, effects)
+        except Exception as error:  # what else the call does is looked at all the same
+            self.record_fault("protected", error)
+            return None
 
     def _leave_plan(self, session, call, effects, peers, verdict, now: float) -> None:
         """Leave what the kernel is to hold; where that fails the call is judged as if it could hold nothing."""
@@ -430,6 +477,10 @@ class HookCore:
             from swarm_hook_core.coordinator import note_denial
 
             note_denial(self.config.runtime_name, call, denial)
+        elif denial.deed:
+            from swarm_hook_core.coordinator import note_attempt
+
+            note_attempt(self.config.runtime_name, call, denial)
 
     def tell_owners(self, verdict, call) -> None:
         """Have those told whose uncommitted changes the call overwrites, or is denied for again and again."""
@@ -541,3 +592,12 @@ def _may_write_unseen(config, tool: str) -> bool:
     from swarm_hook_core.mcp_writers import is_writer
 
     return is_writer(tool)
+
+
+def _texts_in(given, depth: int = 6):
+    """The texts in a tool's input."""
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, (dict, list)) and depth:
+        for value in given.values() if isinstance(given, dict) else given:
+            yield from _texts_in(value, depth - 1)

@@ -10,10 +10,11 @@ class Denial:
     with this one, 0 where that is not known; `is_news`: whether the coordinator is to be told of it (``storms``).
     `file`: what to say it waits for; of a pattern no more than this path. `brief`: the reason for a client that has no
     room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``). `short`: the reason in
-    fewer words, where whoever denies knows them.
+    fewer words, where whoever denies knows them. `deed`: what was tried, where that is a person's alone (``protected``),
+    else empty; then nothing is `held`.
     """
 
-    __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest", "short")
+    __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")
 
     def __init__(self, path, held, reason, certain=True):
         self.path = path
@@ -22,7 +23,7 @@ class Denial:
         self.certain = certain
         self.times = 0
         self.is_news = True
-        self.brief = self.rest = self.short = ""
+        self.brief = self.rest = self.short = self.deed = ""
 
     @property
     def file(self) -> str:

@@ -131,6 +131,12 @@ def in_file(name: str, folder: str) -> Setting:
     return Setting(DEFAULTS[name], "default")
 
 
+def without(name: str, folder: str) -> str:
+    """What the file would say of setting `name` in `folder`, or with no folder for the user, were it not set there."""
+    given = current().user.get(name, DEFAULTS[name]) if folder else DEFAULTS[name]
+    return given
+
+
 def _checkout_over(checkouts: dict, folder: str) -> str:
     """The nearest folder at or above `folder` that is one of `checkouts`, up to its git root; empty for none."""
     try:

@@ -107,6 +107,32 @@ def refuse_link(path: str) -> None:
         raise OSError(f"{path} is a symbolic link, which is not followed; if it is yours, set SWARM_DB_PATH to {real}")
 
 
+# How names and texts look that may concern what protects sessions from each other (``protected``).
+_SETTINGS = ("settings.json", "config.toml", "config.yaml", "hooks.json", "mcp.json", "_marketplaces.json",
+             "_plugins.json", "-enablement.json", "disabled-hooks")  # fmt: skip
+_WORDS = ("swarm-mcp", "swarm_mcp", "swarm-locks", ".swarm", "swarm.db", "swarm@", "SWARM_", "swarm-hooks", "hookspath",
+          "hooksPath", ".git/hooks", ".git/config", *_SETTINGS)  # fmt: skip
+_PLACES = ("~", "HOME", ".local", ".config", ".claude", ".codex", "XDG_")
+
+
+def may_protect(path: str) -> bool:
+    """Whether absolute `path`, without links, may be one of the files that protect sessions from each other."""
+    if "swarm" in path or "/.git/" in path or path.endswith(_SETTINGS):
+        return True
+    return path.startswith(tuple(os.path.realpath(one) for one in (state_dir(), config_dir(), store_path())))
+
+
+def speaks_of_protection(text: str) -> bool:
+    """Whether a command's text may concern them. That costs a few looks through the text."""
+    if any(word in text for word in _WORDS):
+        return True
+    if "rm" in text or "mv" in text or "delete" in text:
+        home = os.path.expanduser("~")
+        if any(place in text for place in _PLACES) or (home != "/" and home in text):
+            return True
+    return any(os.path.basename(path) in text for path in (state_dir(), config_dir(), store_path()))
+
+
 def absolute_setting(variable: str) -> str:
     """The path in an environment variable; empty where it is not set.
 

@@ -7,41 +7,48 @@ from itertools import islice
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
 from swarm_hook_core.labels import token
-from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
+from swarm_mcp.agents_shell import (
+    MAKER,
+    NO_AGENTS,
+    TERMINAL,
+    agent_session_around,
+    agents_around,
+    is_marked,
+    require_own,
+)
 from swarm_mcp.domain.session import DETACHED, TEAM, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
 from swarm_mcp.views import known_shortly, name_of
 from swarm_mcp.visibility import veiled
 
-TERMINAL = "terminal"  # the runtime and origin of a person's shell
+OWN_ID = "SWARM_MCP_INSTANCE_ID"
 MOST_LOOKED_AT = 1000  # sessions of a scope whose names are compared
 MOST_NAMED = 50  # sessions of a scope, where it is not clear which one is meant
-NO_AGENTS = (TERMINAL, HOLD, DETACHED, TEAM)  # what is registered and is no agent's session, or none of this machine
 
 
-def find_acting_session(store: Store, args) -> Session:
+def find_acting_session(store: Store, args, reads: bool = False) -> Session:
     """The instance a command acts as.
 
     ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
     of the client this process descends from, else, at a terminal, the terminal's own shell if it is registered, and
-    elsewhere the command that holds locks around this one, or the only session of the scope. Raises UnknownInstance.
+    elsewhere the command that holds locks around this one, or the only session of the scope. Raises UnknownInstance;
+    and PersonOnly where an agent's shell names another live session, unless the command only `reads`.
     """
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
-        return _of_this_machine(session_named(store, scope, args.value("--as")))
-    return session_of_caller(store, scope)
+        return _named(store, scope, args.value("--as"), "" if reads else "--as")
+    return session_of_caller(store, scope, reads)
 
 
-def session_of_caller(store: Store, scope: str) -> Session:
+def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
     """The instance that a command speaks for when nobody is named: `find_acting_session` without its ``--as``."""
-    reference = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    reference = os.environ.get(OWN_ID, "").strip()
     if reference:
-        return _of_this_machine(session_named(store, scope, reference))
+        return _named(store, scope, reference, "" if reads else OWN_ID)
     row = agent_session_around(store) or terminal_session(store)
     if row:
         return row
@@ -66,10 +73,17 @@ def session_of_caller(store: Store, scope: str) -> Session:
     raise UnknownInstance(f"{number} sessions share scope {scope}; say with --as which one this is: {names}")
 
 
-def _of_this_machine(row: Session) -> Session:
-    """Return `row`. Raises UnknownInstance where it is a session elsewhere, for which nobody here can act."""
+def _named(store: Store, scope: str, reference: str, how: str) -> Session:
+    """Return the session that `reference` names, for a command that is to act as it; `how`: where it is named.
+
+    Raises UnknownInstance where it is a session elsewhere, for which nobody here can act, and PersonOnly where an agent
+    names another one. An empty `how` is of a command that changes nothing.
+    """
+    row = session_named(store, scope, reference)
     if row.runtime == TEAM:
         raise UnknownInstance(f"{name_of(row)} works on another machine: only there can be acted as it")
+    if how:
+        require_own(store, row, how)
     return row
 
 
@@ -80,7 +94,7 @@ def acting_session(store: Store, args) -> Session:
     long as that shell does, and goes along when the shell changes its folder: what is typed counts from there. Raises
     UnknownInstance where no person can be there: no terminal, or an agent's own shell.
     """
-    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
     try:
         found = find_acting_session(store, args)
     except UnknownInstance:
@@ -105,12 +119,13 @@ def lock_holder(store: Store, args) -> Session:
     from swarm_mcp.domain.record import new_id
     from swarm_mcp.store.sessions import Registration
 
-    who = identity("MCP")
-    words = [f"identity:{who}"] if who else []
+    who, me = identity("MCP"), agent_session_around(store)
+    words = [*([f"identity:{who}"] if who else []), DETACHED, f"origin:{TERMINAL}"]
+    words += [f"{MAKER}:{me.id}"] if me else []
     return store.instances.register(
         Registration(
             here(),
-            label=" ".join([*words, DETACHED, f"origin:{TERMINAL}"]),
+            label=" ".join(words),
             scope=current_scope(args.value("--scope")),
             runtime=DETACHED,
             session_id=new_id(),
@@ -125,22 +140,18 @@ def discard_lock_holder(store: Store, instance: Session) -> None:
 
 def is_person(store: Store) -> bool:
     """Whether a person gives this command, and no agent: at a terminal, and in no agent's shell."""
-    return _at_terminal() and agent_session_around(store) is None
+    return _at_terminal() and not agents_around(store)
 
 
 def _at_terminal() -> bool:
     """Whether somebody types here who is no agent: or has said that this environment is to be trusted like one."""
     import sys
 
-    if _in_agents_shell():
+    if is_marked():
         return False
     if is_on("SWARM_MCP_ALLOW_SPAWN"):
         return True
     return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
-
-
-def _in_agents_shell() -> bool:
-    return any(os.environ.get(name, "").strip() for name in SHELL_VARIABLES)
 
 
 def _shell(store: Store, args) -> Session:
@@ -183,7 +194,7 @@ def _shell_name(store: Store) -> str:
 
 def terminal_session(store: Store) -> Session | None:
     """The instance of this terminal's own shell, None where that takes no part, or an agent's shell is here."""
-    if _in_agents_shell():
+    if is_marked():
         return None
     rows = store.instances.of_session_id(_shell_name(store))
     return next((row for row in rows if row.runtime == TERMINAL), None)
@@ -201,25 +212,6 @@ def hold_session_around(store: Store) -> Session | None:
 def surrounding_session(store: Store) -> Session | None:
     """Whom this process belongs to: an agent's session, the terminal's shell, a command that holds locks; or None."""
     return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
-
-
-def agent_session_around(store: Store) -> Session | None:
-    """The agent's session that this process runs inside of, or None."""
-    named = {}
-    told = [os.environ.get(variable, "").strip() for variable in SESSION_ID_VARIABLES]
-    for session_id in (*told, os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))):
-        for row in store.instances.of_session_id(session_id) if session_id else ():
-            named[row.id] = row
-    if len(named) == 1:
-        return next(iter(named.values()))
-    # One client may have been started in the other's shell: then the nearer one is meant.
-    for pid in ancestors():
-        rows = [row for row in store.instances.of_client(pid, start_time(pid)) if row.runtime not in NO_AGENTS]
-        hooked = [row for row in rows if row.runtime != SERVER_RUNTIME]
-        rows = [row for row in rows if row.id in named] or hooked or rows
-        if rows:
-            return rows[0] if len(rows) == 1 else None
-    return next(iter(named.values()), None)
 
 
 def session_named(store: Store, scope: str, reference: str) -> Session:
@@ -252,9 +244,9 @@ def _called(store: Store, scope: str, name: str) -> list[Session]:
 def viewer_identity(store: Store, args) -> str:
     """The identity that a listing is shown to: the acting session's, else the onlooker's; empty for none."""
     try:
-        return token(find_acting_session(store, args).label or "", "identity")
+        return token(find_acting_session(store, args, reads=True).label or "", "identity")
     except UnknownInstance:
-        if args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip() or _at_terminal():
+        if args.value("--as") or os.environ.get(OWN_ID, "").strip() or _at_terminal():
             return onlooker_identity(store)
         return identity("MCP")  # that no session is around this process has just been found
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from swarm_mcp.domain.session import Session
 from swarm_mcp.installation import coordinator_command
-from swarm_mcp.runtimes import NAMES, bundle, runtime
+from swarm_mcp.runtimes import NAMES, SHELL_VARIABLES, bundle, runtime
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
@@ -189,7 +189,9 @@ def _wait_in_line(first: PlayedSession, second: PlayedSession, database: Path) -
         holder, waiter = first.row(store), second.row(store)
         store.locks.acquire_all(holder, request(holder, [PATTERN], as_pattern=True, note="renumbering"))
         denied, other = bool(second.write(ONE, "-- 2\n")), second.write(OTHER, "hello\n") == ""
-        environment = {**os.environ, "SWARM_DB_PATH": str(database)}
+        # Played for whoever asks, also in an agent's shell, which could not act as one of these.
+        environment = {name: value for name, value in os.environ.items() if name not in SHELL_VARIABLES}
+        environment["SWARM_DB_PATH"] = str(database)
         argv = [*coordinator_command(), "lock", ONE, "--wait", "20", "--as", waiter.id]
         waiting = subprocess.Popen(argv, cwd=second.folder, env=environment, stdout=subprocess.DEVNULL)
         end = time.monotonic() + 20

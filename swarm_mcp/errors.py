@@ -6,6 +6,7 @@
     ├── Refused              the request is well formed, and the rules of the store say no
     │   ├── LockRefused      somebody else holds the file
     │   ├── Deadlock         waiting would close a circle of sessions that wait for each other
+    │   ├── PersonOnly       it would weaken the protection of others, and an agent gives the command
     │   ├── NotConfirmed     a task was not claimed, since the team's server cannot be asked whether it is free
     │   └── TeamRefused      the team's server says no
     ├── StoreUnavailable     the database cannot be opened, read or written
@@ -54,6 +55,10 @@ class Deadlock(Refused):
         advice = "Release what you hold, or ask one of the others to"
         super().__init__(f"waiting would never end, each waits for the next: {pairs}. {advice}", circle=circle)
         self.circle = circle
+
+
+class PersonOnly(Refused):
+    """The command would weaken the protection of others, and an agent gives it: a person's to do."""
 
 
 class NotConfirmed(Refused):

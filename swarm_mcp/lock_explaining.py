@@ -17,7 +17,7 @@ from swarm_hook_core.lookup import Session as Asker
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.wildmatch import literal_prefix
-from swarm_mcp.acting_session import TERMINAL
+from swarm_mcp.agents_shell import TERMINAL
 from swarm_mcp.answer_size import sent
 from swarm_mcp.domain.lock import Lock, Waiter
 from swarm_mcp.domain.message import Event

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from swarm_mcp.domain.message import Notice
+    from swarm_mcp.domain.session import Session
 
     T = TypeVar("T")
 
@@ -85,6 +86,7 @@ class StoreRegistrar:
 
             shown["summary"] = scope_summary(store, row)
         if tell:
+            find_lowered(store, row, starts=bool(session["source"]))
             self._untold = store.notices.take(row)
             shown["notices"] = [notice.text for notice in self._untold]
         return shown
@@ -105,6 +107,18 @@ class StoreRegistrar:
             from swarm_hook_core.faults import describe
 
             raise NotRegistered(describe(error)) from error
+
+
+def find_lowered(store: Store, row: Session, starts: bool) -> None:
+    """Have it said where less protects this session than before; a fault in that keeps nobody from working."""
+    try:
+        from swarm_mcp.protection_watch import look
+
+        look(store, row, starts)
+    except Exception as error:
+        from swarm_hook_core import faults
+
+        faults.record("coordinator", "protection", faults.describe(error))
 
 
 def find_terminal(store: Store, request: Registration, anew: bool) -> None:

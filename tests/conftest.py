@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from swarm_mcp.runtimes import SHELL_VARIABLES
+
 FOREIGN_PREFIXES = ("SWARM_", "HERDR_", "CLAUDE", "CODEX_", "COPILOT_", "CURSOR_", "HERMES_", "GEMINI_", "XDG_")
 FOREIGN_NAMES = (
     "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
@@ -78,7 +80,7 @@ def home(
     if "e2e" in request.path.parts:
         return None
     for name in list(os.environ):
-        if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES:
+        if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES or name in SHELL_VARIABLES:
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp(f"home{next(_numbers)}", numbered=False)
     monkeypatch.setenv("SWARM_UVX", "off")  # no test has uv fetch anything, where a machine has it

@@ -26,11 +26,12 @@ class Effects:
     reads    Read: a file whose content, or what has changed in it, it certainly shows, or a part that is known
     texts    absolute path -> the Stream that it has put into that file last, or None where that is not known
     programs names of the programs that it runs, as far as they are known, and of git the command as well: ``git fetch``
+    deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
     budget   the time to find and to judge them, which begins when this is made unless it is given
     """
 
-    __slots__ = ("writes", "trees", "git", "guesses", "reads", "texts", "programs", "runs", "budget")
+    __slots__ = ("writes", "trees", "git", "guesses", "reads", "texts", "programs", "deeds", "runs", "budget")
 
     def __init__(self, budget=None):
         self.budget = budget or Budget()
@@ -41,7 +42,13 @@ class Effects:
         self.reads: list = []
         self.texts: dict = {}
         self.programs: set = set()
+        self.deeds: list = []
         self.runs = False
+
+    def add_deed(self, words: list, folder, by: str) -> None:
+        """Keep a command for ``protected``, up to `MOST`."""
+        if len(self.deeds) < MOST:
+            self.deeds.append((words, folder, by))
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
-from swarm_mcp.overview.timeline import TASK
+from swarm_mcp.overview.timeline import ATTEMPTED, LOWERED, TASK
 from swarm_mcp.paging import page
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
@@ -29,6 +29,7 @@ LONGEST = 120  # characters of a note in a line
 STYLES = {
     "acquired": "held", "denied": "bad", "altered": "bad", "deadlock": "bad", "stolen": "bad", "lapsed": "bad",
     "released": "good", "restored": "good", "transferred": "good", "joined": "good", "left": "faint", CHANGED: "busy",
+    ATTEMPTED: "bad", LOWERED: "bad",
 }  # fmt: skip
 # How the first line counts what happened, one and several of it; what is not here is counted by its own word.
 _COUNTED = {
@@ -36,6 +37,8 @@ _COUNTED = {
     "acquired": ("lock taken", "locks taken"),
     "denied": ("refusal", "refusals"), CHANGED: ("file changed", "files changed"),
     TASK: ("change to a task", "changes to tasks"), "altered": ("altered under a lock", "altered under a lock"),
+    ATTEMPTED: ("try at what is a person's to do", "tries at what is a person's to do"),
+    LOWERED: ("protection lowered", "times protection was lowered"),
 }  # fmt: skip
 
 
@@ -102,6 +105,10 @@ def _told(one: Happening, reader: Reader) -> str:
         return one.name
     if one.what == TASK:
         return f"{short(details['task'])} {details['change']} by {one.name}{note}"
+    if one.what == ATTEMPTED:
+        return f"{_excerpt(one.note) or path} by {one.name}" + (f", on {path}" if path and one.note else "")
+    if one.what == LOWERED:
+        return f"by {one.name}{note}"
     if one.what == CHANGED:
         return f"{path} by {one.name}, not committed"
     if one.what == "denied":

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 from swarm_mcp.cli.arguments import meant, parse
-from swarm_mcp.cli.output import complain, flush, forget_output, line_width, say, say_help
+from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
 from swarm_mcp.cli.verbs import ALIASES, VERBS, verb_named
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.errors import PersonOnly, SwarmError
 
 
 def run(items: list[str]) -> int:
@@ -44,7 +44,11 @@ def _run(verb: str, items: list[str]) -> int:
     if {"--help", "-h"}.intersection(items[: items.index("--") if "--" in items else None]):
         return _help([verb])
     command = verb_named(verb)
-    return command.run(parse(verb, command.usages, items))
+    arguments = parse(verb, command.usages, items)
+    try:
+        return command.run(arguments)
+    except PersonOnly as refusal:
+        return refused(arguments, verb, refusal.answer)
 
 
 def _front_page() -> int:

@@ -72,6 +72,7 @@ VERBS = {
     "hook": "serve",
     "work": "dispatch",
     "denied": "reports",
+    "attempted": "reports",
     "alive": "reports",
     "agent-ended": "reports",
     "altered": "reports",

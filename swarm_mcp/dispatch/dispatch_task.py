@@ -11,7 +11,7 @@ from typing import NamedTuple
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
 from swarm_hook_core.state import is_in_team
-from swarm_mcp.acting_session import NO_AGENTS
+from swarm_mcp.agents_shell import NO_AGENTS
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.control import named_task
 from swarm_mcp.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
-from swarm_mcp.acting_session import TERMINAL
+from swarm_mcp.agents_shell import TERMINAL
 from swarm_mcp.dispatch.spawners import SUPERVISED, canonical
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from swarm_hook_core.wording import duration
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.team.memberships import machine, memberships
 from swarm_mcp.team.standing import standing
@@ -85,7 +86,9 @@ class _Machine(NamedTuple):
     def _environment(self) -> dict[str, str]:
         # HOME stays: there libpq finds its service file and passwords.
         kept = {
-            name: value for name, value in os.environ.items() if not name.startswith("SWARM_") or name == "SWARM_UVX"
+            name: value
+            for name, value in os.environ.items()
+            if name not in SHELL_VARIABLES and (not name.startswith("SWARM_") or name == "SWARM_UVX")
         }
         places = {"SWARM_STATE_DIR": "state", "SWARM_DB_PATH": "store/swarm.db", "SWARM_CONFIG_DIR": "config"}
         return {**kept, **{name: str(self.root / place) for name, place in places.items()}}

@@ -17,6 +17,7 @@ from swarm_hook_core.paths import NO_CASE, above, contains, key_of, keys_for
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
 from swarm_mcp.acting_session import session_named, surrounding_session
+from swarm_mcp.agents_shell import is_own
 from swarm_mcp.domain.lock import Lapse, is_mutex
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import UnknownInstance
@@ -110,11 +111,13 @@ def committer(store: Store, who: str) -> Session | None:
     if not reference:
         return surrounding_session(store)
     try:
-        return session_named(store, current_scope(), reference)
+        named = session_named(store, current_scope(), reference)
     except UnknownInstance:
         if who:
             raise
         return None
+    # An agent's commit is its own, whatever its environment says.
+    return named if is_own(store, named) else surrounding_session(store)
 
 
 class _Near:

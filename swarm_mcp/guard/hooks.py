@@ -244,6 +244,17 @@ def state(folder: str) -> Outcome:
     return Outcome("passed over" if there else "", place.looked or default, False)
 
 
+def git_folder(folder: str) -> str:
+    """Return the git folder that all work trees of the repository around `folder` share."""
+    return Repository(folder).common
+
+
+def has_auto(folder: str) -> bool:
+    """Return True if the hooks that guard the repository around `folder` were installed with `--auto`."""
+    found = state(folder)
+    return bool(found.way) and b"check --auto" in _bytes(os.path.join(found.folder, HOOKS[0]))
+
+
 def _place(repository: Repository) -> _Place:
     scope = repository.text("config", "--show-scope", "--get", SETTING).partition("\t")[0]
     if scope == "command":

@@ -17,8 +17,9 @@ from swarm_mcp.store.activity import LOCKS_AND_SESSIONS, payload_of
 MOST = 500  # events of one answer
 KINDS = (
     "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
-    "altered", "restored", "renewed", "turn ended", "joined", "left",
+    "altered", "restored", "renewed", "turn ended", "joined", "left", "attempted", "lowered",
 )  # fmt: skip
+ATTEMPTED, LOWERED = "attempted", "lowered"  # what only a person may do; what protects the sessions there less
 TASK = "task"  # a task was created, claimed, ended ...: only where it is asked for
 _OF_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "left"}
 
@@ -65,11 +66,13 @@ def timeline(
 def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
     known = store.activity.acquaintance(f"identity:{people.viewer}" if people.viewer else None)
     found = [(row, payload_of(row)) for row in rows]
-    learn_labels(store, known, [one for one in found if one[0].type.startswith("context.")])
+    learn_labels(store, known, [one for one in found if not one[0].type.startswith("instance.")])
     known.learn([row for row, _payload in found])
     happenings = [
         _of_task(store, row, payload, people)
         if row.type.startswith("task.")
+        else _of_protection(row, payload, people, known.may_meet(row.actor))
+        if row.type.startswith("protection.")
         else _happening(row, event_shown(known, row, payload), people)
         for row, payload in found
     ]
@@ -77,7 +80,7 @@ def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
 
 
 def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:
-    """The newest refusals since then, newest first."""
+    """The newest refusals since then, newest first; also of what only a person may do (`ATTEMPTED`)."""
     return newest(store, scope, people, since, limit, "denied")
 
 
@@ -90,7 +93,8 @@ def newest(store: Store, scope: str, people: People, since: int, limit: int, wha
     if what == "waited":
         rows = [row for row in rows if row.type == "context.lock_acquired" and payload_of(row).get("waited")]
     else:
-        rows = [row for row in rows if row.type == f"context.lock_{what}"]
+        kinds = [f"context.lock_{what}", *(["protection.attempted"] if what == "denied" else [])]
+        rows = [row for row in rows if row.type in kinds]
     return _told(store, rows[:limit], people)
 
 
@@ -121,6 +125,17 @@ def _of_task(store: Store, row: Event, payload: dict, people: People) -> Happeni
     name = people.called(who) if task else ""
     return Happening(
         row.id, row.scope, row.created_at, TASK if task else "", who, name, "", "", "", 0.0, title, details
+    )
+
+
+def _of_protection(row: Event, payload: dict, people: People, meets: bool) -> Happening:
+    """An attempt at what only a person may do, or what was lowered, in words as the note."""
+    what, who = row.type.partition(".")[2], row.actor or ""
+    nobody = "an agent's shell" if what == ATTEMPTED else "a person or a program"
+    path, deed = (str(payload.get(name) or "") if meets else "" for name in ("path", "deed"))
+    name = people.called(who) if who else nobody
+    return Happening(
+        row.id, row.scope, row.created_at, what, who, name, path, "", "", 0.0, deed, payload if meets else {}
     )
 
 

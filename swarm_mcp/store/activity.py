@@ -32,7 +32,7 @@ _LOCK_CHANGES = {"context.lock_acquired": "acquired", "context.lock_released": "
 
 FEED_AT_ONCE = 500
 LOOKED_THROUGH = 20_000  # events of one timeline
-LOCKS_AND_SESSIONS = ("context", "instance")
+LOCKS_AND_SESSIONS = ("context", "instance", "protection")
 # Group of events -> the name that ``wait_for_activity`` has for a change of that kind.
 CHANGES = {
     "message": "new_messages",

@@ -421,6 +421,25 @@ class Breaches(Protocol):
         """Return all that happened to files of a scope, newest first."""
 
 
+class Protection(Protocol):
+    """What only a person may do, as agents have tried it, and what has been weakened."""
+
+    def attempted(self, scope: str, actor: str | None, deed: str, path: str = "", tool: str = "") -> bool:
+        """Write down that session `actor` (None: not known) tried `deed`, on `path` with `tool` where it named one.
+
+        Return False where the same was written down within the last minute.
+        """
+
+    def events_so_far(self) -> int:
+        """Return how many events this store has ever had; it never goes down."""
+
+    def lowered(self, scope: str, actor: str | None, what: str, words: str) -> None:
+        """Write down that `what` protects the sessions of `scope` less than before, and tell them so in `words`.
+
+        `actor`: the session that did it; None for a person, and where that is not known.
+        """
+
+
 class Messages(Protocol):
     """Mail between sessions. What is taken counts as read once it is acknowledged."""
 
@@ -819,11 +838,16 @@ class Activity(Protocol):
         """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
 
     def timeline(
-        self, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = ("context", "instance")
+        self,
+        scope: str,
+        since: int,
+        until: int,
+        limit: int,
+        groups: tuple[str, ...] = ("context", "instance", "protection"),
     ) -> list[Event]:
         """Return the newest events of `scope` (empty: all) in these seconds, newest first.
 
-        `groups` of them: ``context`` (locks), ``instance`` (sessions), ``task``.
+        `groups` of them: ``context`` (locks), ``instance`` (sessions), ``protection``, ``task``.
         """
 
     def of_sessions(self, ids: list[str]) -> list[Event]:
@@ -976,6 +1000,9 @@ class Store(Protocol):
 
     @property
     def breaches(self) -> Breaches: ...
+
+    @property
+    def protection(self) -> Protection: ...
 
     @property
     def messages(self) -> Messages: ...

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.locks import Locks
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.notices import Notices
+    from swarm_mcp.store.protection import Protection
     from swarm_mcp.store.runs import Runs
     from swarm_mcp.store.sessions import Sessions
     from swarm_mcp.store.spawn_locks import SpawnLocks
@@ -265,6 +266,12 @@ class Store:
         from swarm_mcp.store.notices import Notices
 
         return Notices(self.database, lambda: self.messages, lambda: self._finder)
+
+    @made_once
+    def protection(self) -> Protection:
+        from swarm_mcp.store.protection import Protection
+
+        return Protection(self.database, self.instances, lambda: self.notices)
 
     @made_once
     def tasks(self) -> Tasks:

@@ -79,7 +79,11 @@ class Reader:
         return known.edits
 
     def _me(self, store: Store) -> Session | None:
-        return find_acting_session(store, self._args) if self._args.value("--as") else surrounding_session(store)
+        return (
+            find_acting_session(store, self._args, reads=True)
+            if self._args.value("--as")
+            else surrounding_session(store)
+        )
 
 
 class _Edits(NamedTuple):

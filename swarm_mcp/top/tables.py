@@ -12,7 +12,7 @@ from swarm_mcp.overview.edits import Edit
 from swarm_mcp.overview.lines import Line
 from swarm_mcp.overview.machines import TeamNow
 from swarm_mcp.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
-from swarm_mcp.overview.timeline import Happening
+from swarm_mcp.overview.timeline import ATTEMPTED, Happening
 from swarm_mcp.top.picture import Column, Held, Row, Table
 
 LONGEST = 400  # characters of a cell
@@ -125,6 +125,17 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
     for one in happenings:
         path = one.details.get("path")
         file = path if isinstance(path, str) and path else one.file
+        if one.what == ATTEMPTED:
+            named = places.shown(file) if file else one.note
+            cells = (
+                named,
+                one.name,
+                duration(at - one.at),
+                "",
+                f"a person's to do: {one.note}" if file else "a person's to do",
+            )
+            rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
+            continue
         repeated = one.details.get("repeated")
         words = [str(one.details.get("tool") or "a write"), quoted(one.note) if one.note.strip() else ""]
         words.append(f"and {repeated} more" if repeated else "")

@@ -15,7 +15,8 @@ _READ_ONLY = frozenset(
     " pstats smtpd nntplib ftplib webbrowser pydoc".split()
 )
 # Modules that are programs of their own: ``python -m black`` is ``black``
-_PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build", "cmakelang": "cmake-format", "sqlite3": "sqlite3"}
+_PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build", "cmakelang": "cmake-format", "sqlite3": "sqlite3",
+             "swarm_mcp": "swarm-mcp"}  # fmt: skip
 _PROGRAMS |= {
     name: name
     for name in (

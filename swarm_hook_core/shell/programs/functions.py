@@ -316,6 +316,9 @@ _READ_ONLY = (
 
 def sqlite(call: "Call", reading: "Reading") -> None:
     """The database is written where a statement is none that only reads; dot commands write files and run commands."""
+    call.walk.effects.add_deed([call.name, *reading.options.operands], call.folder, call.by)
+    if reading.options.has("-readonly"):
+        return
     database, *sql = reading.options.operands or [""]
     sql = reading.options.values("-cmd") + sql
     if not database:

@@ -105,6 +105,8 @@ perl: language interpreters.perl
 osascript tclsh Rscript: language interpreters.opaque
 patch gpatch: language patch.patch
 apply_patch applypatch: language patch.apply_patch
+# `restore` of swarm-mcp writes files, when somebody was told to bring them back.
+swarm-mcp swarm-locks: language swarm.swarm
 codex: language patch.codex
 tar bsdtar gtar: language archives.tar
 unzip: language archives.unzip
@@ -764,7 +766,7 @@ gperf: --output-file=FILE
 
 # ---- databases: servers keep what they change to themselves
 sqlite3 sqlite duckdb: onedash -cmd,-separator,-init,-newline,-nullvalue,-vfs,-mmap,-maxsize,-lookaside,-pagecache=
-    -o unless -readonly -version -help do sqlite
+    -readonly -o unless -version -help do sqlite
 psql: -fdhpUvFPTRcLo,--file,--command,--dbname,--host,--port,--log-file,--output= do psql
 pg_dump pg_dumpall mysqldump mongodump: -hpUdFntjBuP,--format,--host,--db= -fr,--file,--result-file,--archive=FILE
     -o,--out=DIR
@@ -1057,8 +1059,7 @@ networksetup nmcli nslookup ping ping6 route ssh-add ssh-keyscan telnet tracepat
 apt-file dpkg-query exiftags fastfetch ffprobe htmlq hwinfo inxi jc lstopo lynx mediainfo mimetype neofetch: reads
 pdffonts pdfinfo pup rpmquery screenfetch soxi w3m xmlwf addr2line apropos c++filt dwarfdump ldd man objdump: reads
 pahole pkg-config pkgconf tldr cheat whatis info lsb_release which hostname whoami id date gdate: reads
-# `restore` of swarm-mcp writes files, when somebody was told to bring them back.
-swarm-mcp type: reads
+type: reads
 # What their -o is, is no file.
 az column dwdiff eksctl exa eza findmnt fswatch getfacl hexdump infocmp ip join lsattr lsblk lsd lsof namei: reads -o
 cal netstat nm od otool pgrep pkill pr ps readelf size ss strings tokei top uname who wl-paste xclip xsel: reads -o

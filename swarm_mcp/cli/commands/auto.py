@@ -37,6 +37,9 @@ def auto(args: Arguments) -> int:
     change away is denied, whether it overwrites a file, removes it, or is a git command that sweeps many. turn: the
     first write to a file locks it until the turn ends.
 
+    A lower level is a person's to set: it is refused from an agent's shell (exit 1), and so is --unset where that
+    lowers it. Sessions at work are told of it.
+
     The level is kept in config.json of the configuration folder; nothing is written into the checkout. A config.json
     that cannot be read is left as it is: exit 1.
 
@@ -51,7 +54,7 @@ def auto(args: Arguments) -> int:
         raise UsageError("auto: --user wants a level, or --unset")
     changed = None
     if level or args.given("--unset"):
-        changed = user_settings.change(NAME, level, "" if args.given("--user") else checkout)
+        changed = _change(level, "" if args.given("--user") else checkout)
     found, others = user_settings.in_force(NAME, checkout)
     if args.json:
         clients = {name: user_settings.described(one) for name, one in others.items()}
@@ -64,3 +67,33 @@ def auto(args: Arguments) -> int:
     if level and found.value != level:
         say(f"{level} is set for {'the user' if args.given('--user') else 'this checkout'} now, and overridden here")
     return 0
+
+
+def _change(level: str, checkout: str) -> bool:
+    """Set `level` (empty: none) for this checkout, or with none for the user; whether that is new.
+
+    Raises PersonOnly where it is lower than the level before and an agent sets it.
+    """
+    from swarm_hook_core import settings
+    from swarm_hook_core.state import config_dir
+    from swarm_mcp import user_settings
+
+    def in_force() -> str:
+        return settings.in_file(NAME, checkout).value
+
+    before = in_force()
+    after = level or settings.without(NAME, checkout)
+    is_lower = LEVELS.index(after) < LEVELS.index(before)
+    deed = " ".join(["swarm-mcp", NAME, level or "--unset", *([] if checkout else ["--user"])])
+    if is_lower:
+        from swarm_mcp.person import require_person
+
+        where = "in this checkout" if checkout else "in all checkouts"
+        effect = f"lowers the protection of all sessions {where} from {before} to {after}"
+        require_person(deed, effect, config_dir())
+    changed = user_settings.change(NAME, level, checkout)
+    if is_lower and changed:
+        from swarm_mcp.protection_watch import tell_lowered
+
+        tell_lowered(NAME, f"the level of protection is {after} now, and was {before} (`{deed}`)", bool(checkout))
+    return changed

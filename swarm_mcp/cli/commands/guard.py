@@ -49,7 +49,7 @@ def guard(args: Arguments) -> int:
 
     With --auto a commit is also held against what other live sessions have changed and not committed, where that is
     staged here: at level `turn` it is refused, at `notice` and `keep` it goes ahead with a warning. `install` without
-    --auto takes that out again.
+    --auto takes that out again. To take anything out is a person's to do: refused (exit 1) from an agent's shell.
 
     Of a clone that has joined a team, a push asks its server first, and says so where that cannot be reached.
 
@@ -63,7 +63,12 @@ def guard(args: Arguments) -> int:
         return _check(args, folder)
     from swarm_mcp.guard import hooks
 
+    if action == "uninstall" or not args.given("--auto"):
+        _require_person(action, folder)
     done = hooks.install(folder, args.given("--auto")) if action == "install" else hooks.uninstall(folder)
+    from swarm_mcp.protection_watch import remember_guard
+
+    remember_guard(hooks.git_folder(folder), action == "install")
     if args.json:
         show({"ok": True, **done._asdict()})
     elif action == "uninstall":
@@ -74,6 +79,18 @@ def guard(args: Arguments) -> int:
             say(f"hooks in {done.earlier} run first, as before")
         say("a commit or push of what another session holds is refused; past it once: SWARM_GUARD=off git commit ...")
     return 0
+
+
+def _require_person(action: str, folder: str) -> None:
+    """Raise PersonOnly where an agent would take a guard away that is there, or what `--auto` has added to it."""
+    from swarm_mcp.guard import hooks
+    from swarm_mcp.person import require_person
+
+    if action == "uninstall" and hooks.state(folder).way:
+        require_person("swarm-mcp guard uninstall", "takes the guard of commits and pushes out of this repository")
+    elif action == "install" and hooks.has_auto(folder):
+        effect = "without --auto takes out the guard of what sessions have changed without a lock"
+        require_person("swarm-mcp guard install", effect)
 
 
 def _check(args, folder: str) -> int:

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from swarm_hook_core.state import config_path, store_path
+from swarm_hook_core import settings
+from swarm_hook_core.state import config_dir, config_path, store_path
 from swarm_mcp import state_folder
 from swarm_mcp.cli import upgrade_notes
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
@@ -18,6 +19,8 @@ from swarm_mcp.cli.progress import Progress
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
 from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.person import require_person
+from swarm_mcp.protection_watch import remember, tell_lowered
 from swarm_mcp.runtimes import NAMES, chosen, runtime
 from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.bundle import transports_of
@@ -136,7 +139,12 @@ def _set_kernel(args: Arguments) -> dict | None:
     from swarm_mcp.doctor import kernel
 
     wanted = args.given("--kernel")
+    if not wanted and settings.in_file(kernel.NAME, "").value:
+        effect = "takes the kernel's hold on locked files away from all sessions"
+        require_person("swarm-mcp install --no-kernel", effect, config_dir())
     told: dict = {"on": wanted, "changed": user_settings.change(kernel.NAME, wanted)}
+    if not wanted and told["changed"]:
+        tell_lowered(kernel.NAME, "the kernel no longer holds locked files (`swarm-mcp install --no-kernel`)", False)
     message = f"{'on' if wanted else 'off'} in {config_path()}, for sessions started from now on"
     overrider = kernel.overridden(wanted)
     if overrider:
@@ -223,7 +231,8 @@ def uninstall(args: Arguments) -> int:
     Once no client has the plugin any more, its folder goes too, and what swarm keeps for itself in the state folder.
     What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,
     records of workers, config.json, and the git hooks of repositories, which `swarm-mcp guard uninstall` removes in
-    each. While workers run, the state folder is left alone.
+    each. While workers run, the state folder is left alone. It is a person's to do: refused (exit 1) from an agent's
+    shell.
 
     example: swarm-mcp uninstall
     """
@@ -245,6 +254,8 @@ def uninstall(args: Arguments) -> int:
         if everything:
             say(f"would remove {folder}")
         return 0
+    deed = "swarm-mcp uninstall" + ("" if everything else f" --client {wanted}")
+    require_person(deed, "ends the protection of all sessions of those clients")
     try:
         return _uninstall(args, clients, unreachable, everything)
     except KeyboardInterrupt:
@@ -261,6 +272,7 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
             results.append({"client": found.name, "ok": False, "steps": [], "error": why})
             progress.end(why, found.title)
     fine = all(result["ok"] for result in results)
+    remember()
     removed = everything and fine and remove(folder)
     working = everything and fine and _workers_run()
     if everything and fine and not working:

@@ -39,7 +39,7 @@ def why(args: Arguments) -> int:
     word = args.words[0]
     with Store(read_only=True) as store:
         try:
-            session = find_acting_session(store, args)
+            session = find_acting_session(store, args, reads=True)
         except UnknownInstance:
             if args.value("--as"):
                 raise

@@ -5,11 +5,13 @@ from __future__ import annotations
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.acting_session import acting_session, is_person, session_named
+from swarm_mcp.agents_shell import note_attempt
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
+from swarm_mcp.folders import current_scope
 from swarm_mcp.lock_acquisition import steal as take_over
 from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
@@ -116,6 +118,7 @@ def steal(args: Arguments) -> int:
     ttl = args.seconds_if_given("--ttl")
     with Store() as store:
         if force and not is_person(store):
+            note_attempt(store, current_scope(), f"swarm-mcp steal {said_path(file)} --force")
             error = "only a person may take a lock from a live session: at a terminal, outside of any agent's shell"
             return refused(args, "steal", {"error": f"{error}. request-lock asks its holder"})
         try:

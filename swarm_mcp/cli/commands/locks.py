@@ -81,7 +81,7 @@ def _print(rows: Iterator[dict], reader: Reader) -> None:
 def _on_files(store: Store, args, viewer: str) -> Iterator[dict]:
     """Locks on the files that were named, each lock once."""
     try:
-        instance = find_acting_session(store, args)
+        instance = find_acting_session(store, args, reads=True)
     except UnknownInstance:
         instance = None
     found: dict[str, Lock] = {}

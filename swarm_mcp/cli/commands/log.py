@@ -73,7 +73,7 @@ def log(args: Arguments) -> int:
 def _log_of_path(args: Arguments, word: str, limit: int, since: int) -> int:
     with Store(read_only=True) as store:
         place = (
-            find_acting_session(store, args)
+            find_acting_session(store, args, reads=True)
             if args.value("--as")
             else nobody_in(here(), current_scope(args.value("--scope")))
         )

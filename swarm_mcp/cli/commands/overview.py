@@ -203,7 +203,7 @@ def whoami(args: Arguments) -> int:
     example: swarm-mcp whoami --json
     """
     with Store(read_only=True) as store:
-        row = find_acting_session(store, args)
+        row = find_acting_session(store, args, reads=True)
     if args.json:
         show(registration(row))
     else:

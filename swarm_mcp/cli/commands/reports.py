@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_mcp.agents_shell import require_same_client
 from swarm_mcp.cli.arguments import (
     FOLDERS,
     INTERNAL,
@@ -79,6 +80,36 @@ def _attempt(args, file: str) -> Attempt:
 
 
 HOWS = (REPLACE, REMOVE)
+@verb(
+    Usage(
+        Word("DEED", "what was tried"),
+        RUNTIME,
+        SESSION_ID,
+        Option("--tool NAME", "the tool that was to do it"),
+        Option("--target PATH", "the file that it would have changed"),
+        PATIENCE,
+        JSON,
+    ),
+    group=INTERNAL,
+)
+def attempted(args: Arguments) -> int:
+    """attempted: note that a session tried what only a person may do (hooks call this)
+
+    People see it in `swarm-mcp log`, `top` and `page`. A session that is not registered is no error.
+
+    example: swarm-mcp attempted "swarm-mcp auto off" --runtime codex --session-id 0199-5c --tool Bash
+    """
+    with Store(busy_seconds=args.patience) as store:
+        row = store.instances.of_session(args.value("--runtime"), args.value("--session-id"))
+        if row:
+            store.protection.attempted(row.scope, row.id, args.words[0], args.value("--target"), args.value("--tool"))
+    if args.json:
+        show({"ok": row is not None, "id": row and row.id})
+    else:
+        say(f"noted: {args.words[0]}" if row else "no such session")
+    return 0
+
+
 KINDS = ("changed", "replaced", "created", "removed")
 
 
@@ -259,6 +290,8 @@ def agent_ended(args: Arguments) -> int:
     runtime, session_id, agent = (args.value(flag) for flag in ("--runtime", "--session-id", "--agent"))
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
+        if row:
+            require_same_client(store, row, "--session-id")
         files = store.locks.release_of_agent(row, agent) if row else []
     tell_team()
     if args.json:

@@ -40,7 +40,7 @@ def roles(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         try:
-            row = find_acting_session(store, args)
+            row = find_acting_session(store, args, reads=True)
         except UnknownInstance:
             row = None
     label = (row.label if row else "") or ""

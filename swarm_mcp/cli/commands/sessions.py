@@ -6,6 +6,7 @@ import os
 
 from swarm_hook_core.labels import token
 from swarm_mcp.acting_session import find_acting_session, session_of_caller
+from swarm_mcp.agents_shell import require_same_client
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -29,7 +30,7 @@ from swarm_mcp.cli.output import flush, refused, say, say_prose, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.session_hooks import find_terminal
+from swarm_mcp.session_hooks import find_lowered, find_terminal
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
@@ -97,6 +98,8 @@ def register(args: Arguments) -> int:
             from swarm_mcp.scope_summary import scope_summary  # which a turn that begins does not need
 
             shown["summary"] = scope_summary(store, row)
+        if args.given("--tell"):
+            find_lowered(store, row, starts=bool(args.value("--source")))
         with telling(store, row if args.given("--tell") else None) as notices:
             if notices:
                 shown["notices"] = notices
@@ -152,7 +155,8 @@ def deregister(args: Arguments) -> int:
 
     Its published identity, its locks, its unread messages and the tasks it had claimed are released in one step.
     Another session than your own goes only with --force, because it would lose its locks in the middle of its work; one
-    that is gone already needs no force. Exit 1 where it is refused, with --json as {"error"}.
+    that is gone already needs no force. From an agent's shell a live session that is not its own cannot be ended at
+    all. Exit 1 where it is refused, with --json as {"error"}.
 
     example: swarm-mcp deregister --as role:reviewer --force
     """
@@ -160,6 +164,8 @@ def deregister(args: Arguments) -> int:
         session_id, runtime, ended = args.value("--session-id"), args.value("--runtime"), True
         if session_id:
             row = store.instances.of_session(runtime, session_id)
+            if row:
+                require_same_client(store, row, "--session-id")
         else:
             row = _gone(store, args.value("--as")) or find_acting_session(store, args)
             if args.value("--as") and not args.given("--force") and not _may_go(store, args, row):

@@ -66,7 +66,8 @@ def team(args: Arguments) -> int:
     `join` lets this clone, with all its work trees, share its locks over SERVER: with every clone of the same
     repository that has joined, on whatever machine. Which repository it is, these tell, the first that is there:
     swarm.repository in a committed .swarmconfig, the URL of the remote, the first commit. A password belongs into
-    ~/.pgpass or a service file, never into SERVER. `leave` undoes all of it.
+    ~/.pgpass or a service file, never into SERVER. `leave` undoes all of it, and is a person's to do: refused (exit 1)
+    from an agent's shell.
 
     Locks are taken here, as ever, and hold on all machines once `lock` says so. Where the server cannot be reached they
     hold on this machine only, which `lock` says within 2 s; when it is back they are confirmed, or lost to whoever had
@@ -126,6 +127,8 @@ def _join(args: Arguments, folder: str) -> int:
 
 
 def _leave(args: Arguments, folder: str) -> int:
+    from swarm_hook_core.state import state_dir
+    from swarm_mcp.person import require_person
     from swarm_mcp.team import joining
     from swarm_mcp.team.memberships import membership_of
 
@@ -133,6 +136,8 @@ def _leave(args: Arguments, folder: str) -> int:
     one = membership_of(tree)
     if one is None:
         raise SwarmError(f"the clone of {said_path(tree.top)} has joined no team")
+    effect = "ends the sharing of locks with other machines for all sessions here"
+    require_person("swarm-mcp team leave", effect, state_dir())
     left = joining.leave(one)
     if args.json:
         show({"ok": True, "repository": one.repository, "server": one.server, **({"error": left} if left else {})})

@@ -25,7 +25,7 @@ READER_SECONDS = 1.0  # between looks whether anybody still reads
 
 STYLES = {
     "denied": "bad", "altered": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint",
-    "gone": "bad",
+    "gone": "bad", "tried": "bad", "lowered": "bad",
 }  # fmt: skip
 
 
@@ -133,6 +133,13 @@ def _told(event: dict, reader: Reader) -> tuple[str, str]:
         )
     if group == "context":
         return verb.removeprefix("lock_")[:8], f"{reader.path(subject)} by {who}"
+    if group == "protection":
+        deed = _excerpt(payload.get("deed") or subject)
+        return (
+            ("tried", f"{deed} by {who if event['actor'] else 'an agent'}")
+            if verb == "attempted"
+            else ("lowered", deed)
+        )
     if group == "message":
         to = reader.called(subject) if subject else f"{payload.get('recipients', 'all')} sessions"
         return "message", f"{who} → {to}: {_excerpt(payload.get('content'))}"

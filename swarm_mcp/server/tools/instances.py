@@ -116,9 +116,14 @@ def _remove(call: Call, arguments: dict) -> Answer:
     if row is None or row.scope != me.scope:
         return Answer(text=f"Instance {wanted} not found in this scope")
     live = store.instances.live(wanted)
-    if live and not arguments["force"]:
+    if live:
         age = seconds_since(live.last_seen or live.heartbeat, store.now())
-        error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
+        if arguments["force"]:
+            store.protection.attempted(me.scope, me.id, f"remove_instance {name_of(live)} with force")
+        error = (
+            f"Instance {wanted} is live, last seen {age} s ago. Only a person can remove it, in a terminal of their"
+            f" own: swarm-mcp deregister --as {wanted} --force"
+        )
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
     tell_team()
@@ -191,11 +196,12 @@ TOOLS = (
     Tool(
         "remove_instance",
         "Remove another session from the swarm: its locks are freed, its tasks go back to open, its mail is dropped."
-        " Meant for one that has died or hangs. One that is still live goes only with force, because it would lose"
-        " its locks in the middle of its work: message it first. To leave yourself, use deregister.",
+        " Meant for one that has died. One that is still live would lose its locks in the middle of its work: only a"
+        " person can remove it (swarm-mcp deregister --as ID --force, at a terminal). To leave yourself, use"
+        " deregister.",
         {
             "instance_id": text("The whole id of the session, as list_instances shows it."),
-            "force": flag("Remove it although it is live."),
+            "force": flag("Has no effect here: what is live, a person removes."),
         },
         _remove,
         required=("instance_id",),

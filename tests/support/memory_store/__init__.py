@@ -15,7 +15,7 @@ from support.memory_store.automatic_locks import AutomaticLocks
 from support.memory_store.lock_endings import Leases, SpawnLocks, Transfers
 from support.memory_store.locks import Locks, Queue
 from support.memory_store.mail import Messages, Notices
-from support.memory_store.refusals import Breaches, Denials, Storms
+from support.memory_store.refusals import Breaches, Denials, Protection, Storms
 from support.memory_store.sessions import Sessions
 from support.memory_store.tables import Memory
 from support.memory_store.values import Panes, Planner, Tracker, Values
@@ -68,6 +68,7 @@ class MemoryStore:
         self.storms = Storms(self)
         self.breaches = Breaches(self)
         self.notices = Notices(self)
+        self.protection = Protection(self)
         self.spawn_locks = SpawnLocks(self)
         self.panes = Panes(self)
         self.planner = Planner(self)

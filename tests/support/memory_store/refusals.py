@@ -65,6 +65,30 @@ class Storms(Part):
                 self.store.messages.post(instance["scope"], "system", lead.id, text)
 
 
+class Protection(Part):
+    def attempted(self, scope: str, actor: str | None, deed: str, path: str = "", tool: str = "") -> bool:
+        now = self.store.now()
+        same = [
+            one for one in self.memory.events
+            if (one.type, one.actor, one.subject) == ("protection.attempted", actor, path or deed)
+            and one.created_at > now - 60
+        ]  # fmt: skip
+        if not same:
+            told = {"deed": deed, "path": path, "tool": tool}
+            told = {name: value for name, value in told.items() if value}
+            self.memory.add_event(scope, "protection.attempted", actor, path or deed, **told)
+        return not same
+
+    def events_so_far(self) -> int:
+        return len(self.memory.events)
+
+    def lowered(self, scope: str, actor: str | None, what: str, words: str) -> None:
+        self.memory.add_event(scope, "protection.lowered", actor, what, deed=words)
+        for row in self.store.instances.in_scope(scope):
+            if row.id != actor and row.last_seen is not None:
+                self.store.messages.post(scope, "system", row.id, f"[auto] {words}")
+
+
 class Breaches(Part):
     def report(self, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
         numbers = []

@@ -124,17 +124,15 @@ def test_deregister_leaves_nothing_behind(ground: Ground, hands):
     assert peer.value("lock_file", file="f")["ok"] is True
 
 
-def test_a_live_peer_is_removed_only_with_force(ground: Ground, hands):
+@pytest.mark.parametrize("force", [False, True])
+def test_a_live_peer_is_a_persons_to_remove(ground: Ground, hands, force: bool):
     mine, peer, _ = hands
     ground.lock(peer.row, "f")
-    refused = mine.value("remove_instance", instance_id=peer.row["id"])
-    assert list(refused) == ["error"] and "force" in refused["error"]
+    refused = mine.value("remove_instance", instance_id=peer.row["id"], force=force)
+    assert list(refused) == ["error"] and "Only a person can remove it" in refused["error"]
     assert mine.value("lock_file", file="f")["active"]["instance_id"] == peer.row["id"], "nothing has happened to it"
-    told = mine.text("remove_instance", instance_id=peer.row["id"], force=True)
-    named = f"implementer {peer.row['id'][:8]} ({peer.row['id']})"
-    assert told == f"Removed instance {named}. Tasks released, locks cleared."
-    assert peer.text("whoami") == "Not registered. Call register first."
-    assert mine.value("lock_file", file="f")["ok"] is True
+    tried = ground.sql("SELECT actor FROM events WHERE type = 'protection.attempted'")
+    assert tried == ([{"actor": mine.row["id"]}] if force else [])
 
 
 def test_a_dead_peer_needs_no_force(ground: Ground, hands):
@@ -161,17 +159,19 @@ def test_nobody_removes_itself_or_what_is_not_here(ground: Ground, hands):
 
 def test_the_peers_of_whoever_removes_a_session_are_told(ground: Ground, hands):
     mine, peer, stranger = hands
-    nobody = Hands(ground, ground.session("4", "no identity"))
-    mine.text("remove_instance", instance_id=stranger.row["id"], force=True)
-    mine.text("remove_instance", instance_id=nobody.row["id"], force=True)
+    with Sleeper() as client:
+        gone = ground.session("3", "identity:q", client=client.identity)
+        nobody = ground.session("4", "no identity", client=client.identity)
+    mine.text("remove_instance", instance_id=gone["id"])
+    mine.text("remove_instance", instance_id=nobody["id"])
     first, second = (message["content"] for message in peer.value("poll_messages"))
-    assert first.startswith(f"[auto] instance {stranger.row['id']} was removed by planner ")
+    assert first.startswith(f"[auto] instance {gone['id']} was removed by planner ")
     assert second.startswith(
-        f'[auto] "no identity" {nobody.row["id"][:8]} (instance {nobody.row["id"]}) was removed by '
+        f'[auto] "no identity" {nobody["id"][:8]} (instance {nobody["id"]}) was removed by '
     )
     told = ground.sql("SELECT actor, subject, payload FROM events WHERE type = 'message.broadcast' ORDER BY id")
     assert [(row["actor"], row["subject"]) for row in told] == [(mine.row["id"], None)] * 2
-    assert [json.loads(row["payload"])["recipients"] for row in told] == [2, 1]
+    assert [json.loads(row["payload"])["recipients"] for row in told] == [1, 1]
     assert mine.value("poll_messages") == []
 
 

@@ -388,6 +388,23 @@ def test_a_refusal_that_happened_elsewhere_is_kept_until_the_file_is_free(store,
     assert len(mail(store, bob)) == 1 and store.denials.files(bob.id, 5) == []
 
 
+def test_what_only_a_person_may_do_is_an_event_and_what_is_lowered_is_told(store, pair):
+    ann, bob = pair
+    before = store.protection.events_so_far()
+    assert store.protection.attempted(ann.scope, ann.id, "swarm-mcp auto off") is True
+    assert store.protection.attempted(ann.scope, ann.id, "swarm-mcp auto off") is False, "the same, just now"
+    assert store.protection.attempted(ann.scope, None, "sqlite3 x", "/s/swarm.db", "Bash") is True
+    store.protection.lowered(ann.scope, bob.id, "auto", "the level is off now")
+    assert [("off now" in text) for text in mail(store, ann)] == [True] and mail(store, bob) == []
+    found = store.activity.timeline(ann.scope, 0, store.now() + 1, 9, ("protection",))
+    kinds = [(row.type, row.actor, row.subject) for row in found]
+    assert kinds == [
+        ("protection.lowered", bob.id, "auto"), ("protection.attempted", None, "/s/swarm.db"),
+        ("protection.attempted", ann.id, "swarm-mcp auto off"),
+    ]  # fmt: skip
+    assert store.protection.events_so_far() >= before + 3
+
+
 def test_a_held_file_that_changes_is_written_down_and_told_once(store, pair):
     ann, bob = pair
     file = f"{ann.scope}/f"

@@ -35,6 +35,8 @@ def git(call) -> None:
     if not is_known(words[0]):
         call.guess("a computed git command")
         return
+    if words[0] == "config":
+        call.walk.effects.add_deed(["git", *words], folder, call.by)
     inner = Call(call.walk, call.name, words, folder, call.stdin)
     top = _seen_from(folder, top)
     reading = table.reading_of(inner, words, _function)

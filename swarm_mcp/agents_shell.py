@@ -1,0 +1,121 @@
+"""The agent in whose shell a command runs, told by its client's variables and by the processes above it."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.labels import token
+from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
+from swarm_hook_core.process import ancestors, start_time
+from swarm_mcp.domain.session import DETACHED, TEAM, Session
+from swarm_mcp.errors import PersonOnly, SwarmError
+from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
+from swarm_mcp.store import Store
+from swarm_mcp.views import name_of
+
+TERMINAL = "terminal"  # the runtime and origin of a person's shell
+NO_AGENTS = (TERMINAL, HOLD, DETACHED, TEAM)  # what is registered and is no agent's session, or none of this machine
+MAKER = "by"  # the word of a detached holder's label that names the session whose shell made it
+# Runtimes whose shells are not told which of the client's sessions they belong to.
+_UNNAMED = ("gemini", "cline", "pi")
+
+
+def is_marked() -> bool:
+    """Return True if a client's variables say that this is an agent's shell."""
+    return any(os.environ.get(name, "").strip() for name in SHELL_VARIABLES)
+
+
+def agents_around(store: Store) -> list[Session]:
+    """The sessions of the nearest client above this process; several if nothing tells which of them this shell is.
+
+    A variable chooses among the sessions of one client. It is believed by itself only if no client is above this
+    process, as in another pid namespace: any command can set a variable.
+    """
+    named = _named_by_variables(store)
+    served: list[Session] = []
+    for pid in ancestors():
+        rows = [row for row in store.instances.of_client(pid, start_time(pid)) if row.runtime not in NO_AGENTS]
+        # One client may have been started in the other's shell: then the nearer one is meant.
+        found = [row for row in rows if row.id in named] or [row for row in rows if row.runtime != SERVER_RUNTIME]
+        if found:
+            return found
+        served = served or rows
+    return list(named.values())[:1] or served
+
+
+def agent_session_around(store: Store) -> Session | None:
+    """The agent's session that this process runs inside of, or None."""
+    found = agents_around(store)
+    return found[0] if len(found) == 1 else None
+
+
+def _named_by_variables(store: Store) -> dict[str, Session]:
+    told = [os.environ.get(variable, "").strip() for variable in SESSION_ID_VARIABLES]
+    named = {}
+    for session_id in (*told, os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))):
+        for row in store.instances.of_session_id(session_id) if session_id else ():
+            named[row.id] = row
+    return named
+
+
+def is_own(store: Store, row: Session) -> bool:
+    """Return True if a command here may act as the live session `row`, which it names.
+
+    A person may act as any session. An agent's shell may act as its own session, as one that the command itself runs
+    inside of, as a detached holder that it has made, and as one that was registered for a script and that no process
+    vouches for.
+    """
+    around = agents_around(store)
+    if not around and not is_marked():
+        return True
+    if any(row.id == one.id for one in around) and (len(around) == 1 or row.runtime in _UNNAMED):
+        return True
+    if row.runtime == DETACHED:
+        return token(row.label or "", MAKER) in [one.id for one in around]
+    if row.runtime == HOLD:
+        return _is_inside(store, row)
+    return not store.instances.is_session(row.id) and not _runs_elsewhere(row.pid)
+
+
+def require_own(store: Store, row: Session, how: str) -> None:
+    """Raise PersonOnly, and write the attempt down, unless `is_own`. `how` has named the session: ``--as``."""
+    if is_own(store, row):
+        return
+    who = name_of(row)
+    note_attempt(store, row.scope, f"{how} {who}")
+    raise PersonOnly(
+        f"{how} names {who}, another live session: from an agent's shell a command acts as the agent's own session"
+        " alone. request-lock asks it for a file; only a person can act for it, in a terminal of their own"
+    )
+
+
+def require_same_client(store: Store, row: Session, how: str) -> None:
+    """Raise PersonOnly, and write the attempt down, where another client's agent speaks for the session `row`.
+
+    For what hooks call: their client is above them, and may have several sessions open.
+    """
+    around = agents_around(store)
+    if around and not any(row.id == one.id for one in around) and store.instances.live(row.id):
+        note_attempt(store, row.scope, f"{how} {name_of(row)}")
+        raise PersonOnly(f"{how} names {name_of(row)}, a live session of another client")
+
+
+def note_attempt(store: Store, scope: str, deed: str) -> None:
+    """Write down that the agent in whose shell this runs tried what only a person may do."""
+    me = agent_session_around(store)
+    try:
+        store.protection.attempted(scope, me.id if me else None, deed)
+    except SwarmError:
+        return  # a store that cannot be written keeps nobody from being refused
+
+
+def _is_inside(store: Store, row: Session) -> bool:
+    return any(row.id == one.id for pid in ancestors() for one in store.instances.of_client(pid, start_time(pid)))
+
+
+def _runs_elsewhere(pid: int) -> bool:
+    """Return True if `pid` is there, and is neither this process nor one above it."""
+    if not pid or pid == os.getpid() or pid in list(ancestors()):
+        return False
+    return start_time(pid) not in ("", "-")

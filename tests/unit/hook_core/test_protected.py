@@ -1,0 +1,212 @@
+"""The check denies an agent's call that would certainly weaken the protection of others; all else passes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from support.fixtures import SWARM, wait_for
+from support.sessions import hook_core, join, mistakes, new_session, ready_store, run, start, write, write_payload
+
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.state import config_path, state_dir, store_path
+from swarm_mcp.store import Store
+
+GUARD = "#!/bin/sh\n# swarm guard, written by `swarm-mcp guard install`; `swarm-mcp guard uninstall` takes it away.\n"
+
+
+class World:
+    """A home with an installed swarm, and a guarded repository in which a session works."""
+
+    def __init__(self, folder: Path):
+        self.home = Path(os.environ["HOME"])
+        self.repo = folder / "repo"
+        (self.repo / ".git" / "hooks").mkdir(parents=True)
+        (self.repo / ".git" / "config").write_text("[core]\n\tbare = false\n")
+        ready_store()
+        for path in (
+            Path(config_path()),
+            Path(state_dir()) / "kept" / "1",
+            Path(state_dir()) / "worktrees" / "t" / "f",
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("{}")
+        self.claude, self.codex = self.home / ".claude", self.home / ".codex"
+        for folder in (
+            self.claude / "plugins/cache/swarm",
+            self.codex,
+            self.home / ".local/share/swarm-mcp/marketplace",
+        ):
+            folder.mkdir(parents=True)
+        (self.claude / "settings.json").write_text(json.dumps({"enabledPlugins": {"swarm@swarm": True}}))
+        (self.codex / "config.toml").write_text("[plugins.swarm]\n")
+        self.hooks = self.repo / ".git" / "hooks"
+        for name in ("pre-commit", "pre-push"):
+            (self.hooks / name).write_text(GUARD)
+        self.session = new_session()
+        (self.repo / "src").mkdir()
+
+    def text(self, words: str) -> str:
+        """`words` with the places of this world."""
+        return words.format(
+            config=config_path(), state=state_dir(), store=store_path(), home=self.home, repo=self.repo,
+            claude=self.claude, codex=self.codex,
+        )  # fmt: skip
+
+    def reason(self, tool: str, given: dict, runtime: str = "claude-code") -> str:
+        """Why a call is denied, empty where it is not."""
+        core = hook_core(runtime)
+        verdict = core.check(ToolCall(tool, given, self.session, str(self.repo)))
+        assert mistakes() == []
+        return verdict.denial.reason if verdict is not None and verdict.denial is not None else ""
+
+    def shell(self, command: str) -> str:
+        """The same of a shell command."""
+        return self.reason("Bash", {"command": self.text(command)})
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+DENIED = [
+    "python3 -c \"import sqlite3; sqlite3.connect('{store}').execute('DELETE FROM context')\"",
+    # swarm's own settings, store, state
+    "echo '{{\"auto\": \"off\"}}' > {config}", "sed -i s/keep/off/ {config}", "rm {config}", "cp /dev/null {config}",
+    "rm {store}", "rm -f {store}-wal {store}-shm", "mv {store} /tmp/elsewhere", "rm -rf {state}", "rm -r {state}/kept",
+    "truncate -s 0 {store}", "python3 -c \"open('{config}', 'w').write('x')\"", "tee {config} < /dev/null",
+    "cd {home} && rm -rf $(basename {state})", "rm -rf {home}", "cd / && rm -rf ${{HOME}}/.config", "find {state} -delete",
+    "sqlite3 {store} 'DELETE FROM context'", "sqlite3 {store} 'SELECT * FROM context'", "sqlite3 -readonly {store} .tables",
+    "env -u X bash -c 'rm -rf {state}'", "setsid nohup rm -rf {store}", "true; (rm -rf {state} &)", "chmod -R 000 {state}",
+    "ln -sf /dev/null {config}", "bash -lc \"rm {store}\"",
+    # clients
+    "rm -rf {claude}", "rm {claude}/settings.json", "echo '{{}}' > {claude}/settings.json", "rm -rf {claude}/plugins",
+    "sed -i /swarm/d {codex}/config.toml", "rm -rf {home}/.local/share/swarm-mcp",
+    # the guard
+    "git config core.hooksPath /tmp/none", "git config --local core.hooksPath x", "git config --unset core.hooksPath",
+    "git config --global core.hooksPath /tmp/none", "git config set core.hooksPath x",
+    "rm .git/hooks/pre-commit", "echo > .git/hooks/pre-push", "chmod -x .git/hooks/pre-commit", "rm -rf .git/hooks",
+    # commands
+    "swarm-mcp auto off", "swarm-mcp auto notice --user", "swarm-locks auto off", "/usr/local/bin/swarm-mcp auto off",
+    "python3 -m swarm_mcp auto off", "env -u CLAUDECODE swarm-mcp auto off", "nohup setsid swarm-mcp auto off &",
+    "sh -c 'swarm-mcp auto off'", "echo auto off | xargs swarm-mcp", "swarm-mcp uninstall", "swarm-mcp guard uninstall",
+    "swarm-mcp install --no-kernel", "swarm-mcp team leave", "swarm-mcp steal f --force --reason x",
+    "SWARM_AUTO=off swarm-mcp auto off", "swarm-mcp hold x -- rm {store}",
+]  # fmt: skip
+PASSES = [
+    "cat {config}", "ls -la {state}", "grep auto {config}", "cp {config} src/copy.json", "cp {state}/kept/1 src/a",
+    "echo x > {state}/worktrees/t/f", "rm {state}/worktrees/t/f", "swarm-mcp auto", "swarm-mcp auto turn",
+    "swarm-mcp auto keep", "swarm-mcp lock a --note swarm.db", "swarm-mcp uninstall --dry-run", "swarm-mcp doctor",
+    "swarm-mcp guard install", "swarm-mcp status && swarm-mcp log", "swarm-mcp unlock a",
+    "git config core.hooksPath", "git config --get core.hooksPath", "git config user.name me", "git config core.editor vi",
+    "rm -rf {repo}/src", "echo x > src/config.toml", "echo x > src/settings.json", "rm -rf src/swarm-mcp", "rm src/hooks.json",
+    "sqlite3 src/app.db 'DELETE FROM x'", "git -c core.hooksPath=/x status", "echo swarm-mcp auto off", "mkdir -p src/.claude",
+    "HOME=/tmp/x swarm-mcp auto off", "SWARM_CONFIG_DIR=/tmp/x swarm-mcp auto off", "echo x > {claude}/CLAUDE.md",
+    "echo x > {home}/.gemini/settings.json", "rm -rf {home}/project", "touch {home}/.claude/plans/swarm.md",
+    "git clone https://x/swarm-mcp src/swarm", "pip install swarm-locks",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", DENIED)
+def test_a_command_that_certainly_weakens_is_denied(world: World, command: str) -> None:
+    reason = world.shell(command)
+    assert (
+        reason.startswith("swarm blocked Bash") and "only a person" in reason and "in a terminal of their own" in reason
+    )
+
+
+@pytest.mark.parametrize("command", PASSES)
+def test_what_weakens_nothing_passes(world: World, command: str) -> None:
+    assert world.shell(command) == ""
+
+
+WRITTEN = {
+    "{config}": "swarm-mcp auto LEVEL", "{store}": "steal", "{store}-wal": "steal", "{state}/traces/x": "swarm's own state",
+    "{claude}/settings.json": "uninstall --client claude-code", "{claude}/plugins/cache/swarm/swarm/1/hooks.json": "plugin",
+    "{home}/.local/share/swarm-mcp/marketplace/integrations/hook.py": "plugin", "{repo}/.git/hooks/pre-commit": "guard uninstall",
+    "alias/config.json": "swarm-mcp auto LEVEL", "../repo/.git/../.git/hooks/pre-push": "guard uninstall",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "way"), WRITTEN.items(), ids=list(WRITTEN))
+def test_a_write_tool_does_not_write_it(world: World, path: str, way: str) -> None:
+    (world.repo / "alias").symlink_to(os.path.dirname(config_path()))
+    for tool, given in (("Write", {"content": "x"}), ("Edit", {"old_string": "a", "new_string": "b"})):
+        reason = world.reason(tool, {"file_path": world.text(path), **given})
+        assert reason.startswith(f"swarm blocked {tool} for ") and way in reason, reason
+
+
+def test_a_patch_does_not_write_it(world: World) -> None:
+    text = f"*** Begin Patch\n*** Update File: {world.codex}/config.toml\n@@\n-[plugins.swarm]\n+x\n*** End Patch\n"
+    assert "Codex's settings" in world.reason("apply_patch", {"command": text}, "codex")
+
+
+def test_another_servers_tool_does_not_write_it(world: World) -> None:
+    assert world.reason("mcp__fs__write_file", {"path": config_path(), "content": "x"}).startswith("swarm blocked")
+    assert world.reason("mcp__fs__write_file", {"path": str(world.repo / "config.json"), "content": "x"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "denied"),
+    [
+        ("{repo}/src/config.json", {"content": "x"}, False),
+        ("{repo}/swarm_mcp/person.py", {"content": "x"}, False),
+        ("{home}/.claude/CLAUDE.md", {"content": "swarm"}, False),
+        ("{home}/.gemini/settings.json", {"content": "x"}, False),
+        ("{repo}/.git/hooks/post-commit", {"content": "x"}, False),
+        ("{repo}/.git/config", {"old_string": "a", "new_string": "b"}, False),
+    ],
+)
+def test_files_that_carry_nothing_of_ours_are_the_sessions_own_business(world, path, given, denied) -> None:
+    tool = "Write" if "content" in given else "Edit"
+    assert bool(world.reason(tool, {"file_path": world.text(path), **given})) is denied
+
+
+def test_the_setting_by_which_git_finds_the_guard(world: World) -> None:
+    folder = world.repo / ".git" / "swarm-hooks"
+    folder.mkdir()
+    (folder / "pre-commit").write_text(GUARD)
+    config = world.repo / ".git" / "config"
+    config.write_text(f"[core]\n\tbare = false\n\thooksPath = {folder}\n")
+    edit = {"file_path": str(config), "old_string": f"hooksPath = {folder}", "new_string": ""}
+    assert "guard uninstall" in world.reason("Edit", edit)
+    assert world.reason("Edit", {**edit, "old_string": "bare = false"}) == ""
+    assert "guard uninstall" in world.reason("Write", {"file_path": str(config), "content": "[core]\n"})
+    assert "guard uninstall" in world.shell("rm -rf .git/swarm-hooks")
+
+
+def test_without_a_guard_hooks_are_the_repositorys_own(world: World) -> None:
+    for path in world.hooks.iterdir():
+        path.unlink()
+    for command in ("git config core.hooksPath .husky", "echo x > .git/hooks/pre-commit", "rm -rf .git/hooks"):
+        assert world.shell(command) == ""
+
+
+@pytest.mark.parametrize("runtime", ["claude-code", "codex"])
+def test_the_real_hook_denies_it_and_people_see_the_attempt(tmp_path: Path, monkeypatch, runtime: str) -> None:
+    monkeypatch.setenv("SWARM_MCP_BIN", shlex.join(SWARM))
+    ready_store()
+    Path(config_path()).parent.mkdir(parents=True)
+    Path(config_path()).write_text("{}")
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    payload = {**write_payload(runtime, me, tmp_path, str(tmp_path / "f")), "tool_name": "Bash"}
+    ran = run(runtime, "pre_tool_use", {**payload, "tool_input": {"command": "swarm-mcp auto off"}})
+    assert ran.reason.startswith("swarm blocked Bash for `swarm-mcp auto off`")
+    assert write(runtime, me, tmp_path, config_path()).reason.startswith("swarm blocked")
+
+    def noted() -> list[dict]:
+        with Store() as store:
+            return store.database.rows(
+                "SELECT subject FROM events WHERE type = 'protection.attempted' ORDER BY subject"
+            )
+
+    wait_for(lambda: len(noted()) == 2)
+    assert {row["subject"] for row in noted()} == {"swarm-mcp auto off", config_path()}
+    with Store() as store:
+        join(store, tmp_path)
+    assert mistakes() == []
