@@ -244,13 +244,16 @@ class Meetings:
         for theirs, folders in [(theirs, places[place]) for place in places for theirs in self._others_in(place)]:
             written = [(entry.key, entry) for entry in theirs.writes_below(root)]
             for folder in folders if theirs.has_commands else ():
-                for path in self._git.changed_below(folder)[:MOST_CHANGED]:
+                changed = self._git.changed_below(folder)
+                if changed is None:
+                    written += theirs.commands_lately_below(folder)
+                for path in (changed or ())[:MOST_CHANGED]:
                     written += [(path, entry) for entry in theirs.commands_that_wrote([path])]
             for path, entry in written:
                 found.setdefault(path, []).append((entry, theirs))
         some = sorted(found.items(), key=_last_written)
         if changed_first and len(some) > MOST_BELOW:
-            chosen = set(self._git.changed_below(root))
+            chosen = set(self._git.changed_below(root) or ())
             some.sort(key=lambda one: one[0] not in chosen)
         return some[:MOST_BELOW]
 

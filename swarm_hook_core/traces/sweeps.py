@@ -27,8 +27,7 @@ def judge(session, call, effects, meetings, trail, now: float):
         try:
             denial, line = sweeps.of(git_call)
         except NoAnswer:
-            lines.append(sweeps.line_of_late(git_call))
-            break
+            denial, line = sweeps.of_late(git_call)
         if denial is not None:
             return denial, ""
         lines.append(line)
@@ -54,23 +53,26 @@ class Sweeps:
         self._end = time.monotonic() + SECONDS
         self._fresh: dict = {}  # file or folder -> the fresh traces of others at and below it
         self._near: list = []  # the traces that the command at hand may be about
+        self._words: list = []  # of that command, with aliases put in their place
         self._staged: dict = {}  # paths that an earlier command of the call has staged
         self._committed: dict = {}  # and those that one has committed
 
     def of(self, git_call):
         """``(Denial or None, line for the model)`` of the next one. Raises NoAnswer where git does not say in time."""
-        self._near = []
+        self._near, self._words = [], []
         words = touched_files.without_aliases(git_call, self.left())
         if not words or only_reads(words) or not (asks(words) or words[0] == "worktree"):
             return None, ""
         is_first, self._has_begun = not self._has_begun, True
+        self._words = words
         if words[0] == "stash":
             found = stash_entries.judge(git_call, words, self)
             if found is not None:
                 return found
-            if stash_entries.puts_aside(git_call, words, self.left(), is_first):
-                self.stashed_in.append(git_call.folder)
         lost, taken = self._met(git_call)
+        # Asked last, since it goes through the whole work tree: in a large one nothing else would be told in time.
+        if words[0] == "stash" and not lost and stash_entries.puts_aside(git_call, words, self.left(), is_first):
+            self.stashed_in.append(git_call.folder)
         taken = [trace for trace in taken if trace.path not in self._staged]  # of which was spoken already
         self._go_on(words, taken)
         if lost:
@@ -80,14 +82,25 @@ class Sweeps:
             return self._said(git_call, words, taken, deed_of(words), self.level == TURN)
         return None, ""
 
-    def line_of_late(self, git_call) -> str:
-        """What is told of the command where git did not say in time which files it would change."""
-        if not self._near:
-            return ""
+    def of_late(self, git_call):
+        """As `of`, where git did not say in time which files the command would change: what others noted decides.
+
+        Where the command's words do not say that it means a file of theirs, the model is told that it may.
+        """
+        if not self._near or not self._words:
+            return None, ""
+        from swarm_hook_core.shell.programs.git import by_words
         from swarm_hook_core.traces import sweep_wording
 
-        deed = deed_of(git_call.words)
-        return sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
+        deed, near = deed_of(self._words), {trace.path: trace for trace in self._near}
+        lost, taken = by_words.swept(git_call, self._words, list(near))
+        theirs = [near[path] for path in lost]
+        if theirs:
+            return self._said(git_call, self._words, theirs, deed, self.level != NOTICE, is_late=True)
+        theirs = [near[path] for path in taken if not went_on_with(self.meetings, near[path])]
+        if theirs and self.level == TURN:
+            return self._said(git_call, self._words, theirs, deed, True, is_late=True)
+        return None, sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
 
     def left(self) -> float:
         """Seconds that are left for questions to git."""
@@ -98,7 +111,9 @@ class Sweeps:
         fresh: dict = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:
+                began = time.monotonic()
                 self._fresh[root] = self.meetings.fresh_below(root)
+                self._end += time.monotonic() - began  # git has time of its own for that
             fresh.update((trace.path, trace) for trace in self._fresh[root] if trace.path not in self._committed)
         if not fresh:
             return [], []
@@ -114,10 +129,10 @@ class Sweeps:
             self._committed.update(self._staged)
             self._committed.update((trace.path, trace) for trace in taken)
 
-    def _said(self, git_call, words, traces, deed: str, denies: bool):
+    def _said(self, git_call, words, traces, deed: str, denies: bool, is_late: bool = False):
         from swarm_hook_core.traces import sweep_wording
 
-        way = self._way(git_call, words, {trace.path for trace in traces})
+        way = sweep_wording.LATE if is_late else self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
             text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
             return Denial(traces[0].path, None, text), ""
