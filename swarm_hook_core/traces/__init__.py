@@ -12,6 +12,7 @@ what a call leaves. The rest is loaded where another session has left something 
       machines   what sessions on other machines of a team have written and not pushed
       seen       what the session itself knows of a file
       committed  what git says of it
+      asides     commits whose hooks put changes aside while they run
       clearing   folders that it removes, and what git commands in it throw away, as a whole
     verdict    what that comes to, by the level
     sweeps     a git command that would throw it away, or take it along

@@ -112,6 +112,32 @@ class Meetings:
             if stamps != last:
                 self._others.pop(place, None)
 
+    def aside(self, resolved: str, waits: bool):
+        """``(Trace, name)`` of another's call during which `name` puts changes aside where the file is, or None.
+
+        Whoever `waits` does so until it is over, two seconds at most. The Trace is of the file.
+        """
+        from swarm_hook_core.traces import asides
+
+        place = self.trail.place_of(os.path.dirname(resolved))
+        if not any(_age(path, self._now) < asides.LONGEST_SECONDS for path in others_in(place, self.trail.own_name)):
+            return None
+        end, stamps = time.monotonic() + WAIT_SECONDS, None
+        while True:
+            for theirs in self._others_in(place):
+                entry = next((one for one in asides.open_in(theirs.data, self._now) if _is_in_tree(resolved, one)), None)
+                trace = theirs.trace(resolved, entry) if entry is not None else None
+                if trace is not None:
+                    break
+            else:
+                return None
+            if not waits or time.monotonic() > end:
+                return trace, entry.text
+            time.sleep(LONG_PAUSE)
+            last, stamps = stamps, self._stamps(place)
+            if stamps != last:
+                self._others.pop(place, None)
+
     def stands(self, path: str, resolved: str) -> bool:
         """Whether another living session has written that file lately, seen or not; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False) is not None
@@ -222,7 +248,12 @@ class Meetings:
 
     def note_own_files(self, folder: str) -> None:
         """Note in the trail what the session's own last writes have left, where that was not noted yet."""
-        seen.note_what_was_left(self.own_entries(folder), self.trail)
+        own = self.own_entries(folder)
+        seen.note_what_was_left(own, self.trail)
+        if b" aside " in own:
+            from swarm_hook_core.traces import asides
+
+            asides.note_end(own, self.trail, self._now)
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool):
         folder = os.path.dirname(resolved)
@@ -289,6 +320,16 @@ def _age(path: str, now: float) -> float:
         return now - os.stat(path).st_mtime
     except OSError:
         return float("inf")
+
+
+def _is_in_tree(path: str, entry) -> bool:
+    """Whether the file at `path` belongs to the work tree with the top that the `entry` is about."""
+    if not path.startswith(entry.key + "/"):
+        return False
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path), is_real=True)
+    return tree is not None and tree.top == entry.key
 
 
 def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False):

@@ -29,6 +29,10 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         for _path, resolved, how, _by in targets
         if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits=bool(loses)))
     ]
+    aside = next((found for target in targets if (found := meetings.aside(target[1], waits=bool(loses)))), None)
+    if aside is not None and loses:
+        _take_back(trail, targets, cleared)
+        return _during_hooks(session, call, aside), ""
     for path, resolved, how, by in targets:
         find = meetings.pending if is_guarded else meetings.unseen
         trace = find(path, resolved)
@@ -71,12 +75,14 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         from swarm_hook_core.traces import machines
 
         words = "\n".join(filter(None, (machines.words(far, session, meetings, trail, now), words)))
-    if met or swept or clearings:
+    if met or swept or clearings or aside:
         from swarm_hook_core.labels import token
         from swarm_hook_core.traces import wording
 
         identity = token(session.label, "identity")
         told = wording.were_changed([trace for trace, _how, _by in met + swept], identity, now)
+        if aside is not None:
+            told = "\n".join(filter(None, (told, "swarm: " + wording.during_hooks(*aside, identity))))
         words = "\n".join(filter(None, (told, wording.are_cleared(clearings, identity), words)))
     return None, words
 
@@ -141,6 +147,16 @@ def _denial(session, call, lost, now: float):
     identity = token(session.label, "identity")
     words = wording.would_lose(call.client_tool, trace, how, by, list(others.values()), identity, now)
     return Denial(trace.path, None, words)
+
+
+def _during_hooks(session, call, aside):
+    """The Denial of a call that would write where another session's commit has put changes aside."""
+    from swarm_hook_core.labels import token
+    from swarm_hook_core.traces import wording
+
+    words = wording.during_hooks(*aside, token(session.label, "identity"))
+    again = " Wait until that is over, a few seconds mostly, and try again; what you read meanwhile may be older text."
+    return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}")
 
 
 def keep_content(path: str, now: float) -> None:
