@@ -467,7 +467,7 @@ class HookCore:
     def _end_aside(self, call) -> None:
         """Note that a commit is over during which a hook put changes aside."""
         text = call.input.get("command") if isinstance(call.input, dict) else ""
-        if not isinstance(text, str) or not any(mark in text for mark in ("commit", "lint-staged", "prek")):
+        if not isinstance(text, str) or not any(mark in text for mark in ("commit", "push", "lint-staged", "prek")):
             return
         from swarm_hook_core.traces import asides
 

@@ -42,7 +42,8 @@ def way_past_hooks(name: str) -> str:
     return (
         f"While it runs, {cut(name, 40)} takes changes that are not staged out of the work tree, or sets it back if a"
         " check fails: what another session writes meanwhile is lost. Commit in a work tree of your own (`git worktree"
-        " add`), or, if a person agrees to leave the checks out, your own files with `git commit --no-verify FILE...`."
+        " add`), or, if a person agrees to leave the checks out, use --no-verify (`git commit --no-verify FILE...` with"
+        " your own files)."
     )
 
 

@@ -77,7 +77,9 @@ class Sweeps:
         lost, taken = self._met(git_call)
         if words[0] == "commit":
             lost = [trace for trace in lost if trace.path not in self._staged]  # those go into the commit
-            git_call.aside = git_call.aside or self._hooks_of(git_call, words)
+            git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-commit")
+        elif words[0] == "push":
+            git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-push")
         if git_call.aside:
             lost += self.meetings.pending_below(tree_of(git_call))
         # Asked last, since it goes through the whole work tree: in a large one nothing else would be told in time.
@@ -119,8 +121,8 @@ class Sweeps:
         """Seconds that are left for questions to git."""
         return max(0.0, self._end - time.monotonic())
 
-    def _hooks_of(self, git_call, words) -> str:
-        """What puts unstaged changes aside while this ``commit`` runs; empty for nothing, or where git says nothing."""
+    def _hooks_of(self, git_call, words, hook: str) -> str:
+        """What puts unstaged changes aside while this `hook` runs; empty for nothing, or where git says nothing."""
         from swarm_hook_core.shell.programs.git import commit_hooks
         from swarm_hook_core.shell.programs.git.repository import Repository
         from swarm_hook_core.shell.programs.git.table import options_of
@@ -130,7 +132,7 @@ class Sweeps:
             return ""
         repository = Repository(top, self.left(), git_call.top, git_call.environment)
         try:
-            return commit_hooks.putting_aside(git_call, options_of(words), repository)
+            return commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
         except NoAnswer:
             return ""
 

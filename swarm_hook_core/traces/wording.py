@@ -86,13 +86,13 @@ def were_written_elsewhere(traces, identity: str, now: float) -> str:
 
 
 def during_hooks(trace, name: str, identity: str) -> str:
-    """Why the file of `trace` is better left alone: another session commits, and `name` puts changes aside meanwhile."""
+    """Why the file of `trace` is better left alone: another session commits or pushes, and `name` puts changes aside meanwhile."""
     from swarm_hook_core.untrusted_text import cut, named
 
     who, _note, _ask = holder(trace.held, identity)
     return (
-        f"{who} is committing in this work tree, and {cut(name, 40)}, which its commit runs, puts changes aside or sets"
-        f" files back at its end: what is written to {named(trace.path)} now may be lost."
+        f"{who} is committing or pushing in this work tree, and {cut(name, 40)}, which that runs, puts changes aside or"
+        f" sets files back at its end: what is written to {named(trace.path)} now may be lost."
     )
 
 

@@ -97,6 +97,18 @@ def test_what_puts_changes_aside_is_known_by_the_hook(work: Path, command: str, 
     assert found(work, command) == name
 
 
+def test_the_framework_does_the_same_before_a_push(pair, work: Path):
+    me, peer = pair
+    assert me.told("Bash", {"command": "git push"}) == ""
+    put(work, {".git/hooks/pre-push": FRAMEWORK.replace("pre-commit\"", "pre-push\"")})
+    said = me.denied("Bash", {"command": "git push origin main"})
+    assert "(`git push origin main`) would put aside" in said and "pre-commit takes" in said
+    assert me.told("Bash", {"command": "git push --no-verify"}) == ""
+    with Store() as store:
+        store.locks.acquire(peer.row, str(work / "notes.md"))
+    assert "swarm lock blocked" in me.denied("Bash", {"command": "git push"})
+
+
 def test_a_hook_that_git_would_not_run_counts_for_nothing(work: Path):
     put(work, {IN_GIT: FRAMEWORK, **CONFIG})
     (work / IN_GIT).chmod(0o644)
@@ -157,7 +169,7 @@ def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair, work: Path, mo
     commit = {"command": "git add other.md && git commit -m x"}
     assert me.told("Bash", commit) == ""
     for said in (peer.edits("notes.md", "gamma", "NEW"), peer.runs("echo x >> notes.md")):
-        assert said.startswith("denied: ") and "is committing in this work tree, and pre-commit" in said
+        assert said.startswith("denied: ") and "is committing or pushing in this work tree, and pre-commit" in said
     assert peer.runs("cat notes.md") == "" and me.runs("cat other.md") == "", "its next call: the commit is over"
     assert peer.edits("notes.md", "gamma", "NEW") == ""
     peer.runs("git commit -qnm more notes.md")

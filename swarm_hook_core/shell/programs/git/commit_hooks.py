@@ -1,4 +1,4 @@
-"""Commit hooks that put what is not staged aside while they run: the pre-commit framework, lint-staged and their like.
+"""Hooks of a commit, or a push, that put what is not staged aside while they run: the pre-commit framework, lint-staged and their like.
 
 pre-commit and prek take all unstaged changes out of the work tree, and bring them back as a patch. lint-staged resets the
 work tree to its own backup where a task fails. Either way an edit that another session makes meanwhile is thrown away.
@@ -25,21 +25,22 @@ _OF_LEFTHOOK = tuple(start + "lefthook" + end for start in ("", ".") for end in 
 _RUNNERS = ("npm", "pnpm", "yarn", "bun")
 
 
-def putting_aside(call, options, repository) -> str:
-    """Return the name of what puts unstaged changes aside while a ``commit`` runs, empty for none.
+def putting_aside(call, options, repository, hook: str = "pre-commit") -> str:
+    """Return the name of what puts unstaged changes aside while a ``commit`` or ``push`` runs, empty for none.
 
-    `call`: its GitCall; `options`: its Options; `repository`: the Repository, which is asked for a setting. Raises
-    NoAnswer.
+    `call`: its GitCall; `options`: its Options; `repository`: the Repository, which is asked for a setting; `hook`: the
+    hook that it runs. Raises NoAnswer.
     """
-    if options.has("-n", "--no-verify"):
+    if options.has("--no-verify") or (hook == "pre-commit" and options.has("-n")):
         return ""
     settings = {**os.environ, **call.environment}
     if any(settings.get(name) == value for name, value in _SWITCHES.items()):
         return ""
     folder = _hooks_folder(repository)
-    name = _Hooks(repository.top, settings).of(os.path.join(folder, "pre-commit")) if folder else ""
+    name = _Hooks(repository.top, settings, hook).of(os.path.join(folder, hook)) if folder else ""
     # Of all changes nothing is left that would have to be put aside.
-    return "" if options.has("-a", "--all") and name != FAILS_OVER_ALL else name
+    takes_all = hook == "pre-commit" and options.has("-a", "--all")
+    return "" if takes_all and name != FAILS_OVER_ALL else name
 
 
 def _hooks_folder(repository) -> str:
@@ -61,9 +62,10 @@ def _default_folder(top: str) -> str:
 
 
 class _Hooks:
-    """The hooks of the work tree `top`, with the environment `settings`."""
+    """The hooks called `name` of the work tree `top`, with the environment `settings`."""
 
-    def __init__(self, top: str, settings):
+    def __init__(self, top: str, settings, name: str):
+        self._name = name
         self._top = top
         self._settings = settings
 
@@ -79,11 +81,11 @@ class _Hooks:
         if "# swarm guard" in text:  # which runs the hook that was there before
             earlier = text.partition("\nearlier=")[2].partition("\n")[0]
             folder = _default_folder(self._top) if earlier.startswith("$(") else earlier.strip("'\"")
-            return self.of(os.path.join(self._top, folder, "pre-commit"), depth + 1) if folder else ""
+            return self.of(os.path.join(self._top, folder, self._name), depth + 1) if folder else ""
         if os.path.basename(os.path.dirname(path)) == "_" and "husky" in path:
             if self._settings.get("HUSKY") == "0":
                 return ""
-            return self.of(os.path.join(os.path.dirname(os.path.dirname(path)), "pre-commit"), depth + 1)
+            return self.of(os.path.join(os.path.dirname(os.path.dirname(path)), self._name), depth + 1)
         return self._in_script(text)
 
     def _in_script(self, text: str) -> str:

@@ -275,14 +275,20 @@ def commit(question) -> None:
     if options.has("-a", "--all"):
         question.takes(question.repository.modified(question.locked))
     elif question.locked:
-        _leave_to_hooks(question, named)
+        _leave_to_hooks(question, "pre-commit", named)
 
 
-def _leave_to_hooks(question, named) -> None:
-    """What is not in the commit is put aside while its hooks run, where they are of that kind."""
+def push(question) -> None:
+    """``push``: no file, but for its hooks."""
+    if question.locked:
+        _leave_to_hooks(question, "pre-push")
+
+
+def _leave_to_hooks(question, hook: str, named=()) -> None:
+    """What is not in the commit is put aside while this hook runs, where that is of such a kind."""
     from swarm_hook_core.shell.programs.git import commit_hooks
 
-    question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository)
+    question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository, hook)
     if question.call.aside:
         question.loses(path for path in question.repository.modified(question.locked) if path not in named)
 
