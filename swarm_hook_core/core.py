@@ -537,8 +537,22 @@ class HookCore:
         return watch.report(self.config, event, breaches, self.registrar.command if breaches else None, self.driver)
 
     def _post_tool_use(self, call) -> None:
+        if call.tool in SHELL_TOOLS and call.session_id and not call.goes_on:
+            self._end_aside(call)
         failed = call.name == "PostToolUseFailure"
         self.tell("PostToolUseFailure" if failed else "PostToolUse", call, self.words_after(call))
+
+    def _end_aside(self, call) -> None:
+        """Note that a commit is over during which a hook put changes aside."""
+        text = call.input.get("command") if isinstance(call.input, dict) else ""
+        if not isinstance(text, str) or not any(mark in text for mark in ("commit", "push", "lint-staged", "prek")):
+            return
+        from swarm_hook_core.traces import asides
+
+        try:
+            asides.end(self.config, call, time.time())
+        except Exception as error:
+            self.record_fault("traces", error)
 
     # ---------------------------------------------------------------------------------------- other events
 

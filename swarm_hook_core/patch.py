@@ -56,7 +56,7 @@ def patch_paths(text: str) -> list[str]:
 def patch_changes(text: str) -> "list[tuple[str, str]]":
     """`(path, how)` of the same files, as `patch_paths` spells them; `how`: what becomes of each, see ``change``.
 
-    Adding a file puts it in the place of one that is there. Of a file that is named more than once what is done last
+    Adding a file puts it in the place of one that is there; moving one onto itself removes it. Of a file that is named more than once what is done last
     counts, but for an update of what the envelope itself has added.
     """
     from swarm_hook_core.change import EDIT, REMOVE, REPLACE
@@ -68,9 +68,10 @@ def patch_changes(text: str) -> "list[tuple[str, str]]":
         if header == _UPDATE:
             updated = path
         elif header == _MOVE_TO:
+            # Codex writes the new file first and removes the old one then: of a file moved onto itself nothing is left.
+            changes[updated] = REMOVE
             if path == updated:
                 continue
-            changes[updated] = REMOVE
         if header != _UPDATE or path not in changes:
             changes[path] = hows[header]
     return [(path, changes[path]) for path in patch_paths(text)]

@@ -29,9 +29,10 @@ def changes_by_headers(text: str) -> "list[tuple[str, str]]":
         header, path = header.lstrip(_BLANKS + "\x85") + colon, path.strip(_BLANKS)
         if header not in _HOWS or not path or "\0" in path:
             continue
-        if header == _MOVE and updated and updated != path:
-            changes[updated] = REMOVE
-        changes[path] = _HOWS[header]
+        if header == _MOVE and updated:
+            changes[updated] = REMOVE  # after the new file is written: of one moved onto itself nothing is left
+        if header != _MOVE or path != updated:
+            changes[path] = _HOWS[header]
         updated = path
     if not changes:
         raise PatchUnreadable("no header in the patch names a file")

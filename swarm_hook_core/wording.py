@@ -35,6 +35,18 @@ def reason(
     )
 
 
+def way_past_hooks(name: str) -> str:
+    """What to do in the place of a call during which `name` puts unstaged changes aside."""
+    from swarm_hook_core.untrusted_text import cut
+
+    return (
+        f"While it runs, {cut(name, 40)} takes changes that are not staged out of the work tree, or sets it back if a"
+        " check fails: what another session writes meanwhile is lost. Commit in a work tree of your own (`git worktree"
+        " add`), or, if a person agrees to leave the checks out, use --no-verify (`git commit --no-verify FILE...` with"
+        " your own files)."
+    )
+
+
 def joining(waiting: int) -> str:
     """How to get what somebody else holds, by waiting behind as many as are `waiting` for it."""
     line = f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it" if waiting else "wait in line for it"

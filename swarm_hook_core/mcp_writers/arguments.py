@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.change import EDIT
+from swarm_hook_core.change import EDIT, REMOVE
 
 MOST_PATHS = 1000  # of one call
 
@@ -130,8 +130,9 @@ def patched(text: str) -> list[tuple[str, str]]:
             for name in (before, line):
                 path = name[4:].partition("\t")[0].strip().strip('"')
                 if path and path != "/dev/null":
-                    found.setdefault(path[2:] if path.startswith(("a/", "b/")) else path)
+                    found.setdefault(path[2:] if path.startswith(("a/", "b/")) else path, EDIT)
         elif line.startswith(("rename from ", "rename to ", "copy to ")):
-            found.setdefault(line.partition(" ")[2].partition(" ")[2].strip())
+            how = REMOVE if line.startswith("rename from ") else EDIT
+            found.setdefault(line.partition(" ")[2].partition(" ")[2].strip(), how)
         before = line
-    return [(path, EDIT) for path in found]
+    return list(found.items())

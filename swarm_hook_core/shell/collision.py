@@ -33,6 +33,11 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
         path, held, by, within = certain
         queue = peers.waiting_for(path)
         words = reason(tool, path, held, identity, now, by, within, session.instance_id, queue)
+        aside = next((call.aside for call in effects.git if call.aside and call.by == by), "")
+        if aside:
+            from swarm_hook_core.wording import way_past_hooks
+
+            words += " " + way_past_hooks(aside)
         return Verdict(Denial(path, held, words))
     why = possible[0][1] if possible else ""
     near: dict = {_mark(held): held for held, _why in possible}

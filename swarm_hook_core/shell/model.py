@@ -118,9 +118,10 @@ class GitCall:
     found         word -> list of the `Found`s that it stands for
     after         whether an earlier git call of the same command may have moved branches or fetched
     in_doubt      whether it may not run in this folder at all, so that nothing it would touch is certain
+    aside         what puts unstaged changes aside while it runs (``commit_hooks``), once git was asked; empty for none
     """
 
-    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt")
+    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside")
 
     def __init__(self, folder, words, by, top=(), environment=None, found=None, after=False):
         self.folder = folder
@@ -131,6 +132,7 @@ class GitCall:
         self.found = found or {}
         self.after = after
         self.in_doubt = False
+        self.aside = ""
 
 
 class Guess:

@@ -16,6 +16,7 @@ what a call leaves. The rest is loaded where another session has left something 
       endings    calls that are over, so that what they have not written by then is not waited for
       new_text   what a call is about to put in the place of a file, and whether the other's lines are in it
       committed  what git says of it
+      asides     commits whose hooks put changes aside while they run
       clearing   folders that it removes, and what git commands in it throw away, as a whole
     verdict    what that comes to, by the level
     sweeps     a git command that would throw it away, or take it along

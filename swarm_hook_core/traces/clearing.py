@@ -63,13 +63,14 @@ class GitClearing:
         """That of a GitCall; None for one that loses nothing, or may not run where it seems to."""
         if git_call.words[0] not in _VERBS or git_call.in_doubt:
             return None
+        from swarm_hook_core.shell.programs.git import by_words
         from swarm_hook_core.shell.programs.git.command_line import tree_of
         from swarm_hook_core.shell.programs.git.table import asks, options_of
 
         top, options = tree_of(git_call), options_of(git_call.words)
         if top is None or not asks(git_call.words) or options.has("-p", "--patch"):
             return None
-        named = _named(git_call, options)
+        named = by_words.losing(git_call, git_call.words)
         return None if named is None else cls(git_call, top, options, named)
 
     def __init__(self, git_call, top: str, options, named):
@@ -106,33 +107,3 @@ class GitClearing:
 
 
 _WITH_UNTRACKED = ("-u", "--include-untracked", "-a", "--all")
-
-
-def _named(git_call, options):
-    """The pathspecs of what it loses, none for all; None where it loses nothing."""
-    from swarm_hook_core.shell.programs.git.command_line import cut
-
-    verb, operands = git_call.words[0], options.operands
-    _before, after = cut(git_call.words[1:])
-    force = options.has("-f", "--force")
-    if verb == "checkout":
-        if options.has("-b", "-B", "--orphan") or after == []:
-            return [] if force else None
-        if after is None and not options.has("--pathspec-from-file"):  # whether a word is a branch, only git knows
-            after = [word for word in operands if os.path.exists(os.path.join(git_call.folder, word))]
-            return after or ([] if force else None)
-        return after or []
-    if verb == "switch":
-        return [] if force or options.has("--discard-changes") else None
-    if verb == "restore":
-        is_staged = options.has("-S", "--staged") and not options.has("-W", "--worktree")
-        return None if is_staged or not (operands or options.has("--pathspec-from-file")) else operands
-    if verb == "reset":
-        return [] if options.has("--hard") else None
-    if verb == "clean":
-        return operands
-    from swarm_hook_core.traces.stash_entries import verb_of
-
-    if verb_of(git_call.words) == "push":
-        return after if after is not None else operands[1:]
-    return [] if verb_of(git_call.words) == "save" else None

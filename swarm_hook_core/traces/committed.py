@@ -1,14 +1,17 @@
 """What git says of files that sessions have written: which of them are committed, or as they were before."""
 
 import os
+import time
 
 SECONDS = 0.5  # for each question
+MOST_QUESTIONS = 3  # for which git may take that long, in all of a call: a client waits for the check
 
 
 class Committed:
     """What git has said so far, for one call: it is asked about each path, and each folder, once."""
 
     def __init__(self):
+        self.left = SECONDS * MOST_QUESTIONS
         self._paths: dict = {}  # path -> whether git has it as it is
         self._changed: dict = {}  # folder -> what is not committed below it
 
@@ -22,15 +25,16 @@ class Committed:
         self._ask(paths)
         return [path for path in paths if not self._paths[path]]
 
-    def changed_below(self, root: str) -> list:
-        """The paths at and below `root` that git says are not committed, if in time; not the ignored ones."""
+    def changed_below(self, root: str):
+        """The paths at and below `root` that git says are not committed, not the ignored ones; None: not in time."""
         if root not in self._changed:
             self._changed[root] = []
             top = _top_of(os.path.join(root, "x"))
             if top:
                 from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 
-                self._changed[root] = changed_in(top, root, SECONDS)
+                with _Asking(self) as seconds:
+                    self._changed[root] = changed_in(top, root, seconds)
         return self._changed[root]
 
     def without_committed_since(self, traces) -> list:
@@ -50,7 +54,8 @@ class Committed:
             inside = {os.path.relpath(trace.path, top): trace for trace in some}
             oldest = min(trace.at_ns for trace in some) // 10**9
             try:
-                authored = Repository(top, SECONDS).authored(list(inside), oldest)
+                with _Asking(self) as seconds:
+                    authored = Repository(top, seconds).authored(list(inside), oldest)
             except (NoAnswer, Refused):
                 continue  # or there is no commit yet
             # In the same second nobody knows which came first.
@@ -95,7 +100,23 @@ class Committed:
                 asked.setdefault(_top_of(path), []).append(path)
         for top, some in asked.items():
             if top:
-                self._paths.update(dict.fromkeys(_as_committed(top, some), True))
+                with _Asking(self) as seconds:
+                    self._paths.update(dict.fromkeys(_as_committed(top, some, seconds), True))
+
+
+class _Asking:
+    """The seconds that git may take for one question, in a ``with``; what it took is taken off what is left."""
+
+    def __init__(self, committed: Committed):
+        self._committed = committed
+        self._began = 0.0
+
+    def __enter__(self) -> float:
+        self._began = time.monotonic()
+        return max(0.0, min(SECONDS, self._committed.left))
+
+    def __exit__(self, *_failed) -> None:
+        self._committed.left -= time.monotonic() - self._began
 
 
 def _top_of(path: str) -> str:
@@ -106,11 +127,11 @@ def _top_of(path: str) -> str:
     return tree.top if tree is not None else ""
 
 
-def _as_committed(top: str, paths) -> list:
+def _as_committed(top: str, paths, seconds: float) -> list:
     """Those of `paths`, in work tree `top`, that are as the last commit has them. Those ignored are in none."""
     from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
-    repository = Repository(top, SECONDS)
+    repository = Repository(top, seconds)
     inside = {os.path.relpath(path, top): path for path in paths}
     try:
         changed = set(repository.against("HEAD", list(inside)))

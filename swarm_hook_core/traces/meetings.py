@@ -139,6 +139,32 @@ class Meetings:
         own = self.own_entries(os.path.dirname(path))
         return seen.times_denied(own, path, call_id, int((self._now - SECONDS) * 1e9))
 
+    def aside(self, resolved: str, waits: bool):
+        """``(Trace, name)`` of another's call during which `name` puts changes aside where the file is, or None.
+
+        Whoever `waits` does so until it is over, two seconds at most. The Trace is of the file.
+        """
+        from swarm_hook_core.traces import asides
+
+        place = self.trail.place_of(os.path.dirname(resolved))
+        if not any(_age(path, self._now) < asides.LONGEST_SECONDS for path in others_in(place, self.trail.own_name)):
+            return None
+        end, stamps = time.monotonic() + WAIT_SECONDS, None
+        while True:
+            for theirs in self._others_in(place):
+                entry = next((one for one in asides.open_in(theirs.data, self._now) if _is_in_tree(resolved, one)), None)
+                trace = theirs.trace(resolved, entry) if entry is not None else None
+                if trace is not None:
+                    break
+            else:
+                return None
+            if not waits or time.monotonic() > end:
+                return trace, entry.text
+            time.sleep(LONG_PAUSE)
+            last, stamps = stamps, self._stamps(place)
+            if stamps != last:
+                self._others.pop(place, None)
+
     def on_other_machines(self, resolved: str) -> list:
         """The Traces of writes, on other machines, of the file at `resolved` that are not pushed, the newest first."""
         others = self._others_in(self.trail.place_of(os.path.dirname(resolved)))
@@ -250,6 +276,10 @@ class Meetings:
         seen.note_what_was_left(own, self.trail)
         if seen.has_open_command(own, self.trail.call.agent):
             self.trail.note_at(folder, "over")
+        if b" aside " in own:
+            from swarm_hook_core.traces import asides
+
+            asides.note_end(own, self.trail, self._now)
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False):
         folder = os.path.dirname(resolved)
@@ -271,13 +301,16 @@ class Meetings:
         for theirs, folders in [(theirs, places[place]) for place in places for theirs in self._others_in(place)]:
             written = [(entry.key, entry) for entry in theirs.writes_below(root)]
             for folder in folders if theirs.has_commands else ():
-                for path in self._git.changed_below(folder)[:MOST_CHANGED]:
+                changed = self._git.changed_below(folder)
+                if changed is None:
+                    written += theirs.commands_lately_below(folder)
+                for path in (changed or ())[:MOST_CHANGED]:
                     written += [(path, entry) for entry in theirs.commands_that_wrote([path])]
             for path, entry in written:
                 found.setdefault(path, []).append((entry, theirs))
         some = sorted(found.items(), key=_last_written)
         if changed_first and len(some) > MOST_BELOW:
-            chosen = set(self._git.changed_below(root))
+            chosen = set(self._git.changed_below(root) or ())
             some.sort(key=lambda one: one[0] not in chosen)
         return some[:MOST_BELOW]
 
@@ -313,6 +346,16 @@ def _age(path: str, now: float) -> float:
         return now - os.stat(path).st_mtime
     except OSError:
         return float("inf")
+
+
+def _is_in_tree(path: str, entry) -> bool:
+    """Whether the file at `path` belongs to the work tree with the top that the `entry` is about."""
+    if not path.startswith(entry.key + "/"):
+        return False
+    from swarm_hook_core.repository import tree_over
+
+    tree = tree_over(os.path.dirname(path), is_real=True)
+    return tree is not None and tree.top == entry.key
 
 
 def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False, once: bool = False):

@@ -109,6 +109,11 @@ class OthersJournal:
         if commands is not None:
             yield from commands.lately_below(root)
 
+    def commands_lately_below(self, root: str) -> list:
+        """``(path, entry)`` of the files at and below `root` that the newest commands name and wrote, a day at most."""
+        commands, since = self._unread(), self._now - journal.DAY_SECONDS
+        return list(commands.written_below(root, int(since * 1e9))) if commands is not None else []
+
     def pending_below(self, root: str) -> list:
         """The entries of writes at and below absolute `root` that are checked, or were let pass, just now."""
         own = journal.newest(self.data, root, WRITES)

@@ -54,7 +54,7 @@ def puts_aside(git_call, words, seconds: float, is_first: bool) -> bool:
 def note(git_calls, trail) -> None:
     """Note in `trail` which of a call's git commands put something aside, where nobody else is there to be met."""
     for one in git_calls:
-        if one.words[0] == "stash" and verb_of(one.words) in ("push", "save"):
+        if one.words[0] == "stash" and verb_of(one.words) in ("push", "save") and not one.aside:
             trail.note_at(one.folder, "stash")
 
 

@@ -5,6 +5,10 @@ from swarm_hook_core.traces.wording import changed_by
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration, holder
 
+LATE = (
+    "Git did not say in time which of them are still changed, so what their session has noted decides. Name your own"
+    " files, if there are any."
+)
 NAMED = 3  # files of one session that are named, and sessions
 
 

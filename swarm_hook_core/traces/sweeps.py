@@ -13,6 +13,7 @@ from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
 from swarm_hook_core.traces import NOTICE, TURN, journal, stash_entries
+from swarm_hook_core.wording import way_past_hooks
 
 SECONDS = 0.5  # for all git commands of a call together
 MOST_CALLS = 50  # git commands of one call that are looked at
@@ -27,20 +28,22 @@ def judge(session, call, effects, meetings, trail, now: float):
         try:
             denial, line = sweeps.of(git_call)
         except NoAnswer:
-            lines.append(sweeps.line_of_late(git_call))
-            break
+            denial, line = sweeps.of_late(git_call)
         if denial is not None:
             return denial, ""
         lines.append(line)
     for folder in sweeps.stashed_in:
         trail.note_at(folder, "stash")
+    for top, name in sweeps.put_aside.items():
+        trail.note_at(top, "aside", name)
     return None, "\n".join(filter(None, lines))
 
 
 class Sweeps:
     """The git commands of one call, in their order, and whether it `writes_too`, beside them.
 
-    `stashed_in`: folders in which those so far put changes aside.
+    `stashed_in`: folders in which those so far put changes aside; `put_aside`: top of a work tree -> what puts changes
+    aside there while one of them runs.
     """
 
     def __init__(self, session, call, meetings, trail, now: float, writes_too: bool):
@@ -50,55 +53,97 @@ class Sweeps:
         self.now = now
         self.identity = token(session.label, "identity")
         self.stashed_in: list = []
+        self.put_aside: dict = {}
         self._has_begun = writes_too  # whether files may be others by now than they are on the disk
         self._end = time.monotonic() + SECONDS
         self._fresh: dict = {}  # file or folder -> the fresh traces of others at and below it
         self._near: list = []  # the traces that the command at hand may be about
+        self._words: list = []  # of that command, with aliases put in their place
         self._staged: dict = {}  # paths that an earlier command of the call has staged
         self._committed: dict = {}  # and those that one has committed
 
     def of(self, git_call):
         """``(Denial or None, line for the model)`` of the next one. Raises NoAnswer where git does not say in time."""
-        self._near = []
+        self._near, self._words = [], []
         words = touched_files.without_aliases(git_call, self.left())
         if not words or only_reads(words) or not (asks(words) or words[0] == "worktree"):
             return None, ""
         is_first, self._has_begun = not self._has_begun, True
+        self._words = words
         if words[0] == "stash":
             found = stash_entries.judge(git_call, words, self)
             if found is not None:
                 return found
-            if stash_entries.puts_aside(git_call, words, self.left(), is_first):
-                self.stashed_in.append(git_call.folder)
         lost, taken = self._met(git_call)
+        if words[0] == "commit":
+            lost = [trace for trace in lost if trace.path not in self._staged]  # those go into the commit
+            git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-commit")
+        elif words[0] == "push":
+            git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-push")
+        if git_call.aside:
+            lost += self.meetings.pending_below(tree_of(git_call))
+        # Asked last, since it goes through the whole work tree: in a large one nothing else would be told in time.
+        elif words[0] == "stash" and not lost and stash_entries.puts_aside(git_call, words, self.left(), is_first):
+            self.stashed_in.append(git_call.folder)
         taken = [trace for trace in taken if trace.path not in self._staged]  # of which was spoken already
         self._go_on(words, taken)
+        if git_call.aside and not git_call.in_doubt and (not lost or self.level == NOTICE):
+            self.put_aside[tree_of(git_call)] = git_call.aside
         if lost:
-            return self._said(git_call, words, lost, deed_of(words), self.level != NOTICE)
+            deed = "put aside" if git_call.aside else deed_of(words)
+            return self._said(git_call, words, lost, deed, self.level != NOTICE)
         taken = [trace for trace in taken if not went_on_with(self.meetings, trace)]
         if taken:
             return self._said(git_call, words, taken, deed_of(words), self.level == TURN)
         return None, ""
 
-    def line_of_late(self, git_call) -> str:
-        """What is told of the command where git did not say in time which files it would change."""
-        if not self._near:
-            return ""
+    def of_late(self, git_call):
+        """As `of`, where git did not say in time which files the command would change: what others noted decides.
+
+        Where the command's words do not say that it means a file of theirs, the model is told that it may.
+        """
+        if not self._near or not self._words:
+            return None, ""
+        from swarm_hook_core.shell.programs.git import by_words
         from swarm_hook_core.traces import sweep_wording
 
-        deed = deed_of(git_call.words)
-        return sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
+        deed, near = deed_of(self._words), {trace.path: trace for trace in self._near}
+        lost, taken = by_words.swept(git_call, self._words, list(near))
+        theirs = [near[path] for path in lost]
+        if theirs:
+            return self._said(git_call, self._words, theirs, deed, self.level != NOTICE, is_late=True)
+        theirs = [near[path] for path in taken if not went_on_with(self.meetings, near[path])]
+        if theirs and self.level == TURN:
+            return self._said(git_call, self._words, theirs, deed, True, is_late=True)
+        return None, sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
 
     def left(self) -> float:
         """Seconds that are left for questions to git."""
         return max(0.0, self._end - time.monotonic())
+
+    def _hooks_of(self, git_call, words, hook: str) -> str:
+        """What puts unstaged changes aside while this `hook` runs; empty for nothing, or where git says nothing."""
+        from swarm_hook_core.shell.programs.git import commit_hooks
+        from swarm_hook_core.shell.programs.git.repository import Repository
+        from swarm_hook_core.shell.programs.git.table import options_of
+
+        top = tree_of(git_call)
+        if top is None:
+            return ""
+        repository = Repository(top, self.left(), git_call.top, git_call.environment)
+        try:
+            return commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
+        except NoAnswer:
+            return ""
 
     def _met(self, git_call):
         """``(lost, taken)``: the fresh traces of others that it meets."""
         fresh: dict = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:
+                began = time.monotonic()
                 self._fresh[root] = self.meetings.fresh_below(root)
+                self._end += time.monotonic() - began  # git has time of its own for that
             fresh.update((trace.path, trace) for trace in self._fresh[root] if trace.path not in self._committed)
         if not fresh:
             return [], []
@@ -114,10 +159,13 @@ class Sweeps:
             self._committed.update(self._staged)
             self._committed.update((trace.path, trace) for trace in taken)
 
-    def _said(self, git_call, words, traces, deed: str, denies: bool):
+    def _said(self, git_call, words, traces, deed: str, denies: bool, is_late: bool = False):
         from swarm_hook_core.traces import sweep_wording
 
-        way = self._way(git_call, words, {trace.path for trace in traces})
+        if git_call.aside and deed == "put aside":
+            way = way_past_hooks(git_call.aside)
+        else:
+            way = sweep_wording.LATE if is_late else self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
             text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
             return Denial(traces[0].path, None, text), ""

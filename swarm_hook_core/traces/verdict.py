@@ -29,6 +29,10 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         for _path, resolved, how, _by in targets
         if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits=bool(loses)))
     ]
+    aside = next((found for target in targets if (found := meetings.aside(target[1], waits=bool(loses)))), None)
+    if aside is not None and loses:
+        _take_back(trail, targets, cleared)
+        return _during_hooks(session, call, aside), ""
     for path, resolved, how, by in targets:
         is_lost = how in loses and not _is_folder(resolved)
         trace = meetings.unseen(path, resolved, not is_lost)
@@ -79,12 +83,14 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         from swarm_hook_core.traces import machines
 
         words = "\n".join(filter(None, (machines.words(far, session, meetings, trail, now), words)))
-    if met or swept or clearings:
+    if met or swept or clearings or aside:
         from swarm_hook_core.labels import token
         from swarm_hook_core.traces import wording
 
         identity = token(session.label, "identity")
         told = wording.were_changed([trace for trace, _how, _by in met + swept], identity, now)
+        if aside is not None:
+            told = "\n".join(filter(None, (told, "swarm: " + wording.during_hooks(*aside, identity))))
         words = "\n".join(filter(None, (told, unnoted, wording.are_cleared(clearings, identity), words)))
     return None, words
 
@@ -203,6 +209,16 @@ def _denial(session, call, lost, meetings, now: float):
     denial.times = times
     denial.short = wording.would_lose_shortly(call, trace, how, identity)
     return denial
+
+
+def _during_hooks(session, call, aside):
+    """The Denial of a call that would write where another session's commit has put changes aside."""
+    from swarm_hook_core.labels import token
+    from swarm_hook_core.traces import wording
+
+    words = wording.during_hooks(*aside, token(session.label, "identity"))
+    again = " Wait until that is over, a few seconds mostly, and try again; what you read meanwhile may be older text."
+    return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}")
 
 
 def _storms(denial, first) -> list:

@@ -138,6 +138,17 @@ def were_written_elsewhere(traces, identity: str, now: float) -> str:
     return "\n".join(lines)
 
 
+def during_hooks(trace, name: str, identity: str) -> str:
+    """Why the file of `trace` is better left alone: another session commits or pushes, and `name` puts changes aside meanwhile."""
+    from swarm_hook_core.untrusted_text import cut, named
+
+    who, _note, _ask = holder(trace.held, identity)
+    return (
+        f"{who} is committing or pushing in this work tree, and {cut(name, 40)}, which that runs, puts changes aside or"
+        f" sets files back at its end: what is written to {named(trace.path)} now may be lost."
+    )
+
+
 def were_changed(traces, identity: str, now: float) -> str:
     """One line for each of a few files that a call goes ahead to write, and that others have changed."""
     from swarm_hook_core.untrusted_text import named

@@ -83,7 +83,7 @@ class ChangeWatch:
         """The files that are not committed, each with its state."""
         from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 
-        return {path: state_of(path) for path in changed_in(self._top, self._top, SECONDS)} if self._top else {}
+        return {path: state_of(path) for path in changed_in(self._top, self._top, SECONDS) or ()} if self._top else {}
 
     def _commit(self) -> str:
         return _line(["rev-parse", "--verify", "--quiet", "HEAD"], self._folder) if self._top else ""

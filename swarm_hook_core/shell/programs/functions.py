@@ -8,7 +8,7 @@ import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import GitCall, absolute, is_known
 from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
@@ -239,6 +239,14 @@ def locked_run(call: "Call", reading: "Reading") -> None:
     if text:
         call.output = call.walk.nested(text, call.folder, (), call.stdin)
     reading.run(rest)
+
+
+def put_aside(call: "Call", _reading: "Reading") -> None:
+    """pre-commit, lint-staged: what is not staged is put aside while they run, as they do in a commit hook."""
+    if call.folder is not None:
+        found = GitCall(call.folder, ["stash", "push", "--keep-index"], call.by)
+        found.aside = call.name
+        call.walk.effects.add(found)
 
 
 def mounts(call: "Call", reading: "Reading") -> None:

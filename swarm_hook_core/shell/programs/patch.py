@@ -2,13 +2,14 @@
 
 import os
 
-from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.model import absolute, is_known, text_of
 from swarm_hook_core.shell.options import split
 
 LONGEST = 4 * 1024 * 1024  # characters of a diff that are read
 MOST_TARGETS = 300  # files that `targets` names
 ENVELOPE = "*** Begin Patch"
+_MOVES = ("from", "to")  # kinds of headers of a file that is renamed, or of its copy
 _LONG = (
     "--strip --input --output --directory --fuzz --ifdef --prefix --basename-prefix --suffix --reject-file --get"
     " --version-control --quoting-style --read-only --reject-format"
@@ -41,8 +42,8 @@ def patch(call) -> None:
     named = targets(text, folder, int(strip) if strip and strip.isdigit() else None, options.has("-R", "--reverse"))
     if len(named) >= MOST_TARGETS:
         call.guess("a diff of more files than are looked at", inside)
-    for name in named:
-        _write(call, folder, name)
+    for name, how in named.items():
+        _write(call, folder, name, how)
         _back_up(call, folder, options, name)
 
 
@@ -88,9 +89,10 @@ def codex(call) -> None:
         call.guess("codex is not known")
 
 
-def files_in(text: str, strip=None, directory: str = "", prefix: str = ""):
-    """Yield each file of `text` once, as git takes it: (path, whether it is relative to the top of the work tree).
+def files_in(text: str, strip=None, directory: str = "", prefix: str = "", reverse: bool = False):
+    """Yield each file of `text` once, as git takes it: (path, whether that is relative to the work tree's top, how).
 
+    `how` is REMOVE for a file that is renamed, else EDIT: git makes, changes or removes only what is as the text says.
     Names of ``diff --git`` are relative to the top, those of plain diffs to where the patch is applied. `strip`:
     leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder where the patch
     is applied, relative to the top, which a plain diff's names may begin with.
@@ -100,41 +102,47 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = ""):
         names = [name for name in names[:2] if name != "/dev/null"]
         if kind == "files" and strip is None and not of_git:
             strip = _guessed(names, prefix)
-        taken_off = 0 if kind == "moved" else 1 if strip is None else strip
+        taken_off = 0 if kind in _MOVES else 1 if strip is None else strip
+        how = REMOVE if kind == ("to" if reverse else "from") else EDIT
         for name in names:
             parts = name.split("/")
             if len(parts) > taken_off:
                 found = os.path.join(directory, "/".join(parts[taken_off:])), of_git or kind != "files"
                 if found not in seen:
                     seen.add(found)
-                    yield found
+                    yield (*found, how)
 
 
-def targets(text: str, folder, strip, reverse=False) -> "list[str]":
-    """The names of the files that `text` changes, makes or removes, as GNU patch takes it.
+def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
+    """The names of the files that `text` changes, makes or removes, as GNU patch takes it, and what becomes of each.
 
     `folder`: absolute, where patch looks which of the names in a header exists (None: not known). `strip`: how many
     leading folders go; None as where -p is not given: all of them.
     """
     found: dict = {}
     for kind, _of_git, names in _headers(text[:LONGEST]):
-        if kind == "moved":
+        if kind in _MOVES:
             # git writes these without a/ and b/; patch strips them as though they had it.
-            found[_stripped("b/" + names[0], strip)] = None
+            name = _stripped("b/" + names[0], strip)
+            how = REMOVE if kind == ("to" if reverse else "from") else EDIT
+            found[name] = EDIT if name in found else how  # what is renamed to itself stays
         elif kind == "files":
             old, new, index = names
             ordered = (new, old, index) if reverse else (old, new, index)
-            found[_chosen([_stripped(name, strip) for name in ordered if name != "/dev/null"], folder)] = None
+            found.setdefault(
+                _chosen([_stripped(name, strip) for name in ordered if name != "/dev/null"], folder), EDIT
+            )
         if len(found) >= MOST_TARGETS:
             break
-    return [name for name in found if name]
+    found.pop("", None)
+    return found
 
 
 def _headers(text: str):
     """``(kind, whether git made it, names)`` of what comes before each change.
 
     ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the one of a
-    ``diff --git`` line; ``moved``: one that something is renamed or copied from or to.
+    ``diff --git`` line; ``from``, ``to``: one that something is renamed from, or renamed or copied to.
     """
     of_git, before, mark, index = False, "", "", ""
     removed = added = 0
@@ -152,7 +160,7 @@ def _headers(text: str):
             if names:
                 yield "git", True, names
         elif line.startswith(("rename from ", "rename to ", "copy to ")):
-            yield "moved", True, [unquoted(line.split(" ", 2)[2])]
+            yield ("from" if line.startswith("rename from ") else "to"), True, [unquoted(line.split(" ", 2)[2])]
         elif line.startswith("Index: "):
             of_git, index = False, _name(line[7:])
         elif (mark, kind) in (("+++ ", "--- "), ("--- ", "*** ")):

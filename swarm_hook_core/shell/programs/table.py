@@ -684,9 +684,13 @@ jupytext: --from,--opt,--update-metadata,--set-formats,--pipe,--to= -o,--output=
   --to=python --to=py --to=py:percent --to=py:light: replace {.}.py
   --to: maybe {//} guess writes beside the notebook
 pre-commit prek: guess hooks may rewrite what they are given
-  run try-repo: guess hooks may rewrite what they are given
+  run: do put_aside guess hooks may rewrite what they are given
+    -a --all-files --files: guess hooks may rewrite what they are given
+  try-repo: guess hooks may rewrite what they are given
   autoupdate auto-update: write .pre-commit-config.yaml
   clean gc install install-hooks uninstall validate-config validate-manifest sample-config help migrate-config: nothing
+lint-staged: do put_aside guess tasks may rewrite what is staged
+  --no-stash --diff --help --version: guess tasks may rewrite what is staged
 cookiecutter: guess writes a project from a template
 
 # ---- compilers and converters

@@ -75,7 +75,11 @@ def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> Non
         ("*** Delete File: g\n", "g remove"),
         (ADD + UPDATE + "*** Delete File: g\n", "n replace, f edit, g remove"),
         ("*** Update File: f\n*** Move to: d/m\n@@\n-x\n+z\n", "f remove, d/m replace"),
-        ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n", "f edit"),
+        # Moved onto itself, however it is spelled, it is gone.
+        ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n", "f remove"),
+        ("*** Update File: f\n*** Move to: ./f\n@@\n-x\n+z\n", "f remove, ./f replace"),
+        ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n" + UPDATE, "f remove"),
+        ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n*** Add File: f\n+1\n", "f replace"),
         ("*** Move File: a -> b\n", "a remove, b replace"),
         ("*** Move File: a\n", "a remove"),
         # Of a file that is named more than once, what is done last.

@@ -10,14 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 from support import traced
-from support.checkouts import Checkout, copied
+from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.traces import Trail, journal_name, meetings, place_of, sweeps
+from swarm_hook_core.shell import collision
+from swarm_hook_core.shell.programs.git import uncommitted
+from swarm_hook_core.traces import Trail, committed, journal_name, meetings, place_of, stash_entries, sweeps
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_mcp.store import Store
 
@@ -289,12 +291,50 @@ def test_a_file_of_both_may_be_committed_by_who_wrote_it_last_but_not_thrown_awa
     assert "src/c.py (by codex peer" in here.denied("git checkout -- src/c.py")
 
 
-def test_where_git_does_not_say_in_time_it_passes_with_a_line(beside, monkeypatch):
-    here = beside("turn")
-    monkeypatch.setattr(sweeps, "SECONDS", 0.0)
-    assert "swarm: `git stash` may put aside what others have changed" in here.told("git stash")
-    assert "swarm: `git add b.txt` may stage what others have changed and not committed" in here.told("git add b.txt")
+SAID_BY_GIT_ALONE = ("git -c rebase.autoStash=true rebase feature", "git commit -m x")
+
+
+@pytest.mark.parametrize("level", ["keep", "turn"])
+def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, monkeypatch, level: str):
+    here = beside(level)
+    monkeypatch.setattr(sweeps, "SECONDS", -AMPLE)
+    for command in rows(LOSES + TAKES):
+        if command == "git mv b.txt c.txt":  # its words say all that there is to know
+            assert "Git did not" not in "".join(here.asked(command))
+        elif command in SAID_BY_GIT_ALONE or (level == "keep" and command in rows(TAKES)):
+            assert " may " in here.told(command), command
+        else:
+            assert "peer" in (said := here.denied(command)) and "Git did not say in time" in said, command
+    for command in rows(NEITHER):
+        assert here.asked(command)[0] == "" or command in ("git clean -fd src",), command
     assert here.told("git add a.txt") == "" and here.told("git fetch") == ""
+
+
+def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, monkeypatch):
+    me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
+    peer.edits("notes.md", "beta", "PEER")
+    for module in (sweeps, committed, collision):
+        monkeypatch.setattr(module, "GIT_SECONDS" if module is collision else "SECONDS", 0.0)
+    for command in ("git checkout .", "git stash", "git reset --hard", "git checkout -- notes.md", "git stash; git pull"):
+        assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
+    assert me.runs("git checkout -- other.md") == "" and "PEER" in (work / "notes.md").read_text()
+
+
+def test_nothing_that_takes_long_is_asked_before_what_is_to_be_told(beside, monkeypatch):
+    here = beside()
+    asked: list[str] = []
+    monkeypatch.setattr(stash_entries, "puts_aside", lambda *_given: asked.append("whole tree") or True)
+    assert here.denied("git stash") and not asked
+    assert here.told("git stash push -- a.txt") == "" and asked
+
+
+def test_commands_that_nobody_read_count_where_the_work_tree_takes_too_long_to_go_through(beside, monkeypatch):
+    here = beside()
+    top = str(here.here.top)
+    here.here.put("src/c.py", "theirs\n")
+    note("peer", top, "ran", top, time.time() - 5, "make; cd src && echo theirs >c.py")
+    monkeypatch.setattr(uncommitted, "changed_in", lambda *_given: None)
+    assert "src/c.py (by codex peer" in here.denied("git checkout -- src")
 
 
 def test_what_is_committed_and_who_has_gone_do_not_count(beside):

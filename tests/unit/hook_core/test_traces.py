@@ -527,6 +527,17 @@ def test_the_content_that_a_told_session_overwrites_is_kept(work: Path) -> None:
     assert content_of(kept) == text
 
 
+@pytest.mark.parametrize("target", ["notes.md", "./notes.md", "link/notes.md"])
+def test_a_patch_that_moves_a_file_onto_itself_removes_it(target: str, work: Path) -> None:
+    (work / "link").symlink_to(".")
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("cat notes.md")
+    peer.edits("notes.md", "beta", "PEER")
+    patch = f"*** Begin Patch\n*** Update File: notes.md\n*** Move to: {target}\n@@\n-alpha\n+x\n*** End Patch"
+    denial = me.denied("apply_patch", {"command": patch})
+    assert "notes.md" in denial and "after you last saw it" in denial
+
+
 def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:
     ready_store()
     folder = tmp_path / "plain"

@@ -64,7 +64,8 @@ def test_a_session_comes_and_goes_with_its_sub_agents(repo: Path):
         ("*** Update File: \u00a0a b\ufeff ", [("a b", EDIT)]),
         ("*** Delete File: a\n*** Add File: a", [("a", REPLACE)]),
         ("*** Update File: a\n*** Move to: b\n@@\n-x\n+y", [("a", REMOVE), ("b", REPLACE)]),
-        ("*** Update File: a\n*** Move to:a", [("a", REPLACE)]),
+        ("*** Update File: a\n*** Move to:a", [("a", REMOVE)]),
+        ("*** Update File: a\n*** Move to: a\n@@\n+x\n*** Add File: a", [("a", REPLACE)]),
         ("what is this?\n*** Update File: a\n@@\n+*** Delete File: b\n-*** Delete File: c", [("a", EDIT)]),
         # Copilot CLI takes these; the others name no file with them, as far as they take such a patch at all.
         (" \t*** Update File: a\n\u00a0*** Move to: b", [("a", REMOVE), ("b", REPLACE)]),

@@ -9,6 +9,7 @@ import shutil
 import pytest
 from support.checkouts import AMPLE, ODD, Checkout, changed
 
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import UNKNOWN, Found, GitCall
 from swarm_hook_core.shell.programs.git.command_line import without_global_options, work_tree
@@ -472,6 +473,9 @@ def test_patches_name_their_files(checkout):
     heredoc = "git apply - <<'EOF'\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-b\n+x\nEOF"
     assert Said(here, heredoc).writes == ["b.txt"]
     assert Said(here, "git apply later.patch").guesses
+    for diff, how in (("diff", REPLACE), ("diff HEAD -- a.txt", REPLACE), ("diff main feature", EDIT), ("show", EDIT)):
+        tree = effects_of(f"git {diff} | git apply -R", str(here.top)).trees[0]
+        assert tree.how == how, diff
     piped = Said(here, "git diff main feature -- src | git apply")
     assert piped.admitted(*every) == {"src/c.py", "src/new.py"}
     mailed = Said(here, "git format-patch --stdout -1 feature | git am")
@@ -543,17 +547,21 @@ def test_the_files_of_patches(checkout):
     here = checkout("clean")
     patch = here.git("diff", "--binary", "-M", "main", "feature")
     names = here.git("diff", "--name-only", "-z", "main", "feature").split("\0")
-    assert {path for path, _top in files_in(patch)} == set(names) - {""}
+    assert {path for path, _top, _how in files_in(patch)} == set(names) - {""}
     here.git("mv", "a.txt", "moved.txt")
     here.put("src/c.py", "-- removed\n++ added\n")
     renamed = here.git("diff", "-M", "HEAD")
-    assert list(files_in(renamed)) == [("a.txt", True), ("moved.txt", True), ("src/c.py", True)]
+    moved = [("a.txt", True, REMOVE), ("moved.txt", True, EDIT), ("src/c.py", True, EDIT)]
+    assert list(files_in(renamed)) == moved
+    moved[:2] = [("a.txt", True, EDIT), ("moved.txt", True, REMOVE)]
+    assert list(files_in(renamed, reverse=True)) == moved
+    itself = "diff --git a/f b/f\nsimilarity index 100%\nrename from f\nrename to f\n"
+    assert list(files_in(itself)) == [("f", True, EDIT)], "git leaves such a file where it is"
     plain = "--- x/old.c\t2020-01-01\n+++ x/new.c\n@@ -1 +1 @@\n--- gone\n+++ come\n"
-    assert list(files_in(plain)) == [("old.c", False), ("new.c", False)]
-    assert list(files_in("--- a/b/c\n+++ /dev/null\n", 2, "under")) == [("under/c", False)]
-    assert list(files_in("--- a/src/c\n+++ b/src/c\n--- a/d\n+++ b/d\n", None, "", "src")) == [("c", False)], (
-        "as git guesses"
-    )
+    assert list(files_in(plain)) == [("old.c", False, EDIT), ("new.c", False, EDIT)]
+    assert list(files_in("--- a/b/c\n+++ /dev/null\n", 2, "under")) == [("under/c", False, EDIT)]
+    guessed = files_in("--- a/src/c\n+++ b/src/c\n--- a/d\n+++ b/d\n", None, "", "src")
+    assert list(guessed) == [("c", False, EDIT)], "as git guesses"
     assert unquoted('"n\\303\\244 \\"me\\t"') == 'nä "me\t' and unquoted("plain") == "plain"
 
 

@@ -22,6 +22,7 @@ _MOVES = frozenset(
 )
 _NAMES = frozenset("branch tag replace remote".split())  # move nothing, but may give a name another meaning
 _RUNS_HOOKS = frozenset("am checkout cherry-pick commit merge pull push rebase revert switch worktree".split())
+_LEAVES_HOOKS_OUT = ("HUSKY", "LEFTHOOK", "OVERCOMMIT_DISABLE", "SKIP_SIMPLE_GIT_HOOKS")
 _ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
@@ -105,10 +106,14 @@ def _seen_from(folder, top) -> list:
 
 
 def _environment(call, folder) -> dict:
-    """What the command sets of the variables that say which repository, absolute."""
+    """What the command sets of the variables that say which repository, absolute, and whether hooks run."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:
         value = call.walk.scope.variable(name)
         if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
             chosen[name] = os.path.join(folder, value)
+    for name in _LEAVES_HOOKS_OUT if call.words[:1] == ["commit"] else ():
+        value = call.walk.scope.variable(name)
+        if isinstance(value, str) and is_known(value):
+            chosen[name] = value
     return chosen

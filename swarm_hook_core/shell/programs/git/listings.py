@@ -11,13 +11,17 @@ SECONDS = 0.2
 
 
 class Patch(Stream):
-    """A stream that is a patch of git's; `about`: the Found of the files in it."""
+    """A stream that is a patch of git's; `about`: the Found of the files in it.
 
-    __slots__ = ("about",)
+    `of_work_tree`: it holds what is not committed, so that to apply it backwards throws that away.
+    """
 
-    def __init__(self, about):
+    __slots__ = ("about", "of_work_tree")
+
+    def __init__(self, about, of_work_tree: bool = False):
         super().__init__()
         self.about = about
+        self.of_work_tree = of_work_tree
 
 
 class _Listing:
@@ -130,7 +134,17 @@ def _diff(call, top) -> None:
     if "--name-only" in before:
         call.says(found=found)
     else:
-        call.output = _patch_about(found)
+        call.output = Patch(found, _is_of_work_tree(call, before))
+
+
+def _is_of_work_tree(call, before) -> bool:
+    """Whether the ``diff`` with these words `before` any ``--`` compares with the files of the work tree."""
+    if not call.words[0].startswith("diff") or call.words[0] == "diff-tree":
+        return False
+    named = [word for word in before[1:] if word[:1] != "-"]
+    revisions = [word for word in named if not os.path.lexists(os.path.join(call.folder, word))]
+    staged = any(word in ("--cached", "--staged") for word in before)
+    return not staged and len(revisions) < 2 and not any(".." in word for word in revisions)
 
 
 def _picked(words):

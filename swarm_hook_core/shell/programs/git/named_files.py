@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.change import REPLACE
+from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
@@ -85,20 +85,22 @@ def patch(call, reading) -> None:
         if text is None:
             about = getattr(call.stdin, "about", None) if source == "-" else None
             if about is not None:
-                call.tree(about.root, about.admits)
+                loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
+                call.tree(about.root, about.admits, REPLACE if loses else EDIT)
             else:
                 call.guess("a patch that cannot be read yet")
             continue
         parts = int(strip) if strip and strip.isdigit() else None
-        for path, from_top in files_in(text, parts, under, "" if always_from_top else prefix):
+        backwards = options.has("-R", "--reverse")
+        for path, from_top, how in files_in(text, parts, under, "" if always_from_top else prefix, backwards):
             if not _is_wanted(path, options):
                 continue
             if top is None or not (from_top or always_from_top):
-                call.write(path)
+                call.write(path, how)
                 continue
             whole = os.path.join(top, path)
             if always_from_top or here == top or whole.startswith(here + "/"):
-                call.write(whole)
+                call.write(whole, how)
 
 
 def _is_wanted(path: str, options) -> bool:

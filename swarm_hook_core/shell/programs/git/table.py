@@ -81,7 +81,8 @@ maintenance: reads
 notes: reads
   list show get-ref: reads
   *: nothing
-prune push: unless -n --dry-run
+prune: unless -n --dry-run
+push: -o,--push-option,--repo,--receive-pack,--exec= unless -n --dry-run asks push
 reflog: reads
   expire delete drop write: nothing
   *: reads

@@ -51,16 +51,18 @@ def changes(top: str, files, seconds: float, settings=(), environment=None):
     return [named[one] for one in changed if one in named], [named[one] for one in untracked if one in named]
 
 
-def changed_in(top: str, folder: str, seconds: float) -> list:
-    """The files at and below `folder` in work tree `top` that are not committed as they stand: not the ignored ones.
+def changed_in(top: str, folder: str, seconds: float):
+    """Return the files at and below `folder` in work tree `top` that are not committed as they stand, as a list.
 
-    None of them where git does not say in time.
+    Ignored files are not among them. Returns None where git does not say in time.
     """
     repository, inside = Repository(top, seconds), os.path.relpath(folder, top)
     below = ["" if inside == "." else inside]
     try:
         found = [*repository.untracked(below), *repository.against("HEAD", below)]
-    except (NoAnswer, Refused):
+    except NoAnswer:
+        return None
+    except Refused:
         return []
     return [os.path.join(top, name) for name in found]
 

@@ -266,13 +266,31 @@ def commit(question) -> None:
     options = question.options
     if options.has("-p", "--patch", "--interactive"):
         question.maybe(question.repository.modified(question.locked))
+    named: list = []
     if options.operands or options.has("--pathspec-from-file"):
-        question.takes(question.differing_from("HEAD", question.specs(options.operands)))
-        if not options.has("-i", "--include"):
-            return
-    question.takes(question.staged())
+        named = question.differing_from("HEAD", question.specs(options.operands))
+        question.takes(named)
+    if not (options.operands or options.has("--pathspec-from-file")) or options.has("-i", "--include"):
+        question.takes(question.staged())
     if options.has("-a", "--all"):
         question.takes(question.repository.modified(question.locked))
+    elif question.locked:
+        _leave_to_hooks(question, "pre-commit", named)
+
+
+def push(question) -> None:
+    """``push``: no file, but for its hooks."""
+    if question.locked:
+        _leave_to_hooks(question, "pre-push")
+
+
+def _leave_to_hooks(question, hook: str, named=()) -> None:
+    """What is not in the commit is put aside while this hook runs, where that is of such a kind."""
+    from swarm_hook_core.shell.programs.git import commit_hooks
+
+    question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository, hook)
+    if question.call.aside:
+        question.loses(path for path in question.repository.modified(question.locked) if path not in named)
 
 
 def unlink(question) -> None:

@@ -1,0 +1,114 @@
+"""Which uncommitted changes a git call would lose, or take along, told by its words alone.
+
+For the check of a call whose git does not answer in time. The files are known to be changed then, so what has to be
+found out is which of them the command means. Where the words do not say that (a branch, a merge), git itself is asked
+or nobody.
+"""
+
+import os
+
+from swarm_hook_core.shell.programs.git.command_line import cut, tree_of
+from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.table import options_of
+
+_GIVE_UP = ("--abort", "--skip")
+_WITH_AUTOSTASH = ("rebase", "merge", "pull")
+_WITH_GIVING_UP = (*_WITH_AUTOSTASH, "cherry-pick", "revert", "am")
+
+
+def swept(call, words, files):
+    """``(lost, taken)``: those of `files` that ``git <words>`` loses, or takes along, as far as its words say.
+
+    `call`: the GitCall, whose aliases are replaced in `words`; `files`: absolute paths of changed files.
+    """
+    lost = _chosen(call, files, losing(call, words))
+    return lost, [file for file in _chosen(call, files, _taking(words)) if file not in lost]
+
+
+def losing(call, words):
+    """Return the pathspecs of the files whose changes ``git <words>`` loses; none for all files; None for no file."""
+    verb, options = words[0], options_of(words)
+    if options.has("-p", "--patch"):
+        return None
+    find = _LOSING.get(verb)
+    if find is not None:
+        return find(call, words, options)
+    if verb in _WITH_GIVING_UP and options.has(*_GIVE_UP):
+        return []
+    return [] if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash") else None
+
+
+def _checkout(call, words, options):
+    _before, after = cut(words[1:])
+    force = options.has("-f", "--force")
+    if options.has("-b", "-B", "--orphan") or after == []:
+        return [] if force else None
+    if after is None and not options.has("--pathspec-from-file"):  # if a word is a branch, only git knows
+        after = [word for word in options.operands if _names_files(call, word)]
+        return after or ([] if force else None)
+    return after or ["\0"]
+
+
+def _names_files(call, word: str) -> bool:
+    return os.path.exists(os.path.join(call.folder, word)) or word in call.found or any(sign in word for sign in ":*?[")
+
+
+def _restore(_call, _words, options):
+    if options.has("-S", "--staged") and not options.has("-W", "--worktree"):
+        return None
+    return options.operands or (["\0"] if options.has("--pathspec-from-file") else None)
+
+
+def _stash(_call, words, options):
+    _before, after = cut(words[1:])
+    verb = words[1] if len(words) > 1 and words[1][:1] != "-" else "push"
+    if verb == "push":
+        operands = options.operands
+        return after if after is not None else operands[1:] if operands[:1] == ["push"] else operands
+    return [] if verb == "save" else None
+
+
+def _checkout_index(_call, _words, options):
+    if not options.has("-f", "--force") or options.has("--prefix", "--temp"):
+        return None
+    return [] if options.has("-a", "--all") else options.operands or None
+
+
+_LOSING = {
+    "checkout": _checkout,
+    "checkout-index": _checkout_index,
+    "clean": lambda _call, _words, options: options.operands,
+    "mv": lambda _call, _words, options: options.operands if options.has("-f", "--force") else None,
+    "read-tree": lambda _call, _words, options: [] if options.has("-u") and options.operands else None,
+    "reset": lambda _call, _words, options: [] if options.has("--hard", "--merge") else None,
+    "restore": _restore,
+    "rm": lambda _call, _words, options: (
+        (options.operands or None) if options.has("-f", "--force") and not options.has("--cached") else None
+    ),
+    "stash": _stash,
+    "switch": lambda _call, _words, options: [] if options.has("-f", "--force", "--discard-changes") else None,
+}
+
+
+def _taking(words):
+    """The pathspecs of the files whose changes ``git <words>`` stages, commits or moves; none for all; None for no."""
+    verb, options = words[0], options_of(words)
+    if options.has("-p", "--patch", "-i", "--interactive", "-e", "--edit") and verb in ("add", "stage"):
+        return None
+    if verb in ("add", "stage"):
+        everything = options.has("-A", "--all", "-u", "--update", "--no-ignore-removal", "--renormalize")
+        return options.operands or ([] if everything else None)
+    if verb == "commit":
+        return [] if options.has("-a", "--all") else options.operands or None
+    return options.operands or None if verb in ("mv", "update-index") else None
+
+
+def _chosen(call, files, words) -> list:
+    """Those of `files` that pathspecs mean for certain."""
+    top = tree_of(call)
+    if words is None or top is None:
+        return []
+    prefix = os.path.relpath(os.path.realpath(call.folder), top)
+    specs = Pathspec(words, "" if prefix == "." or prefix.startswith("..") else prefix, top, call.found)
+    start = top.rstrip("/") + "/"
+    return [file for file in files if file.startswith(start) and specs.matches(file[len(start) :])]
