@@ -119,11 +119,15 @@ class Dialect(Frozen):
         return found
 
 
-def in_own_folder(payload: dict, key: str) -> dict:
-    """Return `payload` with the folder that a shell command runs in, where its input names one under `key`."""
+def in_own_folder(payload: dict) -> dict:
+    """Return `payload` with the folder that a shell command runs in, where its input names one.
+
+    Gemini CLI calls it ``dir_path``, its earlier releases and Qwen Code ``directory``.
+    """
     tool_input, cwd = payload.get("tool_input"), payload.get("cwd")
-    folder = tool_input.get(key) if isinstance(tool_input, dict) else None
-    if payload.get("tool_name") not in SHELL_TOOLS or not isinstance(folder, str) or not isinstance(cwd, str):
+    given = tool_input if isinstance(tool_input, dict) else {}
+    folder = next((given[key] for key in ("dir_path", "directory") if isinstance(given.get(key), str)), None)
+    if payload.get("tool_name") not in SHELL_TOOLS or not folder or not isinstance(cwd, str):
         return payload
     from os.path import join, normpath
 

@@ -14,6 +14,7 @@ _FIELDS = {
     "sessionId": "session_id", "toolName": "tool_name", "toolArgs": "tool_input", "agentId": "agent_id",
     "parentAgentId": "parent_agent_id", "transcriptPath": "transcript_path", "stopReason": "stop_reason",
 }  # fmt: skip
+_SHELLS = {"bash": "Bash", "powershell": "PowerShell"}
 
 
 def extract_changes(tool_input):
@@ -37,7 +38,7 @@ def _amended(payload):
     tool = payload.get("tool_name")
     if isinstance(tool, str):
         payload["client_tool"] = tool
-        payload["tool_name"] = "Bash" if tool == "bash" else _mcp_tool(tool) or tool
+        payload["tool_name"] = _SHELLS.get(tool) or _mcp_tool(tool) or tool
     given = payload.get("tool_input")
     if isinstance(given, dict) and given.get("mode") == "async":
         payload["tool_response"] = {"backgroundTaskId": "async"}  # its end is told as soon as it has been started
@@ -75,7 +76,7 @@ RUNTIME = RuntimeConfig(
     extract_changes=extract_changes,
     harmless_tools={"write_agent", "update_todo", "TodoWrite", "store_memory"},
     dialect=Dialect(
-        tools={"bash": "Bash"},
+        tools=_SHELLS,
         amend=_amended,
         # Both dialects take the flat form; only one of them takes Claude Code's, and that for a denial alone.
         denial=lambda event, reason: {"permissionDecision": "deny", "permissionDecisionReason": reason},

@@ -20,7 +20,7 @@ def amend(payload):
     server = payload.get("mcp_context")
     if isinstance(server, dict):
         return {**payload, "tool_name": f"mcp__{server.get('server_name')}__{server.get('tool_name')}"}
-    return in_own_folder(payload, "dir_path")
+    return in_own_folder(payload)
 
 
 RUNTIME = RuntimeConfig(

@@ -26,5 +26,5 @@ RUNTIME = RuntimeConfig(
     write_tools={"write", "edit"},
     replaces={"write"},
     extract_paths=extract_paths,
-    dialect=Dialect(tools={"bash": "Bash"}),
+    dialect=Dialect(tools={"bash": "Bash", "powershell": "PowerShell"}),
 )

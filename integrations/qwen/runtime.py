@@ -17,7 +17,7 @@ RUNTIME = RuntimeConfig(
     dialect=Dialect(
         fields={"turn": "prompt_id"},  # the results of tools are told of as if a prompt had been given
         tools={"run_shell_command": "Bash", "monitor": "Monitor"},
-        amend=lambda payload: in_own_folder(payload, "directory"),
+        amend=in_own_folder,
         unheard=lambda event, source: event in ("PreToolUse", "SubagentStart"),
     ),
 )  # fmt: skip

@@ -87,8 +87,13 @@ class Call:
         self.walk.effects.add(Guess(why, where or "", self.by))
 
     def runs_project(self) -> None:
-        """It runs the project's own code: tests, a build."""
+        """It runs the project's own code: tests, a build; a guess where the command says that this updates files."""
+        from swarm_hook_core.shell.programs.updaters import reason
+
         self.walk.effects.runs = True
+        why = reason(self)
+        if why:
+            self.guess(why)
 
     def found(self, word: str):
         """The list of Founds that `word` as a whole stands for, or None."""

@@ -54,6 +54,8 @@ def follow(call: "Call", row: "Case", functions) -> None:
 
 def _only_asks(words: "list[str]", row: "Case") -> bool:
     """Whether the program is only asked what it is, or how it is used."""
+    if words == ["version"] and any("version" in case.verbs and case.spec.strip() != "nothing" for case in row.cases):
+        return False  # `changeset version` makes one
     if "--help" in words or words[:1] == ["--version"] or words[-1:] == ["--version"]:
         return True
     if words[-1:] == ["-h"] and any(case.verbs for case in row.cases):

@@ -19,14 +19,22 @@ _RG_TAKES = (
 
 def grep(call) -> None:
     rg = call.name in ("rg", "ag", "ack")
-    options = split(call.words, "efmABCgtTdDjMrE" if rg else "efmABCdD", _RG_TAKES if rg else _GREP_TAKES)
+    takes = {"rg": "efmABCgtTdDjMrE", "ag": "ABCGmpW", "ack": "ABCm"}.get(call.name, "efmABCdD")
+    options = split(call.words, takes, _RG_TAKES if rg else _GREP_TAKES)
     operands = list(options.operands)
     pattern = None
-    files_only = rg and options.has("--files")
-    if not options.has("-e", "-f", "--regexp", "--file") and not files_only:
+    if rg:
+        from swarm_hook_core.shell.programs import ripgrep
+    by_name = rg and (options.has("--files") or (call.name == "ack" and options.has("-f")))
+    if rg and call.name != "rg" and options.has("-g"):
+        pattern, operands = (operands or [""])[0], operands[1:]  # a pattern of names
+    elif not options.has("-e", "-f", "--regexp", "--file") and not by_name:
         pattern = operands.pop(0) if operands else ""
-    lists = files_only or options.has("-l", "-L", "--files-with-matches", "--files-without-match", "--files-with-match")
-    recursive = rg or options.has("-r", "-R", "--recursive", "--dereference-recursive")
+    if rg:
+        lists = ripgrep.lists(call, options)
+    else:
+        lists = options.has("-l", "-L", "--files-with-matches", "--files-without-match")
+    recursive = options.has("-r", "-R", "--recursive", "--dereference-recursive")
     recursive = recursive or "recurse" in options.values("-d", "--directories")
     if not lists:
         if pattern in ("", "^") and not set(options.given) - _WHOLE:  # every line has that
@@ -34,10 +42,15 @@ def grep(call) -> None:
         if not operands and call.stdin is not None and not recursive:
             _filter(call, options, pattern)
         return
+    if rg:
+        listed = ripgrep.found(call, options, operands, pattern)
+        if listed is not None:
+            call.says(None, listed)
+        return
     if not all(map(is_known, [*options.values(*options.given), pattern or ""])):
         pattern = UNKNOWN
     founds: list = []
-    matched = _Asked(call, operands, pattern is None or is_known(pattern))
+    matched = Asked(call, operands, pattern is None or is_known(pattern), SECONDS_TO_ASK)
     for word in operands or ["."]:
         inner = call.found(word)
         path = absolute(call.folder, word)
@@ -46,11 +59,11 @@ def grep(call) -> None:
         elif path is None:
             return
         else:
-            founds.append(Found(path, _both(_reached(path, recursive, options, rg), matched)))
+            founds.append(Found(path, _both(_reached(path, recursive, options), matched)))
     call.says(None, founds)
 
 
-def _reached(root: str, recursive: bool, options, rg: bool):
+def _reached(root: str, recursive: bool, options):
     """Whether the search for files under `root` comes by a path."""
 
     def admits(path: str):
@@ -59,8 +72,6 @@ def _reached(root: str, recursive: bool, options, rg: bool):
         if not recursive or not path.startswith(root.rstrip("/") + "/"):
             return False
         names = path[len(root.rstrip("/")) + 1 :].split("/")
-        if rg:
-            return options.has("--hidden", "-uu", "-uuu", "-.") or not any(name.startswith(".") for name in names)
         from swarm_hook_core.shell.globs import match
 
         without = options.values("--exclude-dir")
@@ -83,24 +94,24 @@ def _both(one, other):
 SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
 
 
-class _Asked:
-    """Runs the search itself, on one file."""
+class Asked:
+    """Runs the search itself, on one file, for at most `seconds` for all of them together."""
 
-    def __init__(self, call, operands, knows_pattern):
+    def __init__(self, call, operands, knows_pattern, seconds):
         self.name = call.name
         self.words = list(call.words)
         for word in operands:  # operands stand last, so the last of each is the one
             at = len(self.words) - 1 - self.words[::-1].index(word)
             del self.words[at]
         self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
-        self.left = SECONDS_TO_ASK
+        self.left = seconds
 
     def __call__(self, path: str):
         import time
 
         from swarm_hook_core.spawn import run
 
-        if not self.can or self.left <= 0 or any(word.startswith(("--pre", "-f", "--file")) for word in self.words):
+        if not self.can or self.left <= 0 or any(map(_names_another_file, self.words)):
             return None
         if not os.path.isfile(path):
             return False
@@ -109,6 +120,11 @@ class _Asked:
         result = run([self.name, *words, path], self.left)
         self.left -= time.monotonic() - start
         return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
+
+
+def _names_another_file(word: str) -> bool:
+    """Tell whether an option has patterns read from a file, or a program run on each file."""
+    return word.partition("=")[0] in ("--pre", "--file") or (word[:2] == "-f" and word != "-")
 
 
 _FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}

@@ -103,12 +103,13 @@ def fd(call) -> None:
     options = split(words, "etEdSocj", _FD_TAKES)
     wanted, *roots = options.operands or [""]
     founds: list = []
+    absolutes = [path for path in (absolute(call.folder, one) for one in roots) if path]
     for operand in roots + options.values("--search-path") or ["."]:
         root = absolute(call.folder, operand)
         if root is None:
             call.guess("a computed path")
             return
-        admits = _fd_admits(root, wanted, options)
+        admits = _fd_admits(call, root, wanted, options, absolutes)
         founds.append(Found(root, admits, _fd_listed(call, root, operand, admits)))
     if not command:
         call.says(None, founds)
@@ -127,18 +128,57 @@ def fd(call) -> None:
 def _fd_listed(call, root: str, operand: str, admits):
     def look(names: list[str]):
         path = os.path.join(root, *names)
-        return admits(path) if names else False, os.path.isdir(path) and (not names or not os.path.islink(path))
+        goes_on = os.path.isdir(path) and (not names or not os.path.islink(path))
+        told = admits.rules.admits(path) if names and goes_on else True
+        return admits(path) if names else False, goes_on and told
 
     return lambda: names_below(call.walk, root, "" if operand == "." else operand, look)
 
 
-def _fd_admits(root: str, wanted, options):
+class _FdAdmits:
+    """What fd finds: a function of a path, and the `rules` by which it leaves out what is ignored or hidden."""
+
+    def __init__(self, rules, matches):
+        self.rules = rules
+        self.matches = matches
+
+    def __call__(self, path: str):
+        told = self.matches(path)
+        if told is False:
+            return False
+        reached = self.rules.admits(path)
+        return False if reached is False else None if reached is None else told
+
+
+def _fd_rules(call, root: str, options, roots):
+    from swarm_hook_core.shell.programs.ignoring import IgnoreRules
+
+    def variable(name: str) -> str:
+        value = call.walk.scope.variable(name)
+        return value if isinstance(value, str) and is_known(value) else ""
+
+    files = [".fdignore", ".ignore", ".gitignore"]
+    if options.has("--no-ignore-vcs"):
+        files.pop()
+    if options.has("-I", "--no-ignore", "-u", "--unrestricted"):
+        files = []
+    home, config = variable("HOME"), variable("XDG_CONFIG_HOME")
+    rules = IgnoreRules(
+        root, call.folder, files, options.has("-H", "--hidden", "-u", "--unrestricted"), home=home, config=config,
+        follows=options.has("-L", "--follow"), finds_links=True, roots=roots,
+    )  # fmt: skip
+    own = os.path.join(config or os.path.join(home, ".config"), "fd", "ignore")
+    if options.has("--ignore-file", "--no-ignore-parent") or (files and os.path.exists(own)):
+        rules.is_followed = False
+    return rules
+
+
+def _fd_admits(call, root: str, wanted, options, roots):
     inside = root.rstrip("/") + "/"
     extensions = tuple("." + one.lower().lstrip(".") for one in options.values("-e", "--extension"))
     types = options.values("-t", "--type")
     depth = options.value("-d", "--max-depth") or ""
     excluded = [one for one in options.values("-E", "--exclude") if is_known(one)]
-    hidden = options.has("-H", "--hidden", "-u", "--unrestricted")
     unsure = options.has("--size", "-S", "--changed-within", "--changed-before", "--owner", "-o", "-p", "--full-path")
     unsure = unsure or not set(types) <= {"f", "file"}
 
@@ -146,7 +186,6 @@ def _fd_admits(root: str, wanted, options):
         names = path[len(inside) :].split("/")
         if (
             not path.startswith(inside)
-            or (not hidden and any(name.startswith(".") for name in names))
             or (extensions and not names[-1].lower().endswith(extensions))
             or any(match(name, one) for one in excluded for name in names)
             or (types and not {"f", "file", "e", "empty", "x", "executable"}.intersection(types) and _is_plain(path))
@@ -156,7 +195,7 @@ def _fd_admits(root: str, wanted, options):
         matched = True if wanted in ("", ".") else _fd_matches(names[-1], wanted, options)
         return None if unsure and matched is not False else matched
 
-    return admits
+    return _FdAdmits(_fd_rules(call, root, options, roots), admits)
 
 
 def _is_plain(path: str) -> bool:

@@ -1021,11 +1021,19 @@ mix: project
   *: project
 vite webpack rollup parcel: -cmld,--config= -o,--outDir,--output-path,--dist-dir=DIR project
 prisma graphql-codegen sqlc alembic: unless --check --dry-run validate guess generates files
+lerna: project
+  version publish: guess changes versions, changelogs and manifests
+  list ls ll la changed info diff: nothing
+  *: project
+changeset changesets: guess changes versions, changelogs and manifests
+  status: nothing
+  publish tag: project
+  version add pre init: guess changes versions, changelogs and manifests
 elixir erl iex julia scala kotlin groovy racket sbcl clojure bb octave: project
   -e -E --eval -exec --execute: guess code that cannot be read
 mvn mvnw gradle gradlew lein: -o project
 tox nox mocha ava karma ctest bazel bazelisk buck2 pants meson scons waf xcodebuild: project
-stack cabal sbt ant rake task mage turbo nx lerna gulp grunt next nuxt astro gatsby hugo jekyll mkdocs: project
+stack cabal sbt ant rake task mage turbo nx gulp grunt next nuxt astro gatsby hugo jekyll mkdocs: project
 sphinx-build tsup ts-node-esm nodemon pm2 behave robot locust unittest nose2 invoke fab ansible-playbook: project
 molecule storybook remix ng vue-cli-service expo react-native swift kotlinc java maturin rails flutter: project
 django-admin flask uvicorn gunicorn celery streamlit phpstan psalm gotestsum ginkgo wasm-pack trunk nyc c8: project

@@ -16,6 +16,7 @@ from support.requirement import requirement
 from support.sessions import ROOT, join, new_session, peer_locks, ready_store, run
 
 from swarm_hook_core.hooks import tool_call
+from swarm_hook_core.opaque_calls import effects_of
 from swarm_hook_core.targets import shell_text
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
 from swarm_mcp.runtimes.base import with_fields
@@ -45,6 +46,33 @@ def test_its_own_tools_for_writing_and_for_commands_are_checked(name: str):
     config, groups = hook_config(name), wired(name, "pre_tool_use")
     tools = {*config.write_tools, runtime(name).shell_tool, *config.dialect.tools}
     assert [tool for tool in tools if not any(re.search(one.get("matcher", ""), tool) for one in groups)] == []
+
+
+@pytest.mark.parametrize("key", ["dir_path", "directory"])
+@pytest.mark.parametrize("name", ["gemini", "qwen"])
+def test_a_command_runs_in_the_folder_that_its_input_names(name: str, key: str):
+    given = {"command": "echo y > ../a.txt", key: "sub"}
+    told = {"tool_name": "run_shell_command", "tool_input": given, "cwd": "/repo", "session_id": "s"}
+    call = tool_call(hook_config(name).dialect.read(told))
+    assert (call.tool, call.folder) == ("Bash", "/repo/sub")
+
+
+@pytest.mark.parametrize("name", ["copilot", "pi"])
+@pytest.mark.parametrize("tool", ["powershell", "PowerShell"])
+def test_a_powershell_command_is_one_that_may_write(name: str, tool: str):
+    told = {"tool_name": tool, "tool_input": {"command": "Set-Content a.txt x"}, "cwd": "/repo", "session_id": "s"}
+    call = tool_call(hook_config(name).dialect.read(told))
+    assert [guess.folder for guess in effects_of(call).guesses] == ["/repo"] and call.client_tool == tool
+    if (name, tool) != ("pi", "PowerShell"):  # which pi does not have
+        assert all(
+            re.search(one["matcher"], tool) for hook in ("pre_tool_use", "post_tool_use") for one in wired(name, hook)
+        )
+
+
+def test_copilot_s_powershell_in_its_other_words():
+    told = {"toolName": "powershell", "toolArgs": {"command": "rm a"}, "cwd": "/repo", "sessionId": "s"}
+    call = tool_call(hook_config("copilot").dialect.read(told))
+    assert (call.tool, call.client_tool) == ("PowerShell", "powershell")
 
 
 @pytest.mark.parametrize("name", NAMES)

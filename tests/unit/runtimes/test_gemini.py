@@ -184,9 +184,10 @@ def test_it_denies_in_its_own_words_and_speaks_through_a_session(place: Place) -
     for name, words in {
         "BeforeTool.run_shell_command": {"command": "echo x > notes.md"},
         "BeforeTool.run_shell_command.folder": {"command": "echo x > ../notes.md", "dir_path": "sub"},
+        "BeforeTool.run_shell_command ": {"command": "echo x > ../notes.md", "directory": "sub"},
         "BeforeTool.mcp_files_write_file": {"path": str(locked), "content": "x"},
     }.items():
-        assert place.ask(name, tool_input=words)["decision"] == "deny", name
+        assert place.ask(name.strip(), tool_input=words)["decision"] == "deny", name
     assert place.write(str(place.repo / "free.md")) == {} and place.is_proven()
     assert place.ask("BeforeTool.run_shell_command", tool_input={"command": "cat notes.md"}) == {}
     assert place.ask("BeforeTool.invoke_agent") == {}, "an unknown tool"

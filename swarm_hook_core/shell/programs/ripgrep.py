@@ -1,0 +1,223 @@
+"""rg, ag and ack: the files that they list, by their ignore rules and by what is in each locked file.
+
+A plain pattern is looked for in the file here; what Python's expressions cannot say is asked of the program itself,
+where it is installed.
+"""
+
+import os
+
+from swarm_hook_core.shell.model import Found, absolute, is_known
+from swarm_hook_core.shell.programs.ignoring import IgnoreRules
+from swarm_hook_core.shell.programs.searchers import Asked
+
+MOST_BYTES = 1024 * 1024  # of a file that is read
+LONGEST_LINE = 4000  # characters that an expression is tried on
+LONGEST_PATTERN = 300
+SECONDS = 0.3  # for all files that a search is asked about
+
+# Options that say what is printed, or how, and change nothing of which files it is.
+_PLAIN = frozenset(
+    "-l -n -N -H -I -c -o -q -0 -a -p -A -B -C -j -M -r --files --files-with-matches --files-without-match --null"
+    " --line-number --no-line-number --with-filename --no-filename --heading --no-heading --color --colors --column"
+    " --count --only-matching --text --sort --sortr --threads --trim --no-messages --max-columns --replace --stats"
+    " --no-config --path-separator --max-count -m --context --after-context --before-context --print0 --nocolor"
+    " --nogroup --nofilter --noenv --mmap --no-mmap --line-buffered --block-buffered --one-file-system"
+    " --print-long-lines --no-ignore-messages --pretty".split()
+)
+# Those that are read below.
+_READ = frozenset(
+    "-e --regexp -F --fixed-strings -Q --literal -i --ignore-case -s --case-sensitive -S --smart-case -w --word-regexp"
+    " -x --line-regexp -v --invert-match -L --files-without-matches -g --glob --iglob --glob-case-insensitive -t --type"
+    " -T --type-not -u --unrestricted -. --hidden --no-hidden --no-ignore --no-ignore-vcs --no-ignore-dot"
+    " --no-ignore-global --no-ignore-exclude --no-ignore-parent --no-ignore-files --follow -f -d --max-depth -P --pcre2"
+    " --perl-regexp --skip-vcs-ignores -E --extended-regexp -R --recurse -G --file-search-regex --ignore-dir".split()
+)
+
+_LIST_NAMES = {"ag": ("-g",), "ack": ("-g", "-f")}  # options with which nothing is looked for in the files
+
+
+def lists(call, options) -> bool:
+    """Tell whether it prints names of files and nothing else."""
+    names = ("-l", "--files", "--files-with-matches", "--files-without-match", "--files-without-matches")
+    return options.has(*names) or (call.name != "rg" and options.has("-L", *_LIST_NAMES[call.name]))
+
+
+def found(call, options, operands, pattern):
+    """Return the Founds of what is listed; None where the places are not known."""
+    search = _Search(call, options, operands, pattern)
+    founds = []
+    for word in operands or ["."]:
+        inner = call.found(word)
+        path = absolute(call.folder, word)
+        if inner:
+            founds += [Found(one.root, _all((one.admits, search.content))) for one in inner]
+        elif path is None:
+            return None
+        else:
+            founds.append(Found(path, _all((search.place(path), search.content))))
+    return founds
+
+
+def _all(tests):
+    """Return a function of a path: True where all `tests` say so, False where one denies it, else None."""
+
+    def admits(path: str):
+        answer = True
+        for test in tests:
+            told = test(path)
+            if told is False:
+                return False
+            answer = None if told is None else answer
+        return answer
+
+    return admits
+
+
+class _Search:
+    """One search: `place` says which files it comes by, `content` in which of them it finds something."""
+
+    def __init__(self, call, options, operands, pattern):
+        self.call, self.options = call, options
+        self.roots = [path for path in (absolute(call.folder, word) for word in operands) if path]
+        self.is_rg = call.name == "rg"
+        has = options.has
+        self.patterns = [pattern] if pattern is not None else options.values("-e", "--regexp")
+        self.by_name = has("--files") or not self.is_rg and has(*_LIST_NAMES[call.name])
+        known = all(map(is_known, [*options.values(*options.given), *self.patterns]))
+        self.can = known and not set(options.given) - _PLAIN - _READ
+        if call.walk.scope.variable("RIPGREP_CONFIG_PATH") or has("-G", "--file-search-regex", "--ignore-dir"):
+            self.can = False
+        self.can = self.can and not (has("-f") and call.name != "ack")  # patterns that stand in a file
+        self.without = has("--files-without-match", "--files-without-matches") or not self.is_rg and has("-L")
+        self.inverts = has("-v", "--invert-match")
+        self.tests = None  # of one line; made when the first file is asked about
+        self.ask = Asked(call, operands, known, SECONDS)
+
+    # Places
+
+    def place(self, root: str):
+        """Return a function of a path: whether the search under `root` comes by it."""
+        has, values, call = self.options.has, self.options.values, self.call
+        unrestricted = len(self.options.given.get("-u", ())) + len(self.options.given.get("--unrestricted", ()))
+        files = [".rgignore", ".ignore", ".gitignore"] if self.is_rg else [".agignore", ".ignore", ".gitignore"]
+        if call.name == "ack" or unrestricted or has("--no-ignore"):
+            files = []
+        if has("--no-ignore-vcs", "--skip-vcs-ignores"):
+            files = [one for one in files if one != ".gitignore"]
+        if has("--no-ignore-dot"):
+            files = [one for one in files if one == ".gitignore"]
+        rules = IgnoreRules(
+            root, call.folder, files,
+            hidden=has("--hidden", "-.") or unrestricted > self.is_rg or call.name == "ack",
+            globs=[*values("-g", "--glob"), *values("--iglob")] if self.is_rg else (),
+            fold=has("--iglob", "--glob-case-insensitive"), types=values("-t", "--type"),
+            without=values("-T", "--type-not"), home=self._variable("HOME"), config=self._variable("XDG_CONFIG_HOME"),
+            follows=has("--follow") or (self.is_rg and has("-L")), roots=self.roots,
+        )  # fmt: skip
+        ways = ("--no-ignore-parent", "--no-ignore-global", "--no-ignore-exclude", "--no-hidden")
+        unsure = call.name == "ack" or has(*ways)
+        deepest = self.options.value("-d", "--max-depth") or ""
+
+        def admits(path: str):
+            if deepest and path != root:
+                if not deepest.isdecimal():
+                    return None
+                if path[len(root.rstrip("/")) + 1 :].count("/") >= int(deepest):
+                    return False
+            told = rules.admits(path)
+            return None if told and (unsure or not self.can) else told
+
+        return admits
+
+    def _variable(self, name: str) -> str:
+        value = self.call.walk.scope.variable(name)
+        return value if isinstance(value, str) and is_known(value) else ""
+
+    # Contents
+
+    def content(self, path: str):
+        """Tell whether the file at `path` is listed, wherever it lies; None where that cannot be told."""
+        if not os.path.isfile(path):
+            return False
+        if self.by_name:
+            if not self.patterns:
+                return True
+            return self._line_holds(os.path.relpath(path, self.call.folder or "/")) if self.can else None
+        told = self._read(path) if self.can else None
+        return self.ask(path) if told is None else told
+
+    def _read(self, path: str):
+        try:
+            with open(path, "rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except OSError:
+            return None
+        if len(data) > MOST_BYTES or b"\0" in data:
+            return None
+        lines = data.decode("utf-8", "replace").split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        answers = None
+        for line in lines:
+            told = self._line_holds(line)
+            if told is None:
+                return None
+            if told != self.inverts:
+                answers = True
+                break
+        return bool(answers) != self.without
+
+    def _line_holds(self, line: str):
+        """Tell whether one line fits a pattern; None where nobody here can."""
+        if self.tests is None:
+            self.tests = self._made_tests()
+        for test in self.tests:
+            told = test(line) if test is not None else None
+            if told is not False:
+                return told
+        return False
+
+    def _made_tests(self) -> list:
+        has = self.options.has
+        return [
+            _line_test(
+                one, self._ignores_case(), has("-F", "--fixed-strings", "-Q", "--literal"), has("-w", "--word-regexp"),
+                has("-x", "--line-regexp"),
+            )
+            for one in self.patterns
+        ]  # fmt: skip
+
+    def _ignores_case(self) -> bool:
+        """Tell whether letters of either case fit; ag looks at the pattern for that unless it is told otherwise."""
+        has = self.options.has
+        if has("-i", "--ignore-case"):
+            return True
+        smart = has("-S", "--smart-case") or (self.call.name == "ag" and not has("-s", "--case-sensitive"))
+        return smart and not any(letter.isupper() for one in self.patterns for letter in one)
+
+
+# What Rust's expressions spell in another way than Python's, and repetitions that could take for ever.
+_FOREIGN = ("\\<", "\\>", "\\p", "\\P", "\\x{", "\\z", "\\K", "\\Q", "\\b{", "(?R", "(?x")
+_FOREIGN_CLASSES = ("[[", "&&", "~~", "--")
+_SLOW = ("+)*", "*)*", "+)+", "*)+", "})*", "})+", "*){", "+){")
+_MAGIC = frozenset("\\*[].+?(){}|^$")
+
+
+def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool):
+    """Return a function of a line: whether `pattern` fits it; None for a pattern that is not followed."""
+    if not by_word and not whole and (literally or not _MAGIC.intersection(pattern)):
+        wanted = pattern.lower() if folds else pattern
+        return lambda line: wanted in (line.lower() if folds else line)
+    foreign = (*_FOREIGN, *_SLOW, *(_FOREIGN_CLASSES if "[" in pattern else ()))
+    if len(pattern) > LONGEST_PATTERN or (not literally and any(mark in pattern for mark in foreign)):
+        return None
+    import re
+
+    text = f"(?:{re.escape(pattern) if literally else pattern})"
+    text = rf"(?<!\w)(?:{text})(?!\w)" if by_word else text
+    try:
+        found = re.compile(text, re.IGNORECASE if folds else 0)
+    except (re.error, OverflowError, RecursionError):
+        return None
+    test = found.fullmatch if whole else found.search
+    return lambda line: bool(test(line)) if len(line) <= LONGEST_LINE else None
