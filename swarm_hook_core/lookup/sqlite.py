@@ -8,7 +8,7 @@ import _thread
 import os
 import sys
 
-from swarm_hook_core.lookup import AUTO, BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
+from swarm_hook_core.lookup import AUTO, BATCH, GLOB, REQUESTS, Held, LockReader, Session, ascii_lower, plain, storable
 
 TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
 if TYPE_CHECKING:
@@ -214,8 +214,9 @@ class StoreReader(LockReader):
         sql = (
             "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key IN (?, ?) AND holder_id = ?"
             " AND denied_at > ? AND (path IS NULL OR ? IN ('', path))"
+            f" AND coalesce(tool, '') NOT IN ({_marks(REQUESTS)})"
         )
-        values = (instance_id, held.names[0], held.names[-1], held.instance_id, since, path)
+        values = (instance_id, held.names[0], held.names[-1], held.instance_id, since, path, *REQUESTS)
         return bool(self._rows_if_known(sql, values))
 
     def waiting_for(self, path: str) -> int:
@@ -484,5 +485,5 @@ def _batches(values: list) -> list:
     return [values[start : start + BATCH] for start in range(0, len(values), BATCH)]
 
 
-def _marks(values: list) -> str:
+def _marks(values) -> str:
     return ",".join("?" * len(values))

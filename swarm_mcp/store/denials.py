@@ -7,6 +7,7 @@ free: the word comes when nobody holds it and nobody is in line for it.
 
 from __future__ import annotations
 
+from swarm_hook_core.lookup import ASKED, REQUESTS
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.storms import SECONDS
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from swarm_mcp.store.storms import Storms
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
-ASKED = "request_lock"  # the tool of a session that was not refused, but has asked the holder
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
 # Reason of a release, as events have it -> what its holder did with what it held.
@@ -83,12 +83,17 @@ class Denials:
         sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND denied_at > ? LIMIT 1"
         return self._db.row(sql, (instance_id, self._db.now() - KNOWN_SECONDS)) is not None
 
-    def is_known(self, instance: Session, lock: Lock | Waiter, path: str = "") -> bool:
-        """Tell whether this session's refusal of `path` by this lock's holder was written down just now."""
+    def is_known(self, instance: Session, lock: Lock | Waiter, path: str, tool: str) -> bool:
+        """Tell whether this session's refusal of `path` by this lock's holder was written down just now.
+
+        A refused write stands for a refused request for the lock (`tool` says which) as well, but not the other way
+        round: a request must not hide that something would have been written.
+        """
+        others = (ASKED,) if tool in REQUESTS else REQUESTS
         row = self._db.row(
             "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
-            " AND (path IS NULL OR ? IN ('', path))",
-            (instance.id, key_of_lock(lock), lock.instance_id, path),
+            f" AND (path IS NULL OR ? IN ('', path)) AND coalesce(tool, '') NOT IN ({','.join('?' * len(others))})",
+            (instance.id, key_of_lock(lock), lock.instance_id, path, *others),
         )
         return row is not None and 0 <= self._db.now() - row.denied_at < KNOWN_SECONDS
 
@@ -104,6 +109,21 @@ class Denials:
         `tried` says by what attempt of its own, or just by which tool.
         """
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
+        self._wait(instance, lock, attempt)
+        self._say(instance, lock, attempt)
+
+    def await_lock(self, instance: Session, lock: Lock) -> None:
+        """Inside a transaction: `instance` has asked the holder of `lock` for it, and hears when it is free.
+
+        Nothing was refused. What was refused before says more, and stays.
+        """
+        values = (instance.id, key_of_lock(lock), lock.instance_id)
+        sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
+        if self._db.row(sql, values) is None:
+            self._wait(instance, lock, Attempt(ASKED))
+
+    def _wait(self, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
+        """Inside a transaction: have `instance` told once the file of `lock` is free."""
         tool = attempt.tool
         key, now = key_of_lock(lock), self._db.now()
         self._db.change(
@@ -123,7 +143,6 @@ class Denials:
                 *(instance.id, key, lock.instance_id, now - SECONDS),  # a storm goes on
             ),
         )
-        self._say(instance, lock, attempt)
 
     def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
@@ -136,7 +155,7 @@ class Denials:
             if holder_id == instance.id:
                 self.report_sibling(instance, [lock for lock in held if lock.agent], attempt)
             elif theirs:
-                if self.is_known(instance, theirs[0], attempt.path):
+                if self.is_known(instance, theirs[0], attempt.path, tool):
                     self.count(instance, theirs[0])
                 else:
                     self.record(instance, theirs[0], attempt)
