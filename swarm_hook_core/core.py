@@ -79,7 +79,7 @@ class HookCore:
             return verdict
 
     def judge(self, call):
-        """As `check`; and a refusal is noted, so that whoever waits for the file is told when it is free."""
+        """As `check`; and a refusal is recorded, so that people see it and the session hears when the file is free."""
         verdict = self.check(call)
         if verdict is not None and verdict.denial is not None:
             self._note_refusal(call, verdict.denial)
@@ -193,7 +193,7 @@ class HookCore:
             self._leave_plan(session, call, effects, peers, verdict, now)
         if verdict.denial is None:
             self._meet(session, call, effects, trail, reader, verdict, now)
-        else:
+        if verdict.denial is not None:
             self._count(call, verdict.denial, session, peers)
         if verdict.denial is not None and verdict.plan is not None and not self.is_within:
             self._drop_plan(call, verdict)
@@ -419,8 +419,8 @@ class HookCore:
             self.record_fault("pre_tool_use", error)
 
     def _note_refusal(self, call, denial) -> None:
-        """Whoever waits for the file is told when it is free, if the coordinator knows."""
-        if denial.held is not None and denial.is_news:  # of others the coordinator has heard
+        """Have the coordinator record the refusal, and tell the session later when a locked file is free."""
+        if (denial.held or denial.loss) is not None and denial.is_news:  # of others the coordinator has heard
             from swarm_hook_core.coordinator import note_denial
 
             note_denial(self.config.runtime_name, call, denial)

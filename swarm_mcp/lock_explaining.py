@@ -132,7 +132,7 @@ def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | 
 AT_ONCE = 1000  # events that are read together, the newest first
 MOST_READ = 20_000  # events that one answer looks through; the cursor behind them goes on
 # Kinds that are about one file alone: a lock on a folder over it is no part of them.
-_OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
+_OF_ONE_FILE = ("lock_denied", "write_denied", "lock_breached", "restored")
 
 
 def history(
@@ -197,6 +197,8 @@ class _Names:
             return "pattern" if same or subject == self.reach.file else ""
         if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
             return payload.get("rule") or "file"
+        if kind == "write_denied" and self.own.intersection(_texts(payload.get("also"))):
+            return "file"
         if subject in self.own or (isinstance(key, str) and key in self.own):
             return "file"
         if kind in _OF_ONE_FILE:
@@ -212,6 +214,10 @@ class _Names:
         prefix = literal_prefix(pattern)
         folder = f"{base.rstrip('/')}/{prefix}" if prefix else base
         return bool(covered(pattern, base, GLOB + folder, list(self.own)))
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _count(shown: list[dict], found: list[tuple]) -> None:

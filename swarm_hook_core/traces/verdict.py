@@ -3,7 +3,7 @@
 import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.decision import Denial
+from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.meetings import Meetings
 
@@ -140,7 +140,9 @@ def _denial(session, call, lost, now: float):
     others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
     identity = token(session.label, "identity")
     words = wording.would_lose(call.client_tool, trace, how, by, list(others.values()), identity, now)
-    return Denial(trace.path, None, words)
+    why = "moment" if trace.is_pending else "uncommitted"
+    deed = "remove" if how == REMOVE else "overwrite"
+    return Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
 
 
 def keep_content(path: str, now: float) -> None:

@@ -12,6 +12,7 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
+from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.overview.timeline import TASK
 from swarm_mcp.paging import page
 from swarm_mcp.store import Store
@@ -104,6 +105,8 @@ def _told(one: Happening, reader: Reader) -> str:
         return f"{short(details['task'])} {details['change']} by {one.name}{note}"
     if one.what == CHANGED:
         return f"{path} by {one.name}, not committed"
+    if one.what == "denied" and (lost := why_refused(one.details, one.at, one.other_name)):
+        return f"{path} to {one.name}: {lost}"
     if one.what == "denied":
         held = f", held by {one.other_name}" if one.other_name else ""
         return f"{path} to {one.name}{held}{note}"
