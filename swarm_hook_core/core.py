@@ -203,7 +203,7 @@ class HookCore:
             from swarm_hook_core.watching import watch
 
             watch.begin(self.config, call, verdict.watched, now)
-        self._add_news(call, verdict, peers)
+        self._add_news(call, verdict, peers, session)
         if verdict.denial is not None:
             self._shorten(verdict.denial, call, session)
         return verdict
@@ -351,8 +351,9 @@ class HookCore:
         store = StoreReader(file, self.driver, waits=True) if file else None
         if store is not None:
             session = store.session(self.config.runtime_name, call.session_id)
-            if only_beside_locks and not (self._is_team_stale(store) or store.others_hold("") or store.has_news()):
-                return session, None
+            if only_beside_locks and not (self._is_team_stale(store) or store.others_hold("")):
+                if session is None or not self._is_to_be_told(store, session, call):
+                    return session, None
             if session is not None:
                 return session, store
         from swarm_hook_core import sessions
@@ -366,6 +367,17 @@ class HookCore:
 
             fail_closed.demand(self.config, call, "the store cannot be reached, or does not know this session")
         return session, reader
+
+    def _is_to_be_told(self, store, session, call) -> bool:
+        """Whether there is something for the session to hear at this call: of its locks, or of its mail."""
+        if store.has_news(session.instance_id):
+            return True
+        newest = store.newest_mail(session.instance_id)
+        if not newest:
+            return False
+        from swarm_hook_core import unread_mail
+
+        return unread_mail.is_due(self.config, call, session.instance_id, newest)
 
     def _is_team_stale(self, store) -> bool:
         """Whether locks of other machines may be missing in the store."""
@@ -390,24 +402,39 @@ class HookCore:
         except Exception as error:
             self.record_fault("watch", error)
 
-    def _add_news(self, call, verdict, peers) -> None:
-        """Put what this session is to be told of its own locks into `verdict`; renew its leases if it is time."""
+    def _add_news(self, call, verdict, peers, session) -> None:
+        """Put what this session is to be told of its locks and mail into `verdict`; renew its leases if it is time."""
         if not peers.own_id:
             return
-        try:
-            leases, has_news = peers.reader.leases_and_news(peers.own_id)
-            if not leases and not has_news:
-                return
-            from swarm_hook_core import lease_renewal
-
-            words = lease_renewal.renew(self.config, call.session_id, leases, has_news, self.coordinator)
-        except Exception as error:
-            self.record_fault("pre_tool_use", error)
-            return
+        words = "\n".join(filter(None, (self._news_of_locks(call, peers), self.mail_for(call, peers.reader, session))))
         if words and verdict.denial is not None:
             verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
         elif words:
             verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
+
+    def _news_of_locks(self, call, peers) -> str:
+        try:
+            leases, has_news = peers.reader.leases_and_news(peers.own_id)
+            if not leases and not has_news:
+                return ""
+            from swarm_hook_core import lease_renewal
+
+            return lease_renewal.renew(self.config, call.session_id, leases, has_news, self.coordinator)
+        except Exception as error:
+            self.record_fault("pre_tool_use", error)
+            return ""
+
+    def mail_for(self, event, reader, session) -> str:
+        """What the model is told of the session's unread mail, each message once; nearly always nothing."""
+        try:
+            if not event.session_id or not reader.newest_mail(session.instance_id):
+                return ""
+            from swarm_hook_core import unread_mail
+
+            return unread_mail.take(self.config, event, reader, session)
+        except Exception as error:
+            self.record_fault("mail", error)
+            return ""
 
     def _count(self, call, denial, session, peers) -> None:
         """Count a refusal; where it is one of many, it says so."""

@@ -97,9 +97,17 @@ class LockReader:
         """Tell whether anybody but this session, or one of its agents, has a lock at all. Cheap."""
         return False
 
-    def has_news(self) -> bool:
-        """Tell whether any session is to be told something."""
+    def has_news(self, instance_id: str) -> bool:
+        """Tell whether a session is to be told something of its locks."""
         return False
+
+    def newest_mail(self, instance_id: str) -> int:
+        """Return the number of a session's newest unread message, 0 for none; what `has_news` is about is none."""
+        return 0
+
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> list:
+        """Return its unread messages with higher numbers, ``(sender, its label or None, text)``, the oldest first."""
+        return []
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         """Return locks on the very paths with these keys, whoever holds them, in whatever scope."""

@@ -497,6 +497,9 @@ class Notices(Protocol):
         Nobody else is given these messages meanwhile, as with `Messages.take`.
         """
 
+    def are_messages_unread(self, instance: Session) -> bool:
+        """Tell whether the session has unread messages beside those."""
+
 
 class Tasks(Protocol):
     """Work that sessions hand to each other. What the rules forbid raises Refused.

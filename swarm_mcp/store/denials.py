@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.session_table import SessionTable
     from swarm_mcp.store.storms import Storms
 
@@ -67,14 +67,14 @@ class Denials:
         db: Database,
         finder: LockFinder,
         sessions: SessionTable,
-        messages: Messages,
+        notices: Callable[[], Notices],
         queue: LockQueue,
         storms: Callable[[], Storms],
     ):
         self._db = db
         self._finder = finder
         self._sessions = sessions
-        self._messages = messages
+        self._notices = notices
         self._queue = queue
         self._storms = storms
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
@@ -353,7 +353,7 @@ class Denials:
         else:
             files = "\n".join(f"- {named(denial.file)}" for denial in denials)
             text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
-        self._messages.post(instance.scope, "system", instance.id, text)
+        self._notices().post(instance, text)
 
 
 def key_of_lock(lock: Lock | Waiter) -> str:
