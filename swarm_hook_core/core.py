@@ -15,7 +15,10 @@ class HookCore:
     the argv prefix of the command, `driver`, its SQLite module, and `registrar`, how sessions are registered without
     that command. Two copies of SQLite on one file in one process undo each other's locks. It asks with a
     ``hooks.ToolCall`` of its own making. `is_within`: it asks about a part of a call that is watched already.
+    `is_asked`: nobody makes the calls that it is asked about (``asked``).
     """
+
+    is_asked = False
 
     def __init__(self, config, coordinator=None, driver=None, registrar=None, is_within=False):
         self.is_within = is_within

@@ -50,8 +50,10 @@ _IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are th
 class Trail:
     """What is to be noted of `call` once it may pass, by the session that makes it; `leave` writes it down.
 
-    `level`: the level in force for it.
+    `level`: the level in force for it. `is_asked`: nobody makes the call (``asked``), so that nothing may come of it.
     """
+
+    is_asked = False
 
     __slots__ = ("config", "call", "level", "own_name", "_places", "_lines", "_left", "_real", "_of_others", "_targets")
     _real: "Callable[[str], str] | None"

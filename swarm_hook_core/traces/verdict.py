@@ -24,15 +24,16 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     lost: list = []
     met: list = []
     loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
+    waits = bool(loses) and not trail.is_asked
     clearings = [
         clearing
         for _path, resolved, how, _by in targets
-        if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits=bool(loses)))
+        if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits))
     ]
     for path, resolved, how, by in targets:
         find = meetings.pending if is_guarded else meetings.unseen
         trace = find(path, resolved)
-        if trace is not None and trace.is_pending and loses and how not in loses:
+        if trace is not None and trace.is_pending and waits and how not in loses:
             trace = meetings.once_made(trace, own_at_ns, path, resolved, find)
         if trace is not None:
             (lost if how in loses else met).append((trace, how, by))
@@ -57,7 +58,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     else:
         words = ""
     for path, resolved, how, _by in targets:
-        if how in (REPLACE, REMOVE) and meetings.stands(path, resolved):
+        if how in (REPLACE, REMOVE) and not trail.is_asked and meetings.stands(path, resolved):
             keep_content(resolved, now)
     for trace, _how, _by in met:
         trail.note("saw", trace.path)

@@ -76,7 +76,7 @@ def test_at_its_next_call_a_model_hears_of_its_mail_once(case: str, pair, work: 
     assert "unread" not in said(), "once"
     assert unread(me.row) == ["leave notes.md\nto me, please", "and other.md"], "a line is no delivery"
     send(peer.row, me.row, "later")
-    assert '1 unread message for you, from peer' in said() and "unread" not in said()
+    assert "1 unread message for you, from peer" in said() and "unread" not in said()
     with Store() as store:
         assert len(store.messages.take(me.row)) == 3
     assert "unread" not in said() and mistakes() == []
@@ -88,13 +88,18 @@ def test_who_wrote_is_named_as_far_as_the_session_may_know(pair, work: Path, mon
     with Store() as store:
         scope = store.instances.get(me.row["id"]).scope
         with store.database.writing():
-            for sender, text in [(stranger.row["id"], "hey `x` \u202e"), (gone.row["id"], "b"), ("system", "c"), (peer.row["id"], "d")]:
+            for sender, text in [
+                (stranger.row["id"], "hey `x` \u202e"),
+                (gone.row["id"], "b"),
+                ("system", "c"),
+                (peer.row["id"], "d"),
+            ]:
                 store.messages.post(scope, sender, me.row["id"], text)
         store.instances.remove(gone.row["id"])
     said = me.told("Bash", {"command": "ls"})
     assert "4 unread messages" in said or "5 unread messages" in said, "its leaving may be announced"
     assert "1 from a session of another identity, 1 from a session that has gone" in said and "secret-name" not in said
-    assert "says: \"hey `x` \\u202e\"" in said and said.count("\n") == 0
+    assert 'says: "hey `x` \\u202e"' in said and said.count("\n") == 0
 
 
 def test_a_subagent_is_left_alone_and_its_session_hears(pair) -> None:
@@ -167,7 +172,7 @@ def test_at_its_next_prompt_a_model_hears_of_its_mail_once(runtime: str, work: P
     assert run(runtime, "turn", prompt).out == "" and unread(mine) == ["look here"]
     send(peer, mine, "and here")
     resumed = start(runtime, session_id, work, "resume").context
-    assert '1 unread message for you' in resumed and '"and here"' in resumed and mistakes() == []
+    assert "1 unread message for you" in resumed and '"and here"' in resumed and mistakes() == []
 
 
 @pytest.mark.parametrize("runtime", ["gemini", "qwen"])
