@@ -20,6 +20,7 @@ class CommandRegistrar:
     def __init__(self, config, coordinator: "list[str] | None" = None):
         self.config = config
         self._coordinator = coordinator
+        self.has_mail = False  # whether the session that was registered last has unread messages
 
     @property
     def command(self) -> list[str]:
@@ -52,6 +53,7 @@ class CommandRegistrar:
             known = scratch.load(self.config, session["session_id"]).get("instance_id")
             done = run(plain + (["--adopt-instance-id", known] if known else []), seconds)
         row = _row(done)
+        self.has_mail = row.get("has_mail") is True
         if contract_only:
             _publish_pane(argv, row, session["pane"], seconds)
         if os.environ.get("SWARM_MCP_BIN", "").strip() or contract_only:

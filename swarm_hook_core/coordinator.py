@@ -17,6 +17,8 @@ MODULE = b"swarm_mcp.cli.main"
 WORD = "SWARM_SAY_BACK"  # what `swarm-mcp --version` prints at its end
 SECONDS = 1.5
 REFUSED_SECONDS = 600  # an answer that was not ours is asked for again after this
+MOST_ALSO = 20  # further files of a refusal that are recorded
+LONGEST_WORDS = 1000  # characters of what a model was told, and of a command, that are recorded
 _READ = 1024 * 1024
 
 
@@ -46,19 +48,26 @@ def chosen_command() -> list[str]:
 
 
 def note_denial(runtime: str, call, denial) -> None:
-    """Have it noted that this session waits for what it was denied, by a command that nobody waits for.
+    """Have a refusal recorded, and the session wait for a locked file, by a command that nobody waits for.
 
     What explains the decision later goes along, such as the path it would have written. Without a coordinator, or a
     session to be told, nothing happens. Raises OSError.
     """
     argv = command() if call.session_id else []
     if argv:
-        held = denial.held
+        loss = denial.loss
+        held = denial.held if loss is None else loss.held
         words = ["--runtime", runtime, "--session-id", call.session_id, "--holder", held.instance_id]
         facts = {"--target": denial.path, "--directory": call.cwd, "--agent": call.agent}
         facts["--fence"] = str(held.fence) if isinstance(held.fence, int) else ""
         facts["--times"] = str(denial.times) if denial.times > 1 else ""
         words += [f"{flag}={value}" for flag, value in facts.items() if value]
+        if loss is not None:
+            told = {"--why": loss.why, "--deed": loss.deed, "--command": loss.by[:LONGEST_WORDS]}
+            told["--said"] = denial.reason.partition("\n")[0][:LONGEST_WORDS]
+            told["--changed"] = str(loss.at) if loss.at else ""
+            words += [f"{flag}={value}" for flag, value in told.items() if value]
+            words += [f"--also={path}" for path in loss.also[:MOST_ALSO]]
         from swarm_hook_core.spawn import start_detached
 
         start_detached([*argv, "denied", *words, "--tool", call.tool, "--", denial.file])

@@ -15,7 +15,10 @@ class HookCore:
     the argv prefix of the command, `driver`, its SQLite module, and `registrar`, how sessions are registered without
     that command. Two copies of SQLite on one file in one process undo each other's locks. It asks with a
     ``hooks.ToolCall`` of its own making. `is_within`: it asks about a part of a call that is watched already.
+    `is_asked`: nobody makes the calls that it is asked about (``asked``).
     """
+
+    is_asked = False
 
     def __init__(self, config, coordinator=None, driver=None, registrar=None, is_within=False):
         self.is_within = is_within
@@ -79,7 +82,7 @@ class HookCore:
             return verdict
 
     def judge(self, call):
-        """As `check`; and a refusal is noted, so that whoever waits for the file is told when it is free."""
+        """As `check`; and a refusal is recorded, so that people see it and the session hears when the file is free."""
         verdict = self.check(call)
         if verdict is not None and verdict.denial is not None:
             self._note_refusal(call, verdict.denial)
@@ -209,7 +212,7 @@ class HookCore:
             self._leave_plan(session, call, effects, peers, verdict, now)
         if verdict.denial is None:
             self._meet(session, call, effects, trail, reader, verdict, now)
-        else:
+        if verdict.denial is not None:
             self._count(call, verdict.denial, session, peers)
         if verdict.denial is not None and verdict.plan is not None and not self.is_within:
             self._drop_plan(call, verdict)
@@ -219,7 +222,7 @@ class HookCore:
             from swarm_hook_core.watching import watch
 
             watch.begin(self.config, call, verdict.watched, now)
-        self._add_news(call, verdict, peers)
+        self._add_news(call, verdict, peers, session)
         if verdict.denial is not None:
             self._shorten(verdict.denial, call, session)
         return verdict
@@ -404,8 +407,9 @@ class HookCore:
         store = StoreReader(file, self.driver, waits=True) if file else None
         if store is not None:
             session = store.session(self.config.runtime_name, call.session_id)
-            if only_beside_locks and not (self._is_team_stale(store) or store.others_hold("") or store.has_news()):
-                return session, None
+            if only_beside_locks and not (self._is_team_stale(store) or store.others_hold("")):
+                if session is None or not self._is_to_be_told(store, session, call):
+                    return session, None
             if session is not None:
                 return session, store
         from swarm_hook_core import sessions
@@ -419,6 +423,17 @@ class HookCore:
 
             fail_closed.demand(self.config, call, "the store cannot be reached, or does not know this session")
         return session, reader
+
+    def _is_to_be_told(self, store, session, call) -> bool:
+        """Whether there is something for the session to hear at this call: of its locks, or of its mail."""
+        if store.has_news(session.instance_id):
+            return True
+        newest = store.newest_mail(session.instance_id)
+        if not newest:
+            return False
+        from swarm_hook_core import unread_mail
+
+        return unread_mail.is_due(self.config, call, session.instance_id, newest)
 
     def _is_team_stale(self, store) -> bool:
         """Whether locks of other machines may be missing in the store."""
@@ -443,24 +458,39 @@ class HookCore:
         except Exception as error:
             self.record_fault("watch", error)
 
-    def _add_news(self, call, verdict, peers) -> None:
-        """Put what this session is to be told of its own locks into `verdict`; renew its leases if it is time."""
+    def _add_news(self, call, verdict, peers, session) -> None:
+        """Put what this session is to be told of its locks and mail into `verdict`; renew its leases if it is time."""
         if not peers.own_id:
             return
-        try:
-            leases, has_news = peers.reader.leases_and_news(peers.own_id)
-            if not leases and not has_news:
-                return
-            from swarm_hook_core import lease_renewal
-
-            words = lease_renewal.renew(self.config, call.session_id, leases, has_news, self.coordinator)
-        except Exception as error:
-            self.record_fault("pre_tool_use", error)
-            return
+        words = "\n".join(filter(None, (self._news_of_locks(call, peers), self.mail_for(call, peers.reader, session))))
         if words and verdict.denial is not None:
             verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
         elif words:
             verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
+
+    def _news_of_locks(self, call, peers) -> str:
+        try:
+            leases, has_news = peers.reader.leases_and_news(peers.own_id)
+            if not leases and not has_news:
+                return ""
+            from swarm_hook_core import lease_renewal
+
+            return lease_renewal.renew(self.config, call.session_id, leases, has_news, self.coordinator)
+        except Exception as error:
+            self.record_fault("pre_tool_use", error)
+            return ""
+
+    def mail_for(self, event, reader, session) -> str:
+        """What the model is told of the session's unread mail, each message once; nearly always nothing."""
+        try:
+            if not event.session_id or not reader.newest_mail(session.instance_id):
+                return ""
+            from swarm_hook_core import unread_mail
+
+            return unread_mail.take(self.config, event, reader, session)
+        except Exception as error:
+            self.record_fault("mail", error)
+            return ""
 
     def _count(self, call, denial, session, peers) -> None:
         """Count a refusal; where it is one of many, it says so."""
@@ -472,8 +502,8 @@ class HookCore:
             self.record_fault("pre_tool_use", error)
 
     def _note_refusal(self, call, denial) -> None:
-        """Whoever waits for the file is told when it is free, if the coordinator knows."""
-        if denial.held is not None and denial.is_news:  # of others the coordinator has heard
+        """Have the coordinator record the refusal, and tell the session later when a locked file is free."""
+        if (denial.held or denial.loss) is not None and denial.is_news:  # of others the coordinator has heard
             from swarm_hook_core.coordinator import note_denial
 
             note_denial(self.config.runtime_name, call, denial)

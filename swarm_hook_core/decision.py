@@ -3,8 +3,31 @@
 MOST_PATCHED = 2000  # files of a patch in a shell command, which are all looked at
 
 
+class Loss:
+    """Another session's work, committed by nobody, that a refused call would have harmed.
+
+    why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
+          now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash
+    held  a ``lookup.Held`` that says whose work it is
+    deed  what the call would have done to it, as a verb: ``overwrite``
+    by    the part of a command that does so, empty for a tool
+    at    when it was done, in Unix seconds
+    also  paths of more files for which the call is refused
+    """
+
+    __slots__ = ("why", "held", "deed", "by", "at", "also")
+
+    def __init__(self, why: str, held, deed: str, by: str = "", at: float = 0, also=()):
+        self.why = why
+        self.held = held
+        self.deed = deed
+        self.by = by
+        self.at = int(at)
+        self.also = list(also)
+
+
 class Denial:
-    """A refused call: the `path` it would have written, the lock (`held`) and the `reason`.
+    """A refused call: the `path` it would have written, the lock (`held`) or the `loss`, and the `reason`.
 
     `certain`: whether it would write it, and not only may. `times`: how many denials of this path there were lately,
     with this one, 0 where that is not known; `is_news`: whether the coordinator is to be told of it (``storms``).
@@ -14,11 +37,12 @@ class Denial:
     else empty; then nothing is `held`.
     """
 
-    __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")
+    __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")
 
-    def __init__(self, path, held, reason, certain=True):
+    def __init__(self, path, held, reason, certain=True, loss=None):
         self.path = path
         self.held = held
+        self.loss = loss
         self.reason = reason
         self.certain = certain
         self.times = 0
@@ -27,7 +51,7 @@ class Denial:
 
     @property
     def file(self) -> str:
-        return self.path if self.held.pattern else self.held.file
+        return self.path if self.held is None or self.held.pattern else self.held.file
 
 
 class Verdict:

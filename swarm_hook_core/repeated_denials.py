@@ -62,6 +62,19 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
     return _calls(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
 
 
+def is_recorded(instance_id: str, holder_id: str, file: str, since: float) -> bool:
+    """Tell whether the store was told since then that `file` was denied to that session because of that holder."""
+    from swarm_hook_core.json_text import dumps
+
+    wanted = (instance_id, holder_id, file)
+    for one in _newest_first(instance_id, dumps(file)):
+        if one["at"] < since:
+            return False
+        if (one["instance"], one["holder"], one.get("path")) == wanted and one.get("event"):
+            return True
+    return False
+
+
 def _calls(these: list) -> int:
     """How many calls these denials are of; one of a client without ids is a call each."""
     return len({str(one.get("call") or place) for place, one in enumerate(these)})

@@ -12,6 +12,7 @@ from swarm_hook_core.state import name_of, state_dir, write_private
 _NAME = "meta.json"
 _SERVER = "server"
 RENEWED = "renewed"  # as old as the last renewal that a hook of the session has started
+MAIL = "mail"  # the newest message that the session was told of
 _TURN = "turn"
 
 
@@ -49,7 +50,7 @@ def remember(config, session_id: str, **facts) -> None:
 def clear(config, session_id: str) -> None:
     """Remove what we saved, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)
-    files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED, _TURN))
+    files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED, MAIL, _TURN))
     for remove, path in (*((os.remove, file) for file in files), (os.rmdir, folder)):
         try:
             remove(path)

@@ -16,7 +16,7 @@ def begins(core, event) -> None:
     trouble, is_fetched = "", False
     _is_same_turn(core, event)
     try:
-        words = lifecycle.start(core.config, event, core.registrar)
+        words = "\n\n".join(filter(None, (lifecycle.start(core.config, event, core.registrar), _mail(core, event))))
     except lifecycle.NotRegistered as error:
         words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
@@ -63,6 +63,8 @@ def takes_turn(core, event) -> None:
         return
     _calls_are_over(core, event)
     words = [lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
+    if event.name == "UserPromptSubmit":
+        words.append(_mail(core, event))
     if core.config.kernel and has_plans(event.session_id):
         from swarm_hook_core.kernel import plans
 
@@ -147,6 +149,23 @@ def news_of_others(core, event):
     except Exception as error:
         core.record_fault("traces", error)
         return None
+
+
+def _mail(core, event) -> str:
+    """What the model is told of the session's unread mail, where its registration has said that there is any."""
+    if not core.registrar.has_mail:
+        return ""
+    try:
+        from swarm_hook_core.lookup.sqlite import StoreReader
+        from swarm_hook_core.state import local_store
+
+        file = local_store()
+        reader = StoreReader(file, core.driver) if file else None
+        session = reader.session(core.config.runtime_name, event.session_id) if reader else None
+        return core.mail_for(event, reader, session) if session else ""
+    except Exception as error:
+        core.record_fault("mail", error)
+        return ""
 
 
 def _was_told(core, news) -> None:

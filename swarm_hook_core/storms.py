@@ -15,6 +15,9 @@ NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
 def weigh(denial, session, call, peers, now: float) -> None:
     """Count a `denial` of `call`: set its `times` and `is_news`, and its reason where it is of a storm."""
+    if denial.loss is not None:
+        weigh_loss(denial, session, call, now)
+        return
     held = denial.held
     if held is None or not peers.own_id:
         return
@@ -31,6 +34,21 @@ def weigh(denial, session, call, peers, now: float) -> None:
         denial.reason = _words(denial, session, call.client_tool, now - first, peers.waiting_for(denial.path), now)
     more = {"path": denial.path, "times": times, "event": not is_known, "call": call.id}
     repeated_denials.note(peers.own_id, held.instance_id, *held.names, **more)
+
+
+def weigh_loss(denial, session, call, now: float) -> None:
+    """Count a `denial` of `call` for its ``loss``: set its `times`, and whether the coordinator is to record it."""
+    loss, own_id = denial.loss, session.instance_id
+    if not own_id:
+        denial.is_news = False  # nobody whose refusal could be recorded
+        return
+    whose = own_id, loss.held.instance_id, denial.path
+    denial.times = denial.times or repeated_denials.lately(*whose, now - SECONDS, call.id)[0] + 1
+    denial.is_news = not repeated_denials.is_recorded(*whose, now - NOTED_SECONDS)
+    from swarm_hook_core.paths import key_of
+
+    more = {"path": denial.path, "times": denial.times, "event": denial.is_news, "call": call.id}
+    repeated_denials.note(own_id, loss.held.instance_id, key_of(denial.path), **more)
 
 
 def _words(denial, session, tool: str, span: float, waiting: int, now: float) -> str:

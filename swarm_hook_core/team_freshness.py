@@ -59,7 +59,7 @@ def judge(core, call, effects, rows, verdict, now: float) -> None:
         from swarm_hook_core.decision import Denial
 
         verdict.denial = Denial("", None, words(call.client_tool, one, now, True), certain=False)
-    elif is_news(call, one):
+    elif core.is_asked or is_news(call, one):
         verdict.notice = "\n".join(filter(None, (verdict.notice, words(call.client_tool, one, now, False))))
 
 

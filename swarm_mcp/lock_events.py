@@ -8,12 +8,18 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.activity import Acquaintance
 
 # Fields of a payload that name a session, and what goes with it where that is a stranger.
-_SESSIONS = {"holder": ("holder_label", "note", "content", "why"), "by": ("why",), "to": (), "from": ("content",)}
+_SESSIONS = {
+    "holder": ("holder_label", "note", "content", "why", "said"), "by": ("why",), "to": (), "from": ("content",),
+}  # fmt: skip
 # Fields that are what the session of the event says, or says of it.
-_OF_THE_ACTOR = ("content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted", "writer_label")
+_OF_THE_ACTOR = (
+    "content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted",
+    "writer_label", "said",
+)  # fmt: skip
 _ENDS = ("lapsed", "transferred", "stolen", "reclaimed", "turn_ended")  # reasons of a release that are its name
 _WORDS = {
-    "lock_released": "released", "lock_denied": "denied", "lock_breached": "altered", "restored": "restored",
+    "lock_released": "released", "lock_denied": "denied", "write_denied": "denied", "lock_breached": "altered",
+    "restored": "restored",
     "lock_deadlock": "deadlock", "lock_renewed": "renewed", "lock_stolen": "stolen", "lock_requested": "requested",
     "lock_transferred": "transferred",
 }  # fmt: skip

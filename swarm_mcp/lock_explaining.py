@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import closing
 
 from swarm_hook_core import clock, repository
-from swarm_hook_core.config import RuntimeConfig, paths_under_keys
-from swarm_hook_core.decision import decide
-from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.asked import KINDS, AskedCore
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
-from swarm_hook_core.lookup import GLOB, Peers, plain
+from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup import Session as Asker
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import above
@@ -24,6 +21,7 @@ from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, nobody_in, onlooker
 from swarm_mcp.lock_events import event_shown, learn_labels
 from swarm_mcp.paging import cursor, page, place_of
+from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
@@ -33,9 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.answer_size import Measure
 
-TOOL = "Write"
 MOST_NAMED = 200  # locks, and waiters, of one explanation
-_WRITES = RuntimeConfig("swarm", "MCP", "swarm", {TOOL}, paths_under_keys("file_path"))
 
 
 def explanation(
@@ -69,27 +65,47 @@ def explanation(
 def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict:
     """What a write to absolute `path` would meet: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
 
-    The hooks' own code decides, over the same questions to the same file. `guarded`: whether hooks of ours would ask
-    at all. Of a refusal ``holder_id``, ``lock_file`` and ``fence`` say by what. Without a session, the words are
-    those for one of identity `viewer`.
+    The hooks' own check decides (``asked``), for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
+    ``{kind: {allowed, reason, told}}``, where `told` is what the model of one that goes ahead would be told. `allowed`:
+    whether all of them would go ahead; `reason` is that of the first which would not. `guarded`: whether hooks of ours
+    would ask at all. ``holder_id`` says whose lock or uncommitted work is in the way; of a lock, ``lock_file`` and
+    ``fence`` say which. Without a session, the words are those for one of identity `viewer`.
     """
     told: dict = {"instance_id": session and session.id, "label": session and session.label}
     told["agent"] = agent or None
     told.update(allowed=True, guarded=session is not None and _is_guarded(store, session), reason=None)
+    free = {"allowed": True, "reason": None, "told": None}
     if not store.exists():
-        return told
-    row, now = session or nobody_in(""), time.time()
+        return {**told, "kinds": {kind: dict(free) for kind in KINDS.values()}}
+    row = session or nobody_in("")
     label = row.label or "" if session else onlooker(viewer).label or ""
     who = Asker(row.id, label, row.directory, row.root, row.file_root)
-    call = ToolCall(TOOL, {"file_path": path}, cwd=os.path.dirname(path), agent=agent)
     with closing(store.as_hooks_read_it()) as reader:
-        denial = decide(_WRITES, who, call, Peers(reader, who.instance_id, now, agent), now)
-    if denial is not None:
-        told.update(allowed=False, reason=denial.reason)
-        if same_circle(token(who.label, "identity"), token(denial.held.label, "identity")):
-            told.update(holder_id=denial.held.instance_id)
-        told.update(lock_file=denial.held.elsewhere or denial.held.file, fence=denial.held.fence)
+        found = AskedCore(*_client_of(store, session), who, reader).verdicts(path, agent)
+    denials = [verdict.denial for verdict in found.values() if verdict.denial is not None]
+    told["kinds"] = {
+        KINDS[how]: {**free, "told": verdict.notice or None}
+        if verdict.denial is None
+        else {"allowed": False, "reason": verdict.denial.reason, "told": None}
+        for how, verdict in found.items()
+    }
+    if denials:
+        told.update(allowed=False, reason=denials[0].reason)
+        held = denials[0].loss.held if denials[0].loss else denials[0].held
+        if held is not None and same_circle(token(who.label, "identity"), token(held.label, "identity")):
+            told.update(holder_id=held.instance_id)
+        if denials[0].held is not None:
+            told.update(lock_file=held.elsewhere or held.file, fence=held.fence)
     return told
+
+
+def _client_of(store: Store, session: Session | None) -> tuple[str, str, str]:
+    """The runtime of a session, the prefix of its variables, and what its client calls it; made up for no session."""
+    found = store.instances.with_evidence(session.id) if session else None
+    if found is None or not found.runtime or not found.session_id:
+        return "swarm", "MCP", f"asked-{os.getpid()}"
+    prefix = hook_config(found.runtime).env_prefix if found.runtime in NAMES else "MCP"
+    return found.runtime, prefix, found.session_id
 
 
 def _is_guarded(store: Store, session: Session) -> bool:
@@ -132,7 +148,7 @@ def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | 
 AT_ONCE = 1000  # events that are read together, the newest first
 MOST_READ = 20_000  # events that one answer looks through; the cursor behind them goes on
 # Kinds that are about one file alone: a lock on a folder over it is no part of them.
-_OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
+_OF_ONE_FILE = ("lock_denied", "write_denied", "lock_breached", "restored")
 
 
 def history(
@@ -197,6 +213,8 @@ class _Names:
             return "pattern" if same or subject == self.reach.file else ""
         if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
             return payload.get("rule") or "file"
+        if kind == "write_denied" and self.own.intersection(_texts(payload.get("also"))):
+            return "file"
         if subject in self.own or (isinstance(key, str) and key in self.own):
             return "file"
         if kind in _OF_ONE_FILE:
@@ -212,6 +230,10 @@ class _Names:
         prefix = literal_prefix(pattern)
         folder = f"{base.rstrip('/')}/{prefix}" if prefix else base
         return bool(covered(pattern, base, GLOB + folder, list(self.own)))
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _count(shown: list[dict], found: list[tuple]) -> None:

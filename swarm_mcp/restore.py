@@ -1,4 +1,7 @@
-"""Bringing back what a locked file held before somebody's call changed it. Never done unasked."""
+"""Bringing back what a file held before somebody's call changed it: under a lock, or over uncommitted work.
+
+Never done unasked.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ class Restoring:
         for choice in found:
             if choice.version:
                 versions.pop(choice.version.path, None)
-        return found + [Choice(one.seen.digest[:8], one.kept_at, "", one, one.file) for one in versions.values()]
+        return found + [_unnamed(one) for one in versions.values()]
 
     def choose(self, name: str) -> Choice:
         """The state called `name`; without a name the latest that is not the present one. Raises SwarmError."""
@@ -94,7 +97,8 @@ class Restoring:
         """Why there is no choice, in one line."""
         return (
             f"no earlier content of {self.file} is kept: it is for 7 days, of files up to 1 MiB that were locked"
-            " while another session ran a command"
+            " while another session ran a command, or that a session has overwritten or removed although another's"
+            " change in them was not committed"
         )
 
     def restore(self, choice: Choice, force: bool, dry_run: bool) -> None:
@@ -167,12 +171,23 @@ def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[
     return found
 
 
+def _unnamed(version: Version) -> Choice:
+    """What is kept of a file that nobody has changed under a lock: no row says who did what."""
+    return Choice(version.seen.digest[:8], version.kept_at, "", version, version.file)
+
+
 def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
     """The files of this scope of which earlier states are kept, and those states, the latest first."""
     scope = session.scope if session else current_scope()
     kept, rows = Kept(time.time()), store.breaches.known(scope)
     files = {str(row.id): row.file for row in rows}
-    return [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
+    found = [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
+    known = {choice.version.path for _file, choice in found if choice.version}
+    folders = tuple(folder.rstrip(os.sep) + os.sep for folder in {scope, os.path.realpath(scope)})
+    for path, versions in kept.by_path().items():
+        if path.startswith(folders):
+            found += [(path, _unnamed(one)) for one in versions if one.path not in known]
+    return sorted(found, key=lambda one: -one[1].at)
 
 
 def _keys_of(file: str) -> list[str]:

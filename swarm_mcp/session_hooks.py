@@ -32,6 +32,7 @@ class StoreRegistrar:
         self._runtime = runtime
         self._store: Store | None = None
         self._untold: list[Notice] = []
+        self.has_mail = False  # whether the session that was registered last has unread messages
 
     def close(self) -> None:
         """Close the store. What the model has not been told of by now is told another time."""
@@ -89,6 +90,7 @@ class StoreRegistrar:
             find_lowered(store, row, starts=bool(session["source"]))
             self._untold = store.notices.take(row)
             shown["notices"] = [notice.text for notice in self._untold]
+            self.has_mail = store.notices.are_messages_unread(row)
         return shown
 
     def _in_store(self, patience: float, work: Callable[[Store], T]) -> T:

@@ -10,6 +10,8 @@ GLOB = "glob:"  # before the key of the folder that all a pattern covers is in: 
 BATCH = 400  # keys in one question; old releases of SQLite take 999 values
 NEAR = 200  # locks near a call that are watched or named at most
 AUTO = "auto"  # the mode of a lock that nobody asked for: a write took it, and it ends with the turn
+ASKED = "request_lock"  # asks the holder for its lock, and is refused nothing
+REQUESTS = ("lock_file", "steal_lock", "hold", ASKED)  # these ask for a lock; every other refused tool was to write
 SOME_AGENT = "*"  # one of the session's agents, or none, where nobody says which: none of them is kept from another
 
 
@@ -95,9 +97,17 @@ class LockReader:
         """Tell whether anybody but this session, or one of its agents, has a lock at all. Cheap."""
         return False
 
-    def has_news(self) -> bool:
-        """Tell whether any session is to be told something."""
+    def has_news(self, instance_id: str) -> bool:
+        """Tell whether a session is to be told something of its locks."""
         return False
+
+    def newest_mail(self, instance_id: str) -> int:
+        """Return the number of a session's newest unread message, 0 for none; what `has_news` is about is none."""
+        return 0
+
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> list:
+        """Return its unread messages with higher numbers, ``(sender, its label or None, text)``, the oldest first."""
+        return []
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         """Return locks on the very paths with these keys, whoever holds them, in whatever scope."""
@@ -135,9 +145,9 @@ class LockReader:
         return 0
 
     def was_denied(self, instance_id: str, held: Held, since: float, path: str = "") -> bool:
-        """Tell whether it is noted that this lock kept this session from its file after `since` (Unix seconds).
+        """Tell whether a write by this session that this lock refused is noted, after `since` (Unix seconds).
 
-        With `path` only where it was that one which it would have written.
+        With `path` only where it was that one which it would have written. A refused request for the lock is no write.
         """
         return False
 

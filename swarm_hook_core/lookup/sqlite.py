@@ -8,7 +8,7 @@ import _thread
 import os
 import sys
 
-from swarm_hook_core.lookup import AUTO, BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
+from swarm_hook_core.lookup import AUTO, BATCH, GLOB, REQUESTS, Held, LockReader, Session, ascii_lower, plain, storable
 
 TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ EARLIER_EVIDENCE = EVIDENCE.replace("s.other_clients", "NULL AS other_clients")
 # an earlier release has made.
 DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
+# Messages that a session has not read, but for those that its next hook tells whole.
+UNREAD = (
+    "FROM messages m WHERE m.scope = (SELECT scope FROM instances WHERE id = ?) AND m.recipient = ? AND m.read = 0"
+    " AND NOT EXISTS (SELECT 1 FROM swarm_notices n WHERE n.message_id = m.id)"
+)
 BUSY_SECONDS = 0.12  # for a store that somebody else has for himself; a check may ask again: see ``waiting``
 ALIAS_LIMIT = 64
 NAMES_IN_FOLDER = 5000  # that are locked in one folder, before its files are asked about one by one
@@ -187,8 +192,19 @@ class StoreReader(LockReader):
         text = found[0][0] if found else ""
         return text if isinstance(text, str) else ""
 
-    def has_news(self) -> bool:
-        return bool(self._rows_if_known("SELECT 1 FROM swarm_notices LIMIT 1"))
+    def has_news(self, instance_id: str) -> bool:
+        return bool(self._rows_if_known("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance_id,)))
+
+    def newest_mail(self, instance_id: str) -> int:
+        found = self._rows_if_known(f"SELECT m.id {UNREAD} ORDER BY m.id DESC LIMIT 1", (instance_id, instance_id))
+        return found[0][0] if found else 0
+
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> list:
+        sql = (
+            f"SELECT m.sender, (SELECT label FROM instances WHERE id = m.sender), m.content {UNREAD}"
+            f" AND m.id > ? ORDER BY m.id LIMIT {limit}"
+        )
+        return [tuple(row) for row in self._rows_if_known(sql, (instance_id, instance_id, after)) or ()]
 
     def team_trees(self) -> list:
         sql = (
@@ -214,8 +230,9 @@ class StoreReader(LockReader):
         sql = (
             "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key IN (?, ?) AND holder_id = ?"
             " AND denied_at > ? AND (path IS NULL OR ? IN ('', path))"
+            f" AND coalesce(tool, '') NOT IN ({_marks(REQUESTS)})"
         )
-        values = (instance_id, held.names[0], held.names[-1], held.instance_id, since, path)
+        values = (instance_id, held.names[0], held.names[-1], held.instance_id, since, path, *REQUESTS)
         return bool(self._rows_if_known(sql, values))
 
     def waiting_for(self, path: str) -> int:
@@ -484,5 +501,5 @@ def _batches(values: list) -> list:
     return [values[start : start + BATCH] for start in range(0, len(values), BATCH)]
 
 
-def _marks(values: list) -> str:
+def _marks(values) -> str:
     return ",".join("?" * len(values))

@@ -5,7 +5,7 @@ the text of commands that nobody read): an entry belongs to whoever said so last
 long before. Where two may have made it, or nobody is known to have, nothing is said.
 """
 
-from swarm_hook_core.decision import Denial
+from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
@@ -83,7 +83,8 @@ def judge(git_call, words, sweeps):
         text = sweep_wording.stash_denial(
             sweeps.call.client_tool, git_call.by, verb, first, more, own, sweeps.identity, sweeps.now,
         )  # fmt: skip
-        return Denial(git_call.folder, None, text), ""
+        loss = Loss("stash", held, sweep_wording.TAKES[verb], git_call.by, made)
+        return Denial(git_call.folder, None, text, loss=loss), ""
     return None, sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)
 
 

@@ -68,7 +68,7 @@ def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity:
     the numbers of this session's entries.
     """
     return _joined(
-        f"swarm: {tool} ({command(by)}) would {_TAKES[verb]} what another session has put into the stash:"
+        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} what another session has put into the stash:"
         f" {_entries(first, more, identity, now)}. All work trees of a repository share it.",
         _own_entries(own),
         f"Leave theirs where it is, or {asked_of(first[1], identity)}."
@@ -82,7 +82,7 @@ def stash_line(by: str, first, more: int, own, identity: str, now: float) -> str
     return _joined(f"swarm: {command(by)} is about another session's entry of the stash: {told}.", _own_entries(own))
 
 
-_TAKES = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear": "throw away"}
+TAKES = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear": "throw away"}
 
 
 def _entries(first, more: int, identity: str, now: float) -> str:

@@ -6,7 +6,7 @@ Whether git itself would refuse is known (``shell/programs/git/uncommitted``): w
 import os
 import time
 
-from swarm_hook_core.decision import Denial
+from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
@@ -168,7 +168,9 @@ class Sweeps:
             way = sweep_wording.LATE if is_late else self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
             text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
-            return Denial(traces[0].path, None, text), ""
+            first, also = traces[0], [trace.path for trace in traces[1:]]
+            loss = Loss("sweep", first.held, deed, git_call.by, first.at_ns / 1e9, also)
+            return Denial(first.path, None, text, loss=loss), ""
         may = git_call.in_doubt
         return None, sweep_wording.line(git_call.by, deed, traces, way, self.identity, self.now, may)
 

@@ -4,7 +4,7 @@ import os
 import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.decision import Denial
+from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.traces import NOTICE, seen
 from swarm_hook_core.traces.meetings import Meetings
 
@@ -24,19 +24,20 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     lost: list = []
     met: list = []
     loses = (REPLACE, REMOVE) if trail.level != NOTICE else ()
+    waits = bool(loses) and not trail.is_asked
     clearings = [
         clearing
         for _path, resolved, how, _by in targets
-        if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits=bool(loses)))
+        if how != REMOVE and (clearing := meetings.clearing(resolved, own_at_ns, waits))
     ]
-    aside = next((found for target in targets if (found := meetings.aside(target[1], waits=bool(loses)))), None)
+    aside = next((found for target in targets if (found := meetings.aside(target[1], waits))), None)
     if aside is not None and loses:
         _take_back(trail, targets, cleared)
         return _during_hooks(session, call, aside), ""
     for path, resolved, how, by in targets:
         is_lost = how in loses and not _is_folder(resolved)
         trace = meetings.unseen(path, resolved, not is_lost)
-        if trace is not None and trace.is_pending and loses and not is_lost:
+        if trace is not None and trace.is_pending and waits and not is_lost:
             trace = meetings.once_made(trace, own_at_ns, path, resolved)
         if trace is None or (is_lost and not trace.is_pending and _keeps(trail, effects, path, resolved, how)):
             continue
@@ -65,7 +66,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
     else:
         words = ""
     for path, resolved, how, by in targets:
-        if how in (REPLACE, REMOVE) and (trace := meetings.standing(path, resolved)) is not None:
+        if how in (REPLACE, REMOVE) and not trail.is_asked and (trace := meetings.standing(path, resolved)) is not None:
             kept = keep_content(resolved, now)
             if meetings.is_theirs(trace) and not _keeps(trail, effects, path, resolved, how):
                 trail.owners.append((trace, how, by, kept, 0))
@@ -205,7 +206,9 @@ def _denial(session, call, lost, meetings, now: float):
     others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
     identity, times = token(session.label, "identity"), meetings.times_denied(trace.path, call.id) + 1
     words = wording.would_lose(call, trace, how, by, list(others.values()), identity, now, times)
-    denial = Denial(trace.path, None, words)
+    why = "moment" if trace.is_pending else "uncommitted"
+    deed = "remove" if how == REMOVE else "overwrite"
+    denial = Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
     denial.times = times
     denial.short = wording.would_lose_shortly(call, trace, how, identity)
     return denial
@@ -218,7 +221,8 @@ def _during_hooks(session, call, aside):
 
     words = wording.during_hooks(*aside, token(session.label, "identity"))
     again = " Wait until that is over, a few seconds mostly, and try again; what you read meanwhile may be older text."
-    return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}")
+    loss = Loss("moment", aside[0].held, "overwrite", at=aside[0].at_ns / 1e9)
+    return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}", loss=loss)
 
 
 def _storms(denial, first) -> list:

@@ -6,12 +6,13 @@ versions, their age and what they take together:
     <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
 
 `file` is a digest of the file's key (``paths.key_of``), `content` one of what is in it, `mode` octal, `mtime` in
-nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds.
+nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds. Which file has a digest stands in another folder, for
+listings of all that is kept: ``<state>/kept-names/<file>`` has the path.
 """
 
 import os
 
-from swarm_hook_core.state import make_private, open_private, state_dir, write_all
+from swarm_hook_core.state import make_private, open_private, state_dir, write_all, write_private
 from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, digest_of, read
 
 FILE_BYTES = HASHED_BYTES  # a larger file is not kept
@@ -19,6 +20,7 @@ TOTAL_BYTES = 64 * 1024 * 1024
 TOTAL_FILES = 2000
 AGE_SECONDS = 7 * 86400
 
+LONGEST_PATH = 16384  # bytes
 TICK_NS = 2 * 10**9  # no file system keeps coarser times
 
 _MASK = (1 << 64) - 1
@@ -28,6 +30,11 @@ _HALF = ".tmp"
 def folder() -> str:
     """Where versions are kept. It need not exist."""
     return os.path.join(state_dir(), "kept")
+
+
+def names_folder() -> str:
+    """Where the paths of the files stand of which versions are kept. It need not exist."""
+    return os.path.join(state_dir(), "kept-names")
 
 
 class Version:
@@ -72,7 +79,22 @@ class Kept:
 
     def of(self, key: str) -> list:
         """This file's versions, newest first."""
-        file = digest_of(os.fsencode(key))
+        return self._of(digest_of(os.fsencode(key)))
+
+    def by_path(self) -> dict:
+        """Return ``{path: versions}``, the newest first, of each file whose path is known."""
+        files = {name.partition("-")[0] for name in self._names}
+        return {path: self._of(file) for file in sorted(files) if (path := _path_of(file))}
+
+    def forget_names(self) -> None:
+        """Remove the paths of files of which no version is left. Raises OSError."""
+        files = {name.partition("-")[0] for name in self._names}
+        base = names_folder()
+        for file in os.listdir(base) if os.path.isdir(base) else ():
+            if file not in files and os.lstat(os.path.join(base, file)).st_mtime < self.now - 3600:
+                os.remove(os.path.join(base, file))
+
+    def _of(self, file: str) -> list:
         found = [_version(name, self.base) for name in self._names if name.startswith(file + "-")]
         newest = {one.name.rpartition("-")[0]: one for one in sorted(filter(None, found), key=_age)}
         return sorted(newest.values(), key=_age, reverse=True)
@@ -109,6 +131,7 @@ class Kept:
         _write(os.path.join(self.base, name), data)
         self._by_state[state] = name
         self._names.add(name)
+        _note_path(name.partition("-")[0], path)
         return Version(name, self.base)
 
     def prune(self) -> int:
@@ -220,3 +243,27 @@ def _write(path: str, data: bytes) -> None:
     except OSError:
         os.remove(scratch)
         raise
+
+
+def _note_path(file: str, path: str) -> None:
+    """Write down the path of a file. A version is good without it: whoever names the file finds it."""
+    note = os.path.join(names_folder(), file)
+    if os.path.lexists(note):
+        return
+    try:
+        write_private(note, path)
+    except OSError:
+        return
+
+
+def _path_of(file: str) -> str:
+    """Return the path of a file as it was written down; empty where it was not."""
+    try:
+        handle = open_private(os.path.join(names_folder(), file), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            path = os.fsdecode(os.read(handle, LONGEST_PATH))
+        finally:
+            os.close(handle)
+    except OSError:
+        return ""
+    return path if os.path.isabs(path) else ""

@@ -12,6 +12,7 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.checkout_history import CHANGED, checkout_history
+from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.overview.timeline import ATTEMPTED, LOWERED, TASK
 from swarm_mcp.paging import page
 from swarm_mcp.store import Store
@@ -111,6 +112,8 @@ def _told(one: Happening, reader: Reader) -> str:
         return f"by {one.name}{note}"
     if one.what == CHANGED:
         return f"{path} by {one.name}, not committed"
+    if one.what == "denied" and (lost := why_refused(one.details, one.at, one.other_name)):
+        return f"{path} to {one.name}: {lost}"
     if one.what == "denied":
         held = f", held by {one.other_name}" if one.other_name else ""
         return f"{path} to {one.name}{held}{note}"

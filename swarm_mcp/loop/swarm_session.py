@@ -161,18 +161,18 @@ class SwarmSession:
             return registrar.register(session, 0, BUSY_SECONDS)
 
     def _report(self, denial, made: ModelCall) -> None:
-        """Write the denial down, so that the session hears when the file is free."""
-        if denial.held is None:
+        """Record the refusal, so that people see it and the session hears when the file is free."""
+        held = denial.loss.held if denial.loss else denial.held
+        if held is None:
             return
         with _recorded("pre_tool_use"):
             from swarm_mcp.store import Store
-            from swarm_mcp.store.lock_request import Attempt
+            from swarm_mcp.store.lock_request import of_denial
 
             with Store(busy_seconds=1.0) as store:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if me:
-                    tried = Attempt(made.name, denial.path, os.getcwd(), times=denial.times)
-                    store.denials.report(me, denial.file, denial.held.instance_id, tried)
+                    store.denials.report(me, denial.file, held.instance_id, of_denial(denial, made.name, os.getcwd()))
 
 
 def _forget_plans(session_id: str) -> None:

@@ -84,6 +84,21 @@ def refusals(store: Store, scope: str, people: People, since: int, limit: int) -
     return newest(store, scope, people, since, limit, "denied")
 
 
+class Refused(NamedTuple):
+    """The `last` of the refusals of one file to one session because of one other, and how many `times` there were."""
+
+    last: Happening
+    times: int
+
+
+def refused_files(store: Store, scope: str, people: People, since: int, limit: int) -> list[Refused]:
+    """Refusals since then by session, file and what was in the way, the last one first."""
+    found: dict[tuple, list[Happening]] = {}
+    for one in refusals(store, scope, people, since, MOST):
+        found.setdefault((one.instance_id, one.file, one.other, one.details.get("reason")), []).append(one)
+    return [Refused(some[0], len(some)) for some in list(found.values())[:limit]]
+
+
 def newest(store: Store, scope: str, people: People, since: int, limit: int, what: str) -> list[Happening]:
     """The newest happenings of one kind since then, newest first: ``denied`` or ``deadlock``, or those ``waited`` for.
 
@@ -93,7 +108,7 @@ def newest(store: Store, scope: str, people: People, since: int, limit: int, wha
     if what == "waited":
         rows = [row for row in rows if row.type == "context.lock_acquired" and payload_of(row).get("waited")]
     else:
-        kinds = [f"context.lock_{what}", *(["protection.attempted"] if what == "denied" else [])]
+        kinds = [f"context.lock_{what}", f"context.write_{what}", *(["protection.attempted"] if what == "denied" else [])]
         rows = [row for row in rows if row.type in kinds]
     return _told(store, rows[:limit], people)
 

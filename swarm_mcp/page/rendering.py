@@ -18,6 +18,7 @@ from swarm_hook_core.untrusted_text import cut, cut_text, safe
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.run import ENDED
+from swarm_mcp.overview.refusal_words import around_owner
 
 LONGEST = 4000  # characters of one text of somebody's
 NO_TIME = "at a time that nobody knows"
@@ -35,6 +36,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         span=duration,
+        lost=lambda event: around_owner(event.details, event.at),
         ago=_ago,
         clock=_clock,
         stamp=_stamp,

@@ -42,7 +42,7 @@ CHANGES = {
     "context": "lock_updates",
 }
 # What of a lock's event says who holds the file, and why.
-_OF_THE_HOLDER = ("content", "note", "holder", "holder_label")
+_OF_THE_HOLDER = ("content", "note", "holder", "holder_label", "said")
 
 
 class Activity:

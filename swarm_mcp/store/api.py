@@ -381,7 +381,8 @@ class Denials(Protocol):
     def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
         """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
 
-        Whether somebody still holds the file; where not, the session is told so at once.
+        Whether somebody still holds the file; where not, the session is told so at once. Of a refusal without a lock
+        (``Attempt.why``), `holder_id` is the session whose uncommitted work was in the way; it is an event alone.
         """
 
     def files(self, instance_id: str, limit: int) -> list[str]:
@@ -514,6 +515,9 @@ class Notices(Protocol):
 
         Nobody else is given these messages meanwhile, as with `Messages.take`.
         """
+
+    def are_messages_unread(self, instance: Session) -> bool:
+        """Tell whether the session has unread messages beside those."""
 
 
 class Tasks(Protocol):

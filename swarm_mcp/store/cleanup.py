@@ -390,7 +390,9 @@ def _drop_old_contents() -> None:
 
     try:
         now = time.time()
-        Kept(now).prune()
+        kept = Kept(now)
+        kept.prune()
+        kept.forget_names()
         forget_broken(now)
     except OSError:
         return  # there are none, or they are not ours to see

@@ -7,6 +7,7 @@ free: the word comes when nobody holds it and nobody is in line for it.
 
 from __future__ import annotations
 
+from swarm_hook_core.lookup import ASKED, REQUESTS
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.storms import SECONDS
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.notices import Notices
     from swarm_mcp.store.session_table import SessionTable
     from swarm_mcp.store.storms import Storms
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
-ASKED = "request_lock"  # the tool of a session that was not refused, but has asked the holder
+WRITE_DENIED = "context.write_denied"  # the event of a refusal for the sake of what another has not committed
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
 # Reason of a release, as events have it -> what its holder did with what it held.
@@ -66,14 +67,14 @@ class Denials:
         db: Database,
         finder: LockFinder,
         sessions: SessionTable,
-        messages: Messages,
+        notices: Callable[[], Notices],
         queue: LockQueue,
         storms: Callable[[], Storms],
     ):
         self._db = db
         self._finder = finder
         self._sessions = sessions
-        self._messages = messages
+        self._notices = notices
         self._queue = queue
         self._storms = storms
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
@@ -83,12 +84,17 @@ class Denials:
         sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND denied_at > ? LIMIT 1"
         return self._db.row(sql, (instance_id, self._db.now() - KNOWN_SECONDS)) is not None
 
-    def is_known(self, instance: Session, lock: Lock | Waiter, path: str = "") -> bool:
-        """Tell whether this session's refusal of `path` by this lock's holder was written down just now."""
+    def is_known(self, instance: Session, lock: Lock | Waiter, path: str, tool: str) -> bool:
+        """Tell whether this session's refusal of `path` by this lock's holder was written down just now.
+
+        A refused write stands for a refused request for the lock (`tool` says which) as well, but not the other way
+        round: a request must not hide that something would have been written.
+        """
+        others = (ASKED,) if tool in REQUESTS else REQUESTS
         row = self._db.row(
             "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
-            " AND (path IS NULL OR ? IN ('', path))",
-            (instance.id, key_of_lock(lock), lock.instance_id, path),
+            f" AND (path IS NULL OR ? IN ('', path)) AND coalesce(tool, '') NOT IN ({','.join('?' * len(others))})",
+            (instance.id, key_of_lock(lock), lock.instance_id, path, *others),
         )
         return row is not None and 0 <= self._db.now() - row.denied_at < KNOWN_SECONDS
 
@@ -104,6 +110,21 @@ class Denials:
         `tried` says by what attempt of its own, or just by which tool.
         """
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
+        self._wait(instance, lock, attempt)
+        self._say(instance, lock, attempt)
+
+    def await_lock(self, instance: Session, lock: Lock) -> None:
+        """Inside a transaction: `instance` has asked the holder of `lock` for it, and hears when it is free.
+
+        Nothing was refused. What was refused before says more, and stays.
+        """
+        values = (instance.id, key_of_lock(lock), lock.instance_id)
+        sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
+        if self._db.row(sql, values) is None:
+            self._wait(instance, lock, Attempt(ASKED))
+
+    def _wait(self, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
+        """Inside a transaction: have `instance` told once the file of `lock` is free."""
         tool = attempt.tool
         key, now = key_of_lock(lock), self._db.now()
         self._db.change(
@@ -123,11 +144,14 @@ class Denials:
                 *(instance.id, key, lock.instance_id, now - SECONDS),  # a storm goes on
             ),
         )
-        self._say(instance, lock, attempt)
 
     def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
         tool = attempt.tool
+        if attempt.why:
+            with self._db.writing():
+                self._report_loss(instance, file, holder_id, attempt)
+            return False
         with self._db.writing():
             self._finder.adopt()
             held = self._finder.on(file)
@@ -136,12 +160,13 @@ class Denials:
             if holder_id == instance.id:
                 self.report_sibling(instance, [lock for lock in held if lock.agent], attempt)
             elif theirs:
-                if self.is_known(instance, theirs[0], attempt.path):
+                if self.is_known(instance, theirs[0], attempt.path, tool):
                     self.count(instance, theirs[0])
                 else:
                     self.record(instance, theirs[0], attempt)
                 self._storms().note(instance, theirs[0], key_of_lock(theirs[0]), attempt)
             else:
+                self._say_freed(instance, file, holder_id, attempt)
                 denial = Denial(file=file, tool=tool, denied_at=self._db.now(), holder_id=holder_id)
                 self._post(instance, [denial], self._sessions.get(holder_id), "freed")
         return bool(theirs)
@@ -159,6 +184,39 @@ class Denials:
             (self._db.now() - KNOWN_SECONDS, instance.id, others[0].file),
         )
         self.count(instance, others[0]) if same else self._say(instance, others[0], attempt)
+
+    def _report_loss(self, instance: Session, file: str, owner_id: str, attempt: Attempt) -> None:
+        """Inside a transaction: a write was refused for the sake of what session `owner_id` has not committed.
+
+        Nobody waits for such a file: it is never said to be free. The same refusal is recorded once in a while.
+        """
+        key = key_of(file)
+        same = self._db.row(
+            "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor = ? AND subject = ?"
+            " AND json_extract(payload, '$.holder') = ?",
+            (self._db.now() - KNOWN_SECONDS, WRITE_DENIED, instance.id, file, owner_id),
+        )
+        if same:
+            return  # who denied it has counted it
+        owner = self._sessions.get(owner_id)
+        payload: dict = {"holder": owner_id, "holder_label": owner and owner.label, "key": key, "tool": attempt.tool}
+        payload.update(path=file, path_key=key, cwd=attempt.cwd, denied_agent=attempt.agent, reason=attempt.why)
+        payload.update(deed=attempt.deed, command=attempt.command, changed_at=attempt.changed_at)
+        payload.update(also=list(attempt.also), said=attempt.said)
+        payload.update(_client_of(self._db, instance))
+        told = {name: value for name, value in payload.items() if value}
+        events.add(self._db, instance.scope, WRITE_DENIED, instance.id, file, told)
+
+    def _say_freed(self, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
+        """Inside a transaction: record a refusal of which the lock has gone by now."""
+        holder, path = self._sessions.get(holder_id), attempt.path or file
+        payload: dict = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
+        payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
+        payload.update(
+            denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(self._db, instance)
+        )
+        told = {name: value for name, value in payload.items() if value}
+        events.add(self._db, instance.scope, "context.lock_denied", instance.id, file, told)
 
     def _say(self, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
         payload: dict = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
@@ -295,7 +353,7 @@ class Denials:
         else:
             files = "\n".join(f"- {named(denial.file)}" for denial in denials)
             text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
-        self._messages.post(instance.scope, "system", instance.id, text)
+        self._notices().post(instance, text)
 
 
 def key_of_lock(lock: Lock | Waiter) -> str:
@@ -311,14 +369,18 @@ def _facts(db: Database, instance: Session, lock: Lock | Waiter, attempt: Attemp
     `lock` is a row of ``LockTable``, or a waiter that goes first.
     """
     path = attempt.path or lock.file
-    session = db.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
     told: dict = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
     told.update(fence=lock.get("fence"), mode=lock.get("mode"), agent=lock.get("agent"), ttl=lock.get("ttl"))
     told.update(pattern=lock.get("pattern"), base=lock.get("base"), repository=lock.get("repository"))
     told.update(ticket=lock.get("ticket"), seen_fence=attempt.fence)
     told.update(denied_agent=attempt.agent, wanted_mode=attempt.mode, wanted=list(attempt.wanted))
-    if session:
-        told["session"] = [session.runtime, session.session_id]
+    told.update(_client_of(db, instance))
     if attempt.fence == lock.get("fence"):
         told["seen_fence"] = None
     return {name: value for name, value in told.items() if value}
+
+
+def _client_of(db: Database, instance: Session) -> dict:
+    """Return ``{session: [runtime, id]}``: what the session's client calls it. Nothing where no client has it."""
+    found = db.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
+    return {"session": [found.runtime, found.session_id]} if found else {}

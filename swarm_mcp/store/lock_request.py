@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import wildmatch
+from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
 from swarm_hook_core.paths import NO_CASE, contains, key_and_keys, key_of
@@ -20,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
 
+    from swarm_hook_core.decision import Denial
     from swarm_hook_core.repository import Tree
     from swarm_mcp.domain.session import Session
 else:
@@ -322,6 +324,15 @@ class Attempt(NamedTuple):
     mode    the kind of lock that was asked for, empty for a write
     wanted  the files of a request for several
     times   how many refused writes of `path` there were lately with this one, 0 for not known
+
+    Of one that was refused without a lock, for what another session has not committed (``decision.Loss``):
+
+    why         of which kind it is, empty for a lock
+    deed        what the call would have done to that, as a verb
+    command     the part of the command that does so
+    changed_at  Unix seconds: when the other session did it, 0 for not known
+    also        paths of more files for which the call was refused
+    said        what the model was told
     """
 
     tool: str
@@ -332,6 +343,24 @@ class Attempt(NamedTuple):
     mode: str = ""
     wanted: tuple[str, ...] = ()
     times: int = 0
+    why: str = ""
+    deed: str = ""
+    command: str = ""
+    changed_at: int = 0
+    also: tuple[str, ...] = ()
+    said: str = ""
+
+
+def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
+    """Return the attempt that a check has refused, by `tool` in the folder `cwd`."""
+    held, loss = denial.held, denial.loss
+    if loss is None:
+        fence = held.fence if held is not None and isinstance(held.fence, int) else None
+        return Attempt(tool, denial.path, cwd, agent, fence, times=denial.times)
+    told = {"why": loss.why, "deed": loss.deed, "command": loss.by[:LONGEST_WORDS], "changed_at": loss.at}
+    said = denial.reason.partition("\n")[0][:LONGEST_WORDS]
+    also = tuple(loss.also[:MOST_ALSO])
+    return Attempt(tool, denial.path, cwd, agent, times=denial.times, also=also, said=said, **told)
 
 
 def of_request(instance: Session, wanted: LockRequest) -> Attempt:

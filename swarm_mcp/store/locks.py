@@ -229,7 +229,7 @@ class Locks(LockListing):
         if wanted.ticket or not self._denials().are_recent(instance.id):
             return
         refusal = self._obstacle(instance, wanted) or self._queue().ahead_of(instance, wanted)
-        if refusal and self._denials().is_known(instance, refusal, wanted.reaches[0].file):
+        if refusal and self._denials().is_known(instance, refusal, wanted.reaches[0].file, wanted.tool):
             self._denials().count(instance, refusal)
             raise self._refusal(instance, refusal)
 
@@ -239,7 +239,7 @@ class Locks(LockListing):
             if (refusal.agent or "") not in ("", wanted.agent):
                 self._denials().report_sibling(instance, [refusal], of_request(instance, wanted))
         elif not wanted.ticket:
-            if self._denials().is_known(instance, refusal, wanted.reaches[0].file):
+            if self._denials().is_known(instance, refusal, wanted.reaches[0].file, wanted.tool):
                 return True
             self._denials().record(instance, refusal, of_request(instance, wanted))
         return False

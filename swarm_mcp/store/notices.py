@@ -50,6 +50,14 @@ class Notices:
         )
         return self._db.row(sql, (instance.id, file, sender)) is not None
 
+    def are_messages_unread(self, instance: Session) -> bool:
+        """Tell whether the session has unread messages beside what its next hook tells whole."""
+        sql = (
+            "SELECT 1 FROM messages m WHERE m.scope = ? AND m.recipient = ? AND m.read = 0"
+            " AND NOT EXISTS (SELECT 1 FROM swarm_notices n WHERE n.message_id = m.id) LIMIT 1"
+        )
+        return self._db.row(sql, (instance.scope, instance.id)) is not None
+
     def take(self, instance: Session) -> list[Notice]:
         if not self._db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance.id,)):
             return []

@@ -13,7 +13,7 @@ from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out
 from swarm_mcp.domain.session import TEAM, Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
-from swarm_mcp.store.denials import ASKED, key_of_lock
+from swarm_mcp.store.denials import key_of_lock
 from swarm_mcp.store.lock_finder import facts, unfit
 from swarm_mcp.store.lock_request import LONGEST_NOTE, Reach, checked_note, reach_of, request
 from swarm_mcp.store.team_numbers import number_of
@@ -153,7 +153,7 @@ class Transfers:
             if theirs and not known:
                 refusal = Refused(f"{reach.file} is held by a session of another identity; ask the person running it")
             if refusal is None:
-                self._denials.record(instance, theirs[0], ASKED)
+                self._denials.await_lock(instance, theirs[0])
             for row in known:
                 self._ask(instance, row, reach.file, reason)
         if refusal:

@@ -12,6 +12,7 @@ from swarm_mcp.overview.edits import Edit
 from swarm_mcp.overview.lines import Line
 from swarm_mcp.overview.machines import TeamNow
 from swarm_mcp.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
+from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.overview.timeline import ATTEMPTED, Happening
 from swarm_mcp.top.picture import Column, Held, Row, Table
 
@@ -38,7 +39,7 @@ REFUSED = Table(
     "Refused",
     (
         Column("file", 60, keep_end=True), Column("who", 34, "name", tail=NUMBER), Column("ago", 7, "faint"),
-        Column("held by", 34, "name", tail=NUMBER), Column("why", 120),
+        Column("because of", 34, "name", tail=NUMBER), Column("why", 120),
     ),
     empty="no write has been refused in the last day",
 )  # fmt: skip
@@ -137,7 +138,8 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
             rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
             continue
         repeated = one.details.get("repeated")
-        words = [str(one.details.get("tool") or "a write"), quoted(one.note) if one.note.strip() else ""]
+        lost = why_refused(one.details, one.at, "it")
+        words = [str(one.details.get("tool") or "a write"), lost, quoted(one.note) if one.note.strip() else ""]
         words.append(f"and {repeated} more" if repeated else "")
         cells = places.shown(file), one.name, duration(at - one.at), one.other_name, "; ".join(filter(None, words))
         rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))

@@ -8,7 +8,7 @@ from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, onlooker_identity
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import say, say_text, show
 from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
@@ -28,11 +28,13 @@ def why(args: Arguments) -> int:
     First come the locks over the path, each with the rule by which it holds: on the file itself, on a folder above it,
     by a pattern, or on the same file of another work tree; and since when, until when, in which mode, with which fence,
     and whose it is. Then those who wait, first come first. Last, what would happen if this session (or WHO, or its
-    subagent ID) wrote it now: the hooks' own code decides. PATH need not exist, nor be locked. For a pattern, the locks
-    that meet it are listed.
+    subagent ID) edited, overwrote or removed it now: the hooks' own check decides, which also knows what others have
+    changed and not committed. PATH need not exist, nor be locked. For a pattern, the locks that meet it are listed.
 
     With --json: {"file", "pattern", "held", "waiting", "write"}; "write" is null for a pattern, else {"instance_id",
-    "label", "agent", "allowed", "guarded", "reason"} and, where it is denied, "holder_id", "lock_file", "fence".
+    "label", "agent", "allowed", "guarded", "reason", "kinds"} and, where it is denied, "holder_id" and of a lock
+    "lock_file", "fence". "kinds" has "edit", "overwrite" and "remove", each {"allowed", "reason", "told"}; "allowed" is
+    true where all of them are.
 
     example: swarm-mcp why src/schema.sql --as 41d2
     """
@@ -92,10 +94,21 @@ def _say_write(write: dict, path: str, reader: Reader) -> None:
         who = _named(write, reader)
     else:
         who = "a session that holds nothing"
-    if write["allowed"]:
+    is_stopped = write["guarded"] or not write["instance_id"]
+    if not is_stopped:
+        say(f"a write by {who} would go ahead: no hooks of ours guard that session")
+        if not write["allowed"]:
+            say(f"a session that they guard would be refused: {reason}")
+        return
+    refused = [kind for kind, one in write["kinds"].items() if not one["allowed"]]
+    if not refused:
         say(f"a write by {who} would go ahead")
-    elif write["guarded"] or not write["instance_id"]:
+    elif len(refused) == len(write["kinds"]):
         say(f"a write by {who} would be refused: {reason}")
     else:
-        say(f"a write by {who} would go ahead: no hooks of ours guard that session")
-        say(f"a session that they guard would be refused: {reason}")
+        free = " or ".join(kind for kind in write["kinds"] if kind not in refused)
+        say(f"to {free} it would go ahead for {who}")
+        say(f"to {' or '.join(refused)} it would be refused: {reason}")
+    told = dict.fromkeys(one["told"] for one in write["kinds"].values() if one["told"])
+    for words in told:
+        say_text(f"the model would be told: {words}")

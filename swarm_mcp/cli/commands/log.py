@@ -17,6 +17,7 @@ from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.lock_explaining import history
+from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.store import Store
 
 DEFAULT, MOST = 20, 1000
@@ -56,7 +57,8 @@ def log(args: Arguments) -> int:
 
     With --json and PATH: {"file", "events": [{"id", "at", "what", "rule", "file", "instance_id", "label", "details"}]}.
     The details of a denial hold what the decision came from: path, tool, cwd, session, denied_agent, the lock's id,
-    fence, mode, agent and pattern, its holder, and "rule". "repeated" counts the same denial within the next minute,
+    fence, mode, agent and pattern, its holder, and "rule"; where no lock was in the way but what "holder" had not
+    committed, "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated" counts the same denial within the next minute,
     which is no event of its own. "next", where it is there, is the cursor that --after takes for what came before.
 
     example: swarm-mcp log --since 8:00
@@ -108,7 +110,8 @@ def _told(event: dict, path: str, reader: Reader) -> str:
         parts.append(f"to {who}{agent}, by {tried}")
         is_known = details.get("holder_label") or details.get("holder")
         holder = reader.known(details.get("holder_label"), details.get("holder") or "?") if is_known else HIDDEN
-        parts.append(f"held by {holder}{_through(event, path, reader)}")
+        lost = why_refused(details, event["at"], holder)
+        parts.append(lost or f"held by {holder}{_through(event, path, reader)}")
         if event.get("repeated"):
             parts.append(f"and {event['repeated']} more within the minute")
     elif what == "deadlock":

@@ -14,18 +14,21 @@ from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, TOGETHER, Arguments
 from swarm_mcp.cli.lock_columns import with_waiting
 from swarm_mcp.cli.output import listing, presence, say, show, state_of
 from swarm_mcp.cli.pages import PAGES, printed_page, say_rest
-from swarm_mcp.cli.reader import Reader
+from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.domain.lock import Denial
 from swarm_mcp.domain.session import TEAM, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope
+from swarm_mcp.overview.refusal_words import why_refused
+from swarm_mcp.overview.timeline import Happening, Refused, refused_files
 from swarm_mcp.store import Store
 from swarm_mcp.views import name_of, public_instance, registration, short
 from swarm_mcp.visibility import veiled
 
 DAY_SECONDS = 86400
-LOCKS, SESSIONS, STORMS = 20, 100, 20  # shown by `status`
+HOUR_SECONDS = 3600
+LOCKS, SESSIONS, STORMS, REFUSED = 20, 100, 20, 5  # shown by `status`
 
 
 @verb(
@@ -37,7 +40,8 @@ def status(args: Arguments) -> int:
 
     Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those that somebody waits for,
     then the newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are
-    counted. Last comes who was denied the same file ten times or more within minutes.
+    counted. Last come the sessions that were denied the same file ten times or more within minutes, and the five files
+    that were refused last in the past hour, for a lock or for what another session has not committed, and why.
 
     A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
@@ -45,7 +49,9 @@ def status(args: Arguments) -> int:
     their sessions, whether they are heard of, and how many changes they do not know yet.
 
     With --json, `instance_count` and `lock_count` say how many there are in all, and the repeated denials are `storms`:
-    [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}].
+    [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The last refused files are
+    `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason"}], where "reason" is
+    in words.
 
     example: swarm-mcp status
     """
@@ -67,6 +73,7 @@ def status(args: Arguments) -> int:
         from swarm_mcp.overview.machines import team_now  # which the other verbs here do not need
 
         team = team_now(store, scope)
+        refused = refused_files(store, scope, reader.people, now - HOUR_SECONDS, REFUSED)
         names = {storm[name]: reader.called(storm[name]) for storm in storms for name in ("instance_id", "holder_id")}
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
     open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
@@ -79,7 +86,12 @@ def status(args: Arguments) -> int:
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
         numbers = {"lock_count": held, "instance_count": here, **numbers}
         numbers.update({"team": team.shown} if team else {})
-        lists = {"instances": shown, "locks": locks, "storms": storms}
+        lists = {
+            "instances": shown,
+            "locks": locks,
+            "storms": storms,
+            "refusals": [_of_refused(one) for one in refused],
+        }
         show(fitted({"scope": scope, "me": me_shown, **lists, **numbers}, measure=printed))
         return 0
     say(f"scope {scope}")
@@ -119,6 +131,10 @@ def status(args: Arguments) -> int:
         who, holder = names[storm["instance_id"]], names[storm["holder_id"]]
         file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
         say(f"  refused {storm['times']} times  {file}  to {who}, held by {holder}, last {last}")
+    for one in refused:
+        last, times = one.last, f" ({one.times} times)" if one.times > 1 else ""
+        who = f"  refused  {reader.path(last.file)}  to {last.name}{times}, {reader.when(last.at)}"
+        say(f"{who}: {_reason(last)}")
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     if not here and not held:
@@ -137,6 +153,18 @@ def _seen(storm: Denial, viewer: str) -> dict:
         known = same_circle(viewer, token(shown[name] or "", "identity"))
         shown[name] = shown[name] or short(shown[instance]) if known else None
     return shown
+
+
+def _reason(last: Happening) -> str:
+    """Why a write was refused."""
+    return why_refused(last.details, last.at, last.other_name) or f"held by {last.other_name or HIDDEN}"
+
+
+def _of_refused(one: Refused) -> dict:
+    """A refused file for machines."""
+    last = one.last
+    shown = {"file": last.file, "events": one.times, "at": last.at, "instance_id": last.instance_id, "name": last.name}
+    return {**shown, "holder_id": last.other, "holder_name": last.other_name, "reason": _reason(last)}
 
 
 def _guarded(row: Session) -> bool:

@@ -28,6 +28,9 @@ from swarm_mcp.store.lock_request import Attempt
 from swarm_mcp.team.telling import tell_team
 
 
+LOSSES = ("uncommitted", "moment", "sweep", "stash")
+
+
 @verb(
     Usage(
         Word("FILE", "the file that was held"),
@@ -40,6 +43,12 @@ from swarm_mcp.team.telling import tell_team
         Option("--agent ID", "by which subagent"),
         Option("--fence N", "the number of the lock in the way"),
         Option("--times N", "how many denials of that path there were within minutes, this one included"),
+        Option("--why KIND", f"what was in the way instead of a lock: {', '.join(LOSSES)}"),
+        Option("--deed VERB", "what the call would have done to --holder's uncommitted work"),
+        Option("--command TEXT", "the part of the command that does so"),
+        Option("--changed SECONDS", "when that work was done, Unix time"),
+        Option("--also PATH", "one more file for which it was denied", repeatable=True),
+        Option("--said TEXT", "what the session was told"),
         PATIENCE,
         JSON,
     ),
@@ -48,7 +57,10 @@ from swarm_mcp.team.telling import tell_team
 def denied(args: Arguments) -> int:
     """denied: note that a session was denied a file (hooks call this)
 
-    FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
+    With --why nobody held FILE: --holder has changed it and not committed that (uncommitted), is writing it (moment), has
+    changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is for the record alone.
+
+    Else FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
     is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.
 
     The session gets one message when the file is free, and at once where it has gone already. From the third time on
@@ -76,7 +88,12 @@ def _attempt(args, file: str) -> Attempt:
     path, fence, times = args.value("--target"), args.number("--fence"), args.number("--times")
     path = (path if os.path.isabs(path) else clean(path)) if path else file
     tool, folder, agent = (args.value(flag) for flag in ("--tool", "--directory", "--agent"))
-    return Attempt(tool, path, folder, agent, fence or None, times=times)
+    why = args.value("--why")
+    if why and why not in LOSSES:
+        raise UsageError(f"--why wants one of {', '.join(LOSSES)}, not {why[:40]!r}")
+    told = {name: args.value(f"--{name}") for name in ("deed", "command", "said")}
+    told.update(why=why, changed_at=args.number("--changed"), also=tuple(args.all("--also")))
+    return Attempt(tool, path, folder, agent, fence or None, times=times, **told)
 
 
 HOWS = (REPLACE, REMOVE)

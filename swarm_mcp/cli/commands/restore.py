@@ -37,7 +37,8 @@ def restore(args: Arguments) -> int:
     """restore: bring back a file that somebody else's call has changed
 
     What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
-    kept for 7 days, up to 1 MiB each and 64 MiB together, of files that were locked while somebody else ran a command.
+    kept for 7 days, up to 1 MiB each and 64 MiB together, of files that were locked while somebody else ran a command,
+    and of those that a session overwrote or removed although another's change in them was not committed.
 
     example: swarm-mcp restore src/schema.sql --list
     """

@@ -103,6 +103,8 @@ def register(args: Arguments) -> int:
         with telling(store, row if args.given("--tell") else None) as notices:
             if notices:
                 shown["notices"] = notices
+            if args.given("--tell") and store.notices.are_messages_unread(row):
+                shown["has_mail"] = True
             if args.json:
                 show(shown)
             else:

@@ -12,6 +12,7 @@ from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TOGETHER, Arguments, Optio
 from swarm_mcp.cli.output import flush, for_people, say, say_row
 from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.folders import current_scope
+from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
 from swarm_mcp.store.changes import Changes
@@ -120,10 +121,11 @@ def _told(event: dict, reader: Reader) -> tuple[str, str]:
     if what in _LOCKS:
         note = payload.get("content") or payload.get("reason")
         return _LOCKS[what], f"{reader.path(subject)} by {who}{f': {note}' if note else ''}"
-    if what == "context.lock_denied":
+    if what in ("context.lock_denied", "context.write_denied"):
         is_known = payload.get("holder_label") or payload.get("holder")
         holder = reader.known(payload.get("holder_label"), payload.get("holder") or "?") if is_known else HIDDEN
-        return "denied", f"{reader.path(subject)} to {who}, held by {holder}"
+        lost = why_refused(payload, event["at"], holder)
+        return "denied", f"{reader.path(subject)} to {who}{f': {lost}' if lost else f', held by {holder}'}"
     if what == "context.lock_requested":
         return "asked", f"{reader.called(payload.get('holder'))} for {reader.path(subject)}, by {who}"
     if what == "context.lock_breached":

@@ -23,7 +23,7 @@ from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.transport import CHECK_TOOL
 from swarm_mcp.server.tool import Answer, Tool, text
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.lock_request import Attempt
+from swarm_mcp.store.lock_request import of_denial
 
 AGENT = "agent_id"  # of a client that cannot leave it empty, nothing is known
 REPORT_SECONDS = 1.0
@@ -79,17 +79,16 @@ class Check:
             scratch.forget_dead_servers(config)
 
     def _report(self) -> None:
-        held = self.denial and self.denial.held
-        if self.denial is None or held is None:
-            return  # another process was asked, and has noted it
+        denial = self.denial
+        held = denial and (denial.loss.held if denial.loss else denial.held)
+        if denial is None or held is None:
+            return  # it could not be checked
         with Store(busy_seconds=REPORT_SECONDS) as store:
             me = store.instances.of_session(self.runtime, self.call.session_id)
             if me:
-                fence = held.fence if isinstance(held.fence, int) else None
                 agent = "" if self.call.agent == SOME_AGENT else self.call.agent
-                path, times = self.denial.path, self.denial.times
-                tried = Attempt(self.call.tool, path, self.call.cwd, agent, fence, times=times)
-                store.denials.report(me, self.denial.file, held.instance_id, tried)
+                tried = of_denial(denial, self.call.tool, self.call.cwd, agent)
+                store.denials.report(me, denial.file, held.instance_id, tried)
 
 
 def _runtime_of(arguments: dict) -> str:

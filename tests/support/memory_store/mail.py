@@ -111,6 +111,9 @@ class Notices(Part):
         self.memory.taken.update(dict.fromkeys((mail.id for mail in waiting), self.store.now()))
         return [Notice(id=mail.id, text=mail.content + self._standing(instance, mail)) for mail in waiting]
 
+    def are_messages_unread(self, instance: Session) -> bool:
+        return any(mail.id not in self.memory.noticed for mail in self.store.messages.peek(instance, 10**9))
+
     def post(self, scope: str, sender: str, recipient: str, content: str, file: str = "") -> int:
         number = self.store.messages.post(scope, sender, recipient, content)
         self.memory.noticed[number] = file

@@ -19,7 +19,7 @@ class Denials(Part):
             if isinstance(tried, Attempt):
                 self.store.storms.note(instance, file, theirs[0].instance_id, tried.times)
         elif holder_id != instance["id"]:
-            self.store.messages.post(instance["scope"], "system", instance["id"], f"[auto] {file} is free.")
+            self.store.notices.post(instance["scope"], "system", instance["id"], f"[auto] {file} is free.")
         return bool(theirs)
 
     def files(self, instance_id: str, limit: int) -> list[str]:
@@ -38,7 +38,7 @@ class Denials(Part):
             if session and reach and not busy and not self.store.queue.waiting_for(reach):
                 del self.memory.denied[who, file]
                 self.memory.storms.pop((who, file), None)
-                self.store.messages.post(session.scope, "system", who, f"[auto] {file} is free.")
+                self.store.notices.post(session.scope, "system", who, f"[auto] {file} is free.")
 
 
 class Storms(Part):

@@ -74,6 +74,31 @@ def test_nothing_kept_is_one_line(scene: Scene):
     assert "is as it was" in scene.restore().err
 
 
+def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, tmp_path: Path):
+    """As of uncommitted work that a session has overwritten although it was told."""
+    ground.session("1", "identity:p one")
+    inside, outside, unnamed = ground.repo / "sub" / "f", tmp_path / "elsewhere", ground.repo / "old"
+    for file in (inside, outside, unnamed):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{file.name} was here\n")
+        kept.Kept(time.time()).keep(key_of(str(file)), str(file))
+    for name in os.listdir(kept.names_folder()):  # as an earlier release has left it
+        if (Path(kept.names_folder()) / name).read_text() == str(unnamed):
+            os.remove(Path(kept.names_folder()) / name)
+    inside.unlink()
+    (listed,) = ground.swarm("restore", "--list", "--json").json
+    assert listed["file"] == str(inside) and listed["size"] == len("f was here\n")
+    assert "sub/f" in ground.swarm("restore", "--list").out
+    (of_file,) = ground.swarm("restore", str(inside), "--list", "--json").json
+    assert of_file["id"] == listed["id"] and ground.swarm("restore", str(unnamed), "--list", "--json").json
+    assert ground.swarm("restore", str(inside), "--id", listed["id"]).code == 0
+    assert inside.read_text() == "f was here\n"
+    later = kept.Kept(time.time() + kept.AGE_SECONDS + 7200)
+    later.prune()
+    later.forget_names()
+    assert os.listdir(kept.folder()) == os.listdir(kept.names_folder()) == []
+
+
 def test_the_list_says_when_how_large_and_who(scene: Scene):
     first = scene.changed("second\n")
     second = scene.changed("third, longer\n")

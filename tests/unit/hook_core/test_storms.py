@@ -77,6 +77,15 @@ def test_the_coordinator_hears_of_the_first_the_third_and_the_tenth(repo: Path, 
     assert times_told(calls) == ["", "3", "10"]
 
 
+def test_the_coordinator_hears_of_a_write_that_is_denied_after_a_request_for_the_lock(repo: Path, calls: list) -> None:
+    me = session(repo)
+    peer_locks(repo, repo / "f", label="identity:p peer")
+    with Store() as store:
+        store.transfers.request(me, str(repo / "f"), "soon")
+    tried(repo, "f")
+    assert times_told(calls) == [""]
+
+
 def test_a_shell_command_and_a_write_are_one_storm(repo: Path, calls: list) -> None:
     session(repo)
     peer_locks(repo, repo / "f")

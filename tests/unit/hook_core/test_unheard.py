@@ -87,7 +87,7 @@ def test_news_beside_a_refusal_are_told_with_the_next_call(
 ) -> None:
     peer_locks(repo, repo / "f", "mine")
     with monkeypatch.context() as patched:
-        patched.setattr(HookCore, "_add_news", lambda self, call, verdict, peers: _append(verdict))
+        patched.setattr(HookCore, "_add_news", lambda self, call, verdict, peers, session: _append(verdict))
         assert "news" not in editor("save", path="f")
     assert editor("read", path="f") == "news of your own locks"
 

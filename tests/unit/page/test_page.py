@@ -278,16 +278,30 @@ def test_a_store_that_cannot_be_read_is_said(ground, keys):
         ("lock_acquired", {"was": "exclusive", "mode": "shared"}, "ann now holds f shared"),
         ("lock_requested", {"holder": "bob", "content": "please"}, "ann asked bob for f: please"),
         ("lock_breached", {"holder": "bob"}, "ann changed f although bob held it"),
+        ("lock_denied", {"holder": "bob"}, "ann was refused f, held by bob"),
+        (
+            "write_denied",
+            {"holder": "bob", "reason": "uncommitted", "deed": "remove"},
+            "ann was refused f: it would remove what bob changed and has not committed",
+        ),
+        ("write_denied", {"holder": "bob", "reason": "moment"}, "ann was refused f: bob was writing it at that moment"),
+        (
+            "write_denied",
+            {"holder": "bob", "reason": "sweep", "deed": "put aside", "command": "git stash", "also": ["/g"]},
+            "ann was refused f: `git stash` would put aside what bob changed and has not committed, and 1 more file",
+        ),
         ("lock_deadlock", {}, "ann was refused f: it would have waited in a circle"),
         ("restored", {}, "ann restored f"),
     ],
 )
 def test_everything_that_happens_to_a_lock_has_a_sentence(ground, client, kind, payload, words):
     people = {name: ground.session(name, f"claude-code session:{name}").id for name in ("ann", "bob")}
-    payload = {name: people.get(value, value) for name, value in payload.items()}
+    payload = {name: people.get(value, value) if isinstance(value, str) else value for name, value in payload.items()}
     ground.sql(
         "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, unixepoch())",
         ground.scope, f"context.{kind}", people["ann"], f"{ground.scope}/f", json.dumps(payload),
     )  # fmt: skip
-    shown = client.get("/timeline", params={"scope": ground.scope}).text
-    assert words in text_of(shown).replace("claude-code ", "")
+    pages = [("/timeline", {}), ("/file", {"path": "f"}), *([("/", {})] if kind.endswith("_denied") else [])]
+    for address, asked in pages:
+        shown = client.get(address, params={"scope": ground.scope, **asked}).text
+        assert words in text_of(shown).replace("claude-code ", ""), address

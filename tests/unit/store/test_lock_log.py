@@ -66,7 +66,7 @@ def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair):
         "acquired", "renewed", "now shared", "altered", "restored", "released", "acquired", "lapsed", "acquired",
         "transferred", "acquired", "requested", "stolen", "stolen", "acquired",
     ]  # fmt: skip
-    assert kinds(events).count("denied") == 2, "asking for a lock is noted as well"
+    assert kinds(events).count("denied") == 1, "a request for a lock is no refusal"
     assert [event["id"] for event in events] == sorted(event["id"] for event in events)
     assert {event["rule"] for event in events} == {"file"} and {event["file"] for event in events} == {str(file)}
     assert events[0]["details"]["content"] == "first" and events[0]["label"] == "identity:p one"
@@ -78,6 +78,30 @@ def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair):
     name = f"two {two['id'][:8]}"
     told = ("fence 1: first", "now shared", f"to {name}, by lock_file of", f"while {name} ran a call")
     assert [words for words in told if words not in text] == []
+
+
+@pytest.mark.parametrize("first", ["request_lock", "lock_file"])
+def test_a_refused_write_is_not_hidden_behind_a_request_for_the_lock(ground: Ground, pair, first: str):
+    one, two = pair
+    file = str(ground.repo / "f")
+    with ground.store() as store:
+        take(store, one, "f")
+        if first == "request_lock":
+            store.transfers.request(two, "f", "soon")
+        else:
+            with pytest.raises(LockRefused):
+                take(store, two, "f")
+        noted = ground.sql("SELECT file FROM swarm_denials WHERE instance_id = ?", two["id"])
+        for _ in range(3):
+            store.denials.report(two, file, one["id"], "Write")
+        with pytest.raises(LockRefused):
+            take(store, two, "f")
+    assert noted == [{"file": file}], "it hears when the file is free"
+    denied = [event for event in log(ground, "f") if event["what"] == "denied"]
+    requests = [] if first == "request_lock" else ["lock_file"]
+    assert [event["details"]["tool"] for event in denied] == [*requests, "Write"]
+    assert [event.get("repeated") for event in denied] == [None] * len(requests) + [3], "counted with what was refused"
+    assert kinds(log(ground, "f")).count("requested") == (first == "request_lock")
 
 
 def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair):

@@ -1,0 +1,114 @@
+"""Unread messages of a session, told to its model in one line at its next hook: each once.
+
+They stay unread: a line is no delivery. The newest message that was told stands in a file of the session's own folder
+(``scratch.MAIL``), because a hook may not write the store. Loaded only where there is unread mail.
+"""
+
+import os
+
+from swarm_hook_core import scratch
+
+MOST = 50  # messages that are looked at for one line
+SENDERS = 3  # that are named
+EXCERPT = 240  # characters of the first message
+SYSTEM = "system"  # the sender of what swarm itself says
+
+
+def is_due(config, event, instance_id: str, newest: int) -> bool:
+    """Tell whether the message `newest` has not been told to the session `instance_id`; a subagent is told nothing."""
+    if _is_of_subagent(event):
+        return False
+    try:
+        with open(_path(config, event.session_id), encoding="utf-8") as file:
+            return newest > _told_in(file.read(512), instance_id)
+    except (OSError, ValueError):
+        return True
+
+
+def take(config, event, reader, session) -> str:
+    """Return the line about what `session` has not been told of its mail, empty for nothing; it counts as told.
+
+    `reader`: the store's LockReader. Raises OSError where the session's folder cannot be written: then nothing is told,
+    lest each hook told the same.
+    """
+    newest = reader.newest_mail(session.instance_id)
+    if not newest or not is_due(config, event, session.instance_id, newest):
+        return ""
+    known = _advance(_path(config, event.session_id), session.instance_id, newest)
+    rows = reader.unread_mail(session.instance_id, known, MOST)
+    return line(rows, session.label) if rows else ""
+
+
+def line(rows, label: str) -> str:
+    """Return one line about unread messages, ``(sender, its label or None, text)`` each, the oldest first.
+
+    `label` is the one of the session that is told.
+    """
+    from swarm_hook_core.untrusted_text import quoted
+
+    counts: dict = {}
+    for sender, sender_label, _text in rows:
+        name = _name(sender, sender_label, label)
+        counts[name] = counts.get(name, 0) + 1
+    number = f"{MOST} or more" if len(rows) == MOST else str(len(rows))
+    names = [name if len(counts) == 1 else f"{many} from {name}" for name, many in list(counts.items())[:SENDERS]]
+    more = f" and {len(counts) - SENDERS} more senders" if len(counts) > SENDERS else ""
+    whose = f"{'from ' if len(counts) == 1 else ''}{', '.join(names)}{more}"
+    first = quoted(rows[0][2] if isinstance(rows[0][2], str) else "", EXCERPT)
+    which = "It says" if len(rows) == 1 else f"The first, from {_name(*rows[0][:2], label)}, says"
+    return (
+        f"swarm: {number} unread message{'' if len(rows) == 1 else 's'} for you, {whose}. {which}: {first}. To read"
+        f" {'it' if len(rows) == 1 else 'them'} whole, call poll_messages or run `swarm-mcp messages`."
+    )
+
+
+def _is_of_subagent(event) -> bool:
+    from swarm_hook_core.lookup import SOME_AGENT
+
+    return event.agent not in ("", SOME_AGENT)
+
+
+def _name(sender: str, sender_label, label: str) -> str:
+    """What the session with `label` reads of whoever sent a message."""
+    from swarm_hook_core.labels import same_circle, token
+    from swarm_hook_core.naming import UNNAMED, holder_name
+
+    if sender == SYSTEM:
+        return "swarm"
+    if sender_label is None:
+        return "a session that has gone"
+    if not same_circle(token(label, "identity"), token(sender_label, "identity")):
+        return UNNAMED
+    return holder_name(sender_label, sender)
+
+
+def _path(config, session_id: str) -> str:
+    return os.path.join(scratch.folder_of(config, session_id), scratch.MAIL)
+
+
+def _told_in(text: str, instance_id: str) -> int:
+    """Return the newest message that was told, as the file says; 0 where it is about another instance, or torn."""
+    whose, _, number = text.strip().partition(" ")
+    return int(number) if whose == instance_id and number.isdigit() else 0
+
+
+def _advance(path: str, instance_id: str, newest: int) -> int:
+    """Write down that all up to `newest` is told; the one that was before. Of two hooks at once one has the messages."""
+    from swarm_hook_core.state import open_in_private, write_all
+
+    handle = open_in_private(path, os.O_RDWR | os.O_CREAT)
+    try:
+        try:
+            import fcntl
+        except ImportError:
+            pass  # Windows: two calls of one session at once may both tell it
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX)  # until it is closed
+        known = _told_in(os.read(handle, 512).decode("utf-8", "replace"), instance_id)
+        if newest > known:
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.ftruncate(handle, 0)
+            write_all(handle, f"{instance_id} {newest}\n".encode())
+        return known
+    finally:
+        os.close(handle)

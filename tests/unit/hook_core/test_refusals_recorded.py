@@ -1,0 +1,187 @@
+"""Every refusal is an event with its reason, and every screen shows it: for a lock, and for what is not committed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sessions import RUNTIMES, captured, mistakes, peer_locks, run
+from support.traced import Player
+from support.fixtures import wait_for
+
+from swarm_hook_core import coordinator, storms
+from swarm_hook_core.hooks import ToolCall
+from swarm_mcp.cli.main import main
+from swarm_mcp.overview.people import People
+from swarm_mcp.overview.timeline import refusals
+from swarm_mcp.store import Store
+from swarm_mcp.top import tables
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> list[list[str]]:
+    """The commands that refusals start, each of which is run to its end, here."""
+    commands: list[list[str]] = []
+
+    def start(argv: list[str]) -> None:
+        commands.append(argv)
+        assert main(argv[1:]) == 0
+
+    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", start)
+    monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
+    return commands
+
+
+def tries(me: Player, command: str, id: str = "") -> Any:
+    """The Denial of a shell command that is asked about as a hook does, None where it may pass."""
+    call = ToolCall("Bash", {"command": command}, me.session_id, str(me.folder), "PreToolUse", id=id)
+    verdict = me.core.judge(call)
+    return verdict.denial if verdict is not None else None
+
+
+def events(what: str = "context.%denied") -> list[tuple[str, str, str, dict]]:
+    with Store() as store:
+        rows = store.database.rows("SELECT type, actor, subject, payload FROM events WHERE type LIKE ?", (what,))
+    return [(row.type, row.actor, row.subject, json.loads(row.payload)) for row in rows]
+
+
+def told(capsys: pytest.CaptureFixture, *words: str) -> str:
+    """What a command prints."""
+    capsys.readouterr()
+    assert main([*words]) == 0
+    return str(capsys.readouterr().out)
+
+
+# What the peer does, what this session tries -> the reason, what it would do, the words of `log FILE`.
+LOSSES = {
+    "overwrites": (["edit"], "echo x > notes.md", "uncommitted", "overwrite", "it would overwrite what {peer} changed"),
+    "removes": (["edit"], "rm notes.md", "uncommitted", "remove", "it would remove what {peer} changed"),
+    "at that moment": (["begin"], "echo x > notes.md", "moment", "overwrite", "{peer} was writing it at that moment"),
+    "sweeps": (["edit"], "git checkout .", "sweep", "throw away", "`git checkout .` would throw away what {peer} changed"),
+    "takes from the stash": (
+        ["edit", "stash"], "git stash drop", "stash", "throw away",
+        "`git stash drop` would throw away what {peer} put into the stash",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOSSES)
+def test_a_refusal_for_uncommitted_work_is_an_event(case: str, work: Path, started, capsys, monkeypatch) -> None:
+    deeds, command, why, deed, words = LOSSES[case]
+    monkeypatch.chdir(work)
+    me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
+    for one in deeds:
+        if one == "edit":
+            peer.edits("notes.md", "beta", "PEER")
+        elif one == "begin":
+            assert peer.denied("Bash", {"command": "sleep 9; echo x > notes.md"}) == ""
+        else:
+            peer.runs("git stash")
+    denial = tries(me, command)
+    ((kind, actor, subject, payload),) = events()
+    assert (kind, actor) == ("context.write_denied", me.row["id"])
+    assert (payload["reason"], payload["deed"], payload["holder"]) == (why, deed, peer.row["id"])
+    assert payload["said"] == denial.reason and payload["tool"] == "Bash" and payload["cwd"] == str(work)
+    assert subject == str(work if why == "stash" else work / "notes.md")
+    name = f"peer {peer.row['id'][:8]}"
+    log = told(capsys, "log", subject)
+    assert words.format(peer=name) in log and f"to me {me.row['id'][:8]}, by Bash of" in log, log
+    assert words.format(peer=name) in told(capsys, "log")
+    assert words.format(peer=name) in told(capsys, "status")
+    with Store() as store:
+        assert store.messages.peek(store.instances.get(me.row["id"])) == [], "nobody waits for such a file"
+
+
+@pytest.mark.parametrize("level", ["keep", "turn"])
+def test_a_refusal_for_a_lock_or_a_claim_is_an_event(level: str, work: Path, started, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("SWARM_AUTO", level)
+    me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
+    if level == "keep":
+        with Store() as store:
+            store.locks.acquire(peer.row, str(work / "notes.md"), "busy")
+    else:
+        assert peer.edits("notes.md", "beta", "PEER") == ""
+    assert tries(me, "echo x > notes.md").held.instance_id == peer.row["id"]
+    ((kind, actor, _subject, payload),) = events()
+    assert (kind, actor, payload["holder"]) == ("context.lock_denied", me.row["id"], peer.row["id"])
+    status = told(capsys, "status")
+    assert (
+        f"refused  notes.md  to me {me.row['id'][:8]}, " in status and f": held by peer {peer.row['id'][:8]}" in status
+    )
+
+
+def test_a_refusal_for_a_lock_that_has_gone_by_then_is_an_event(work: Path, started, capsys) -> None:
+    me, holder = Player("codex", work), peer_locks(work, work / "notes.md")
+    call = ToolCall("Bash", {"command": "echo x > notes.md"}, me.session_id, str(work))
+    verdict = me.core.check(call)
+    with Store() as store:
+        store.locks.release(holder, str(work / "notes.md"))
+    me.core._note_refusal(call, verdict.denial)
+    ((kind, actor, subject, payload),) = events()
+    assert (kind, actor, subject) == ("context.lock_denied", me.row["id"], str(work / "notes.md"))
+    assert (payload["holder"], payload["tool"]) == (holder["id"], "Bash")
+
+
+def test_of_a_storm_the_coordinator_hears_once(work: Path, started, capsys, monkeypatch) -> None:
+    """And so does it where two ways of asking deny one call."""
+    monkeypatch.chdir(work)
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+    for number in range(4):
+        assert tries(me, "git checkout .", str(number)) and tries(me, "git checkout .", str(number))
+    assert len(started) == 1 and len(events()) == 1
+    assert "and 3 more within the minute" in told(capsys, "log", "notes.md")
+    monkeypatch.setattr(storms, "NOTED_SECONDS", -1)
+    assert tries(me, "git checkout .").times == 5
+    assert len(started) == 2 and len(events()) == 1, "the store goes by its own clock"
+
+
+def test_the_other_files_of_a_refusal_have_it_too(work: Path, started, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(work)
+    me, peer = Player("codex", work), Player("codex", work)
+    for name in ("notes.md", "other.md", "sub/deep.md"):
+        peer.edits(name, "beta", "PEER")
+    tries(me, "git stash")
+    assert "and has not committed, and 2 more files" in told(capsys, "log", "notes.md")
+    for name in ("other.md", "sub/deep.md"):
+        assert "`git stash` would put aside" in told(capsys, "log", name)
+
+
+def test_strangers_stay_unnamed(work: Path, started, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(work)
+    me = Player("codex", work, "identity:p me")
+    Player("codex", work, "identity:q secret-name").edits("notes.md", "beta", "PEER")
+    tries(me, "rm notes.md")
+    for words in (["log", "notes.md"], ["log"], ["status"], ["log", "notes.md", "--json"], ["status", "--json"]):
+        assert "secret-name" not in told(capsys, *words, "--as", me.row["id"]), words
+
+
+def test_all_screens_show_it(work: Path, started, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(work)
+    me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
+    peer.edits("notes.md", "beta", "PEER")
+    tries(me, "rm notes.md")
+    with Store() as store:
+        people = People(store, "p", "")
+        found = refusals(store, str(work), people, 0, 10)
+        (row,) = tables.refusals(found, store.now(), tables.Places(str(work)))
+    assert row.cells[0] == "notes.md" and row.cells[3] == f"peer {peer.row['id'][:8]}"
+    assert "Bash; it would remove what it changed" in row.cells[4]
+    watched = told(capsys, "watch", "--timeout", "0", "--since", "0")
+    assert f"notes.md to me {me.row['id'][:8]}: it would remove what peer" in watched
+    (told_to_machines,) = json.loads(told(capsys, "status", "--json"))["refusals"]
+    assert told_to_machines["holder_id"] == peer.row["id"] and "would remove" in told_to_machines["reason"]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_hook_process_has_it_recorded(runtime: str, work: Path) -> None:
+    me, peer = Player(runtime, work), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+    payload = {**captured(runtime, "PreToolUse.Bash", work), "session_id": me.session_id, "cwd": str(work)}
+    payload["tool_input"] = {"command": "rm notes.md"}
+    assert "their work would be lost" in run(runtime, "pre_tool_use", payload).reason
+    ((_kind, actor, _subject, told_to_store),) = wait_for(events)
+    assert actor == me.row["id"] and told_to_store["reason"] == "uncommitted" and mistakes() == []
