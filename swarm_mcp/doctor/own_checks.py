@@ -28,7 +28,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
-from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes import bundle, server_name
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.store import Store, driver
@@ -169,7 +169,7 @@ def _plugins() -> Finding:
     record = read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    wanted = bundle.contents(folder, bundle.transports_of(record))
+    wanted = bundle.contents(folder, bundle.transports_of(record), server_name.in_bundle(folder))
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:

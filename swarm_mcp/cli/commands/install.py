@@ -18,7 +18,7 @@ from swarm_mcp.cli.progress import Progress
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import NAMES, chosen, runtime
+from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name
 from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.bundle import transports_of
 from swarm_mcp.runtimes.bundle import write as write_bundle
@@ -92,12 +92,13 @@ def install(args: Arguments) -> int:
 
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
-    kernel = _set_kernel(args)  # first: where the settings cannot be changed, nothing is
+    kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
     versions = {client.name: client.version() for client in clients}  # before the folder changes, which some run
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
-        changed = write_bundle(folder, local=True, transports=transports)
+        servers = server_name.other_names(clients, folder)
+        changed = write_bundle(folder, local=True, transports=transports, servers=servers)
         progress.end("written" if changed else "already current", place)
         progress.begin("preparing", ANSWERS)
         with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and waits for none
@@ -128,8 +129,8 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
     return 0 if all(result["ok"] for result in results) else 1
 
 
-def _set_kernel(args: Arguments) -> dict | None:
-    """Switch on or off what the kernel holds, where that is asked for, and return what came of it."""
+def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict | None:
+    """Switch on or off what the kernel holds for `clients`, where that is asked for, and return what came of it."""
     if not args.given("--kernel") and not args.given("--no-kernel"):
         return None
     from swarm_mcp import user_settings
@@ -144,7 +145,9 @@ def _set_kernel(args: Arguments) -> dict | None:
     if wanted:
         found = kernel.ability()
         message += f"; it {found.said()}"
-        told.update(works=not found.why, why=found.why or None, mend=found.mend or None)
+        held, others = ([], []) if found.why else kernel.whose(clients)
+        message += kernel.said_of(held, others)
+        told.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
     return {**told, "message": message}
 
 
@@ -167,6 +170,9 @@ def _named(clients: Iterable[Runtime]) -> str:
 
 def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     installed = client.install(folder, steps)
+    renamed = server_name.said(client, folder)
+    if renamed:
+        steps.add(renamed)
     steps.begin("writing to a locked file, which its hooks must deny")
     proof = enforcement.prove(client, installed)
     if proof.status != "ok":
