@@ -7,18 +7,19 @@ from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.json_editor import JsonText
+from swarm_mcp.runtimes.server_name import NAME, free_name
 from swarm_mcp.runtimes.users_file import decoded, read, write_whole
 
 SERVERS = "mcpServers"
-NAME = "swarm"
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 
 
 def add_server(path: Path, replace: bool = False) -> str:
     """Put our server into the file at `path`; ``wrote`` (it is new), ``updated`` or ``skipped`` (it was there).
 
-    An entry that already runs a command keeps its other keys; one of another kind is only replaced where
-    `replace` says so. Raises SwarmError where the file is not what it should be; it is untouched then.
+    An entry `swarm` that starts a program of this name, such as the original's, keeps its other keys. Beside a server
+    that is another program ours gets another name, unless `replace` says otherwise. Raises SwarmError where the file is
+    not what it should be; it is untouched then.
     """
     raw = read(path)
     text, mark = decoded(raw, path)
@@ -38,8 +39,19 @@ def _with_entry(text: str, path: Path, replace: bool) -> str:
         return json.dumps({SERVERS: {NAME: ENTRY}}, indent=2) + "\n"
     found = JsonText(text, strict=True)
     known = found.known_of((SERVERS, NAME))
-    entry = found.tree[SERVERS][NAME] if known == 2 else None
-    if entry is not None and not (isinstance(entry, dict) and "command" in entry) and not replace:
-        raise SwarmError(f"{path} has a server {NAME!r} of another kind; --force replaces it")
+    servers = found.tree[SERVERS] if known else {}
+    if known == 2 and not isinstance(servers[NAME], dict) and not replace:
+        raise SwarmError(f"{path} has a server {NAME!r} that is no server; --force replaces it")
+    taken = [] if replace else [name for name, server in servers.items() if not _is_of_this_name(server)]
+    name = free_name(dict.fromkeys(taken, path))
+    entry = servers.get(name)
     wanted = {**entry, **ENTRY} if isinstance(entry, dict) and "command" in entry else ENTRY
-    return text if entry == wanted else found.text_with((SERVERS, NAME), wanted)
+    return text if entry == wanted else found.text_with((SERVERS, name), wanted)
+
+
+def _is_of_this_name(server: object) -> bool:
+    """Return True if a server's command or arguments have ``swarm-mcp`` in them, as ours and the original's do."""
+    if not isinstance(server, dict):
+        return False
+    args = server.get("args")
+    return any("swarm-mcp" in str(word) for word in [server.get("command"), *(args if isinstance(args, list) else [])])

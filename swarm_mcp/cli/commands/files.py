@@ -83,7 +83,7 @@ SKILLS = ("swarm-mcp", "swarm")
 @verb(
     Usage(
         Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
-        Option("--force", "overwrite skills that are there, and a server entry of another kind"),
+        Option("--force", "overwrite skills that are there, and another server called swarm"),
         Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
         JSON,
     ),
@@ -92,8 +92,8 @@ SKILLS = ("swarm-mcp", "swarm")
 def init(args: Arguments) -> int:
     """init: set one project up for clients that have no plugin of ours
 
-    Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills into
-    DIR/.claude/skills. Such sessions can lock and talk to each other, but no hook stops their writes. The plugin does
+    Adds the server `swarm` to DIR/.mcp.json (`swarm-locks` beside another server called so), leaving everything else
+    in it as it is, and copies the skills into DIR/.claude/skills. Such sessions can lock and talk to each other, but no hook stops their writes. The plugin does
     that (`swarm-mcp install`), and where it is installed this is not needed.
 
     example: swarm-mcp init --dir ~/src/shop

@@ -74,4 +74,6 @@ mcp_servers: {{}}
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         """Where there are many tools of servers, all of them are called through one of Hermes' own."""
-        return [{"name": "tool_call", "input": {"name": f"mcp__{server.replace('-', '_')}__{tool}", "arguments": arguments}}]
+        return [
+            {"name": "tool_call", "input": {"name": f"mcp__{server.replace('-', '_')}__{tool}", "arguments": arguments}}
+        ]
