@@ -7,8 +7,8 @@ from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.json_editor import JsonText
-from swarm_mcp.runtimes.server_name import NAME, free_name
-from swarm_mcp.runtimes.users_file import decoded, read, write_whole
+from swarm_mcp.runtimes.server_name import NAME, NAMES, free_name
+from swarm_mcp.runtimes.users_file import decoded, delete, read, write_whole
 
 SERVERS = "mcpServers"
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
@@ -31,6 +31,37 @@ def add_server(path: Path, replace: bool = False) -> str:
         return "skipped"
     write_whole(path, mark + changed.encode("utf-8"))
     return "updated" if text.strip() else "wrote"
+
+
+def has_server(path: Path) -> bool:
+    """Return True if our server is in the file at `path`, as `add_server` puts it there."""
+    return bool(_ours(path)[0])
+
+
+def take_server(path: Path) -> None:
+    """Take our server out of the file at `path`, and remove the file where nothing else is in it. Raises SwarmError."""
+    names, found, mark = _ours(path)
+    if found is None or not names:
+        return
+    if found.tree == {SERVERS: {name: ENTRY for name in names}}:
+        delete(path)
+        return
+    text = found.text
+    for name in names:
+        text = JsonText(text, strict=True).text_without((SERVERS, name))
+    write_whole(path, mark + text.encode("utf-8"))
+
+
+def _ours(path: Path) -> tuple[list[str], JsonText | None, bytes]:
+    """The names of servers of ours in the file, what it holds, and the byte order mark before that."""
+    try:
+        text, mark = decoded(read(path), path)
+        found = JsonText(text, strict=True)
+    except (SwarmError, ValueError):
+        return [], None, b""
+    servers = found.tree.get(SERVERS) if isinstance(found.tree, dict) else None
+    servers = servers if isinstance(servers, dict) else {}
+    return [name for name in NAMES if servers.get(name) == ENTRY], found, mark
 
 
 def _with_entry(text: str, path: Path, replace: bool) -> str:

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from swarm_hook_core.state import config_path, store_path
-from swarm_mcp import state_folder
+from swarm_hook_core.state import config_path, state_dir, store_path
+from swarm_mcp import projects, state_folder
 from swarm_mcp.cli import upgrade_notes
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
@@ -218,6 +218,7 @@ def _dry_run(args, clients, folder, transports) -> int:
 @verb(
     Usage(
         CLIENT,
+        Option("--projects", "also take the guard's git hooks and what `init` has put there out of all projects"),
         Option("--dry-run", "say what would be done"),
         JSON,
     ),
@@ -228,8 +229,9 @@ def uninstall(args: Arguments) -> int:
 
     Once no client has the plugin any more, its folder goes too, and what swarm keeps for itself in the state folder.
     What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,
-    records of workers, config.json, and the git hooks of repositories, which `swarm-mcp guard uninstall` removes in
-    each. While workers run, the state folder is left alone.
+    records of workers, config.json. So is what projects have: git hooks of `swarm-mcp guard`, and files of `swarm-mcp
+    init`; --projects takes that out of all of them, as long as this command is there to do it. While workers run, the
+    state folder is left alone.
 
     example: swarm-mcp uninstall
     """
@@ -250,6 +252,8 @@ def uninstall(args: Arguments) -> int:
             say(f"would take the plugin out of {found.title}")
         if everything:
             say(f"would remove {folder}")
+            for one in projects.left() if args.given("--projects") else ():
+                say(f"would take out of {one.folder}: {one.what}")
         return 0
     try:
         return _uninstall(args, clients, unreachable, everything)
@@ -274,18 +278,33 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
         state_folder.remove_ours()
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()
+    stuck = projects.take_out() if args.given("--projects") else []
+    in_projects = projects.left() if everything else []
     left = _left() if everything else {}
+    fine = fine and not stuck
     if args.json:
-        show({"results": results, "marketplace_removed": removed, "left": list(left)})
+        there = [one._asdict() for one in in_projects]
+        show({"results": results, "marketplace_removed": removed, "left": list(left), "projects": there,
+              "failed": stuck})  # fmt: skip
         return 0 if fine else 1
+    failed = [runtime(result["client"]).title for result in results if not result["ok"]]
     if removed:
         say(f"removed {folder}")
+    elif everything and failed and read_record(folder):
+        say(
+            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {'starts' if len(failed) == 1 else 'start'}"
+            " them. Mend what is said above, and type `swarm-mcp uninstall` again"
+        )
     elif not results:
         say("no agent client was found on PATH, and none has the plugin")
     if working:
         say("workers are running, so the state folder stays as it is: once they have ended, uninstall again")
     for path, what in left.items():
         say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
+    for one in in_projects:
+        say(f"left in {one.folder}: {one.what}; to take it out: {one.mend}")
+    for why in stuck:
+        complain(f"swarm-mcp uninstall: could not be taken out of {why}")
     return 0 if fine else 1
 
 
