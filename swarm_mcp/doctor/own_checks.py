@@ -94,9 +94,20 @@ def _team() -> list[Finding]:
 
 def _binary() -> Finding:
     copy = which_copy()
-    details = {"bin_path": sys.argv[0], "version": __version__, "python": interpreter(), "copy": copy}
-    text = f"swarm-mcp v{__version__} on Python {sys.version.split()[0]}, {copy}"
+    build = _build()
+    details = {"bin_path": sys.argv[0], "version": __version__, "build": build, "python": interpreter(), "copy": copy}
+    text = f"swarm-mcp v{__version__}{f' (build {build})' if build != __version__ else ''} on Python {sys.version.split()[0]}, {copy}"
     return Finding("binary", "ok", text, details=details)
+
+
+def _build() -> str:
+    """The number of the package that is installed: that of the release, with the commit behind it for any other build."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return __version__  # a checkout, or a copy that nothing has installed
 
 
 def _database() -> Finding:

@@ -291,9 +291,10 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
     if removed:
         say(f"removed {folder}")
     elif everything and failed and read_record(folder):
+        how = "starts" if len(failed) == 1 else "start"
         say(
-            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {'starts' if len(failed) == 1 else 'start'}"
-            " them. Mend what is said above, and type `swarm-mcp uninstall` again"
+            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {how} them. Mend what is said"
+            " above, and type `swarm-mcp uninstall` again"
         )
     elif not results:
         say("no agent client was found on PATH, and none has the plugin")
