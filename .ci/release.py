@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,9 +22,9 @@ PLUGINS = (
     "integrations/pi/package.json", "qwen-extension.json",
 )  # fmt: skip
 MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has no place for a version
-PLACEHOLDER = "REPOSITORY"
-NAMED_IN = ("README.md", "docs/install.md")
+NAMED_IN = ("README.md", "docs/install.md")  # pages that say how to install from the repository
 _ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
+_FROM_ADDRESS = re.compile(r"^(?:pipx install git\+.*\n)?(?=pipx install \.)", re.MULTILINE)
 _UNRELEASED = "## [Unreleased]\n"
 
 
@@ -58,11 +59,11 @@ def set_address(url: str) -> None:
         sys.exit(f"an address begins with https:// and names a repository: {url}")
     project = ROOT / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    earlier = re.search(r'^Repository = "(.*)"$', text, re.MULTILINE)
+    line = f"pipx install git+{url}  # or: uv tool install git+{url}\n"
     for name in NAMED_IN:
         path = ROOT / name
-        page = path.read_text(encoding="utf-8").replace(PLACEHOLDER, url)
-        path.write_text(page.replace(earlier[1], url) if earlier else page, encoding="utf-8")
+        page = _FROM_ADDRESS.sub(line, path.read_text(encoding="utf-8"), count=1)
+        path.write_text(page, encoding="utf-8")
     text = re.sub(r"^\[project\.urls\]\n(?:\w.*\n)*\n", "", text, flags=re.MULTILINE)
     urls = f'[project.urls]\nHomepage = "{url}"\nRepository = "{url}"\n\n'
     project.write_text(text.replace("[project.optional-dependencies]", f"{urls}[project.optional-dependencies]", 1))
@@ -77,6 +78,9 @@ def in_the_way(tag: str = "") -> list[str]:
     found, own = [], version()
     if tag and tag != f"v{own}":
         found.append(f"the tag {tag} is not that of version {own}: v{own}")
+    tagged, commit = _commit(f"refs/tags/v{own}"), _commit("HEAD")
+    if tagged and tagged != commit:
+        found.append(f"the number {own} is taken: the tag v{own} is another commit; run `.ci/release.py version X.Y.Z`")
     told = {name: _read(name).get("version") for name in PLUGINS}
     told[MARKETPLACE] = _read(MARKETPLACE)["metadata"].get("version")
     found += [f"{name} says version {other}, not {own}" for name, other in told.items() if other != own]
@@ -86,12 +90,22 @@ def in_the_way(tag: str = "") -> list[str]:
         found.append("CHANGELOG.md has changes under Unreleased: run `.ci/release.py version X.Y.Z`")
     if not sections or not re.match(rf"\[{re.escape(own)}\] - \d{{4}}-\d\d-\d\d\n", sections[0]):
         found.append(f"the newest section of CHANGELOG.md is not that of {own}, with its date")
+    pages = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED_IN}
     nameless = [
-        name for name in NAMED_IN if re.search(rf"\b{PLACEHOLDER}\b", (ROOT / name).read_text(encoding="utf-8"))
+        name for name, page in pages.items() if not re.search(r"^pipx install git\+https://", page, re.MULTILINE)
     ]
     if nameless or "[project.urls]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"):
         found.append("the repository's address is not named yet: run `.ci/release.py address URL`")
     return found
+
+
+def _commit(name: str) -> str:
+    """The commit that a name stands for in this clone; empty where there is none."""
+    argv = ["git", "-C", str(ROOT), "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}"]
+    try:
+        return subprocess.run(argv, capture_output=True, encoding="utf-8").stdout.strip()
+    except OSError:
+        return ""
 
 
 def _read(name: str) -> dict:

@@ -21,6 +21,7 @@ THEIRS = {
     "edited": "what was put into files of clients that still hold it",
     "kept": "contents that `swarm-mcp restore` can bring back",
     "kept-names": "which files those are of",
+    "projects.json": "which projects have git hooks of swarm's, or what `swarm-mcp init` put there",
     "runs": "records of what workers did",
     "team": "which clones have joined a team (`swarm-mcp team leave` in one ends that)",
     "worktrees": "work trees of tasks, with what was not merged (`swarm-mcp merge` in their repository lists them)",

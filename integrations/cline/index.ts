@@ -3,7 +3,8 @@
  * in a process of each session; what one throws in there, or does not answer within 3 seconds, fails the model's whole
  * run. So nothing in here does either (hooks.json has shorter times): then the call passes.
  */
-import { dirname, isAbsolute } from "node:path";
+import { readFileSync } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Hooks, type Payload } from "../hooks.ts";
 
@@ -11,9 +12,17 @@ const FOLDER = dirname(fileURLToPath(import.meta.url));
 const PATIENCE_MS = 2_000; // what the session's own hooks have not answered until then is told later
 const IDLE_MS = Number(process.env.CLINE_PLUGIN_IDLE_TIMEOUT_MS) || 30 * 60_000; // Cline ends a process that rests so long
 const GRACE_MS = 250; // between being asked to end and being killed are 300
-const OWN_TOOLS = "swarm__"; // of the swarm's MCP server
+const OWN_TOOLS = `${ownServer()}__`; // of the swarm's MCP server
 
 type Fields = Record<string, any>;
+
+function ownServer(): string {
+	try {
+		return Object.keys(JSON.parse(readFileSync(join(FOLDER, "mcp.json"), "utf8")).mcpServers)[0];
+	} catch {
+		return "swarm";
+	}
+}
 
 const hooks = new Hooks(FOLDER);
 function folder(): string {

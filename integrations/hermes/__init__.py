@@ -31,6 +31,9 @@ class Bridge:
     def __init__(self):
         with open(f"{FOLDER}/hooks.json", encoding="utf-8") as file:
             self.wired = json.load(file)["hooks"]
+        with open(f"{FOLDER}/mcp.json", encoding="utf-8") as file:
+            (server,) = json.load(file)["mcpServers"]
+        self.own_tools = f"mcp__{re.sub('[^A-Za-z0-9_]', '_', server)}__"  # as Hermes spells it
         self.begun = set()  # sessions that have been told of, those of sub-agents among them
         self.agents = {}  # session of a sub-agent -> the session that it works for, and its id there
         self.turns = {}  # turn -> its session: what code of execute_code calls names the turn alone
@@ -47,7 +50,7 @@ class Bridge:
 
     def tool_request(self, tool_name="", args=None, session_id="", task_id="", **_):
         """A call is made out: the plugin's server is told whose it is, which has many sessions in a gateway."""
-        is_ours = tool_name.startswith("mcp__swarm__") and isinstance(args, dict)
+        is_ours = tool_name.startswith(self.own_tools) and isinstance(args, dict)
         return {"args": {**args, "_session": self.whose(session_id, task_id)[0]}} if is_ours else None
 
     def pre_tool_call(self, task_id="", tool_call_id="", **call):

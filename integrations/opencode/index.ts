@@ -12,6 +12,8 @@ const FOLDER = dirname(fileURLToPath(import.meta.url));
 const ROOT = resolve(FOLDER, "..", "..");
 const LOOKED_UP_MS = 2_000; // how long a call waits at most for OpenCode to say whose sub-agent makes it
 const NOTED_MS = 500; // and for it to note what the call was given
+const NAMES = ["swarm", "swarm-locks", "swarm-locks-2"]; // for the plugin's server: the first that no other server has
+const RUNS_SWARM = /(swarm[-_]mcp|swarm-locks|integrations\/coordinator\.sh)$/;
 const WAIT_MS = 24 * 3600_000; // how long a tool of the server may wait for others; for its start that would be too long
 
 type Fields = Record<string, any>;
@@ -27,7 +29,8 @@ export default async function swarm({ client, directory }: { client: any; direct
 	const notices = new Map<string, string>(); // call -> what its result is to say besides
 	const noted = new Set<string>(); // calls of the plugin's own tools that OpenCode has noted
 	let servers: string[] = []; // names of MCP servers, the longest first
-	let own: Fields | undefined; // the plugin's own, where the one called swarm is that
+	let own: Fields | undefined; // the plugin's own
+	let ownName = "swarm";
 
 	async function parent(id: string): Promise<string> {
 		const asked = async () => (await client.session.get({ path: { id } })).data.parentID ?? "";
@@ -64,10 +67,14 @@ export default async function swarm({ client, directory }: { client: any; direct
 		config: quietly(async (config: Fields) => {
 			const { command, args, env } = JSON.parse(readFileSync(join(FOLDER, "mcp.json"), "utf8")).mcpServers.swarm;
 			const argv = [command, ...args].map((word) => word.replace("${SWARM_PLUGIN_ROOT}", ROOT));
-			if (!config.mcp?.swarm) own = { type: "local", command: argv, environment: env };
-			config.mcp = { swarm: own, ...config.mcp }; // a person may have one, or have switched it off
+			const swarms = config.mcp?.swarm; // perhaps another program of the user's; or this one, set otherwise or switched off
+			if (!swarms || isAnother(swarms)) {
+				ownName = NAMES.find((name) => !config.mcp?.[name]) ?? "";
+				own = { type: "local", command: argv, environment: env };
+				if (ownName) config.mcp = { ...config.mcp, [ownName]: own };
+			}
 			config.skills = { ...config.skills, paths: [...(config.skills?.paths ?? []), join(ROOT, "skills")] };
-			servers = Object.keys(config.mcp).sort((one, other) => other.length - one.length);
+			servers = Object.keys(config.mcp ?? {}).sort((one, other) => other.length - one.length);
 		}),
 
 		event: quietly(async ({ event: { type, properties } }: { event: { type: string; properties: Fields } }) => {
@@ -78,7 +85,7 @@ export default async function swarm({ client, directory }: { client: any; direct
 			} else if (type === "session.compacted" && here.delete(id)) begins.set(id, "compact");
 			else if (type === "session.idle") await rested(id);
 			else if (type === "session.deleted") await ended(id);
-			else if (part?.tool?.startsWith("swarm_") && part.state.status === "running") noted.add(part.callID);
+			else if (part?.tool?.startsWith(`${ownName}_`) && part.state.status === "running") noted.add(part.callID);
 		}),
 
 		"chat.message": quietly(async ({ sessionID }: { sessionID: string }, { message }: { message: Fields }) => {
@@ -112,7 +119,7 @@ export default async function swarm({ client, directory }: { client: any; direct
 				const answer = await hooks.run(asked);
 				if (answer.permissionDecision === "deny") denial = answer.permissionDecisionReason;
 				else if (answer.additionalContext) notices.set(of.callID, answer.additionalContext);
-				if (!own || !asked.tool_name?.startsWith("mcp__swarm__")) return;
+				if (!own || !asked.tool_name?.startsWith(`mcp__${ownName}__`)) return;
 				// OpenCode tells no server which of its sessions calls. Said too early it would show, to the model as well.
 				for (const end = Date.now() + NOTED_MS; !noted.delete(of.callID) && Date.now() < end; ) await pause(5);
 				args._session = asked.session_id;
@@ -136,6 +143,12 @@ export default async function swarm({ client, directory }: { client: any; direct
 			await Promise.all([...here].map(ended));
 		}),
 	};
+}
+
+/** Whether the server of a config's entry is another program than `swarm-mcp serve`. */
+function isAnother({ command, url }: Fields): boolean {
+	const words: string[] = [command ?? []].flat().map(String);
+	return Boolean(url) || (words.length > 0 && !(words.includes("serve") && words.some((word) => RUNS_SWARM.test(word))));
 }
 
 function pause(milliseconds: number): Promise<void> {

@@ -10,6 +10,7 @@ import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-a
 import { Http, Stdio, type Connection, type Spec } from "./wire.ts";
 
 const MORE = "SWARM_PI_SERVERS";
+const OWN = "swarm"; // the name of swarm's server in those; that of the plugin may have another beside a user's own
 const LISTED_MS = 10_000; // how long the first prompt waits for tools at most
 const PROTOCOL = "2025-06-18";
 const LONGEST_NAME = 64; // of a tool, as model APIs take it
@@ -29,7 +30,8 @@ export class Servers {
 
 	start(ctx: ExtensionContext): void {
 		const session = ctx.sessionManager.getSessionId();
-		const specs = { ...this.own(), ...specsIn(process.env[MORE]) };
+		const more = specsIn(process.env[MORE]);
+		const specs = { ...(OWN in more ? {} : this.own()), ...more };
 		this.running = Object.entries(specs).map(([name, spec]) => new Server(name, spec, ctx.cwd, session));
 		let timer: NodeJS.Timeout | undefined;
 		const enough = new Promise((done) => {

@@ -74,7 +74,7 @@ def _recorded(client: Runtime, root: Path) -> list[str]:
     if isinstance(record, list) and record:
         return [str(word) for word in record]
     servers = object_in(root / client.folder / "mcp.json").get("mcpServers")
-    server = servers.get("swarm") if isinstance(servers, dict) else None
+    server = next(iter(servers.values()), None) if isinstance(servers, dict) else None
     if not isinstance(server, dict) or not isinstance(server.get("args"), list):
         return []
     words = [str(server.get("command")), *map(str, server["args"])]

@@ -162,12 +162,21 @@ def prove(runtime: Runtime, installed: Installed) -> Finding:
 
 
 def coverage(runtime: Runtime) -> Finding:
-    """Return with which release the client's plugin was tested, and what it does not let swarm see or say."""
-    name, covered = f"{runtime.name} coverage", runtime.coverage
+    """Return which release is in use, which was tested, and what the client does not let swarm see or say."""
+    name, covered, release = f"{runtime.name} coverage", runtime.coverage, runtime.release()
     gaps = f"not all is covered: {'; '.join(covered.gaps())}" if covered.gaps() else "all is covered"
     if covered.verified is None:
-        return Finding(name, "warn", f"unverified: built from the client's documentation, never run in it; {gaps}")
-    return Finding(name, "info", f"tested with {covered.verified.version} on {covered.verified.date}; {gaps}")
+        used = f" (in use: {release})" if release else ""
+        text = f"unverified{used}: built from the client's documentation, never run in it; {gaps}"
+        return Finding(name, "warn", text, details={"in_use": release or None, "tested": None})
+    tested, details = covered.verified, {"in_use": release or None, "tested": covered.verified.version}
+    if release == tested.version:
+        text = f"release {release} is in use and was tested on {tested.date}; {gaps}"
+    elif release:
+        text = f"release {release} is in use and was NOT tested; with {tested.version}, on {tested.date}, {gaps}"
+    else:
+        text = f"it does not say which release is in use; with {tested.version}, tested on {tested.date}, {gaps}"
+    return Finding(name, "info", text, details=details)
 
 
 def transport(runtime: Runtime, installed: Installed) -> Finding:

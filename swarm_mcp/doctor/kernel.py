@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.runtimes.base import Finding, Runtime
 
 NAME = "kernel"
-VERSION_SECONDS = 3.0
 SWITCH = "swarm-mcp install --kernel"
 
 
@@ -69,14 +67,24 @@ def finding(clients: Sequence[Runtime]) -> Finding:
     details: dict = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
     if found.why:
         return Finding(NAME, "warn", f"on, and {found._replace(mend='').said()}", found.mend, details)
-    about = [_said_of(client) for client in clients if on[client.name]]
-    held, others = ([name for is_held, name in about if is_held is wanted] for wanted in (True, False))
-    text = f"on, and {found.said()}"
-    text += f"; held: commands of {', '.join(held)}" if held else ""
-    text += f"; not held: those of {', '.join(others)}" if others else ""
+    held, others = whose([client for client in clients if on[client.name]])
+    text = f"on, and {found.said()}{said_of(held, others)}"
     is_unverified = sys.platform == "darwin"
     details.update(held=held, not_held=others)
     return Finding(NAME, "info" if is_unverified else "ok", text, details=details)
+
+
+def whose(clients: Sequence[Runtime]) -> tuple[list[str], list[str]]:
+    """Return the clients whose commands the kernel holds, and the others, each with its release where that matters."""
+    about = [_said_of(client) for client in clients]
+    held, others = ([name for is_held, name in about if is_held is wanted] for wanted in (True, False))
+    return held, others
+
+
+def said_of(held: list[str], others: list[str]) -> str:
+    """Return what `whose` has found as the end of a line."""
+    text = f"; held: commands of {', '.join(held)}" if held else ""
+    return text + (f"; not held: those of {', '.join(others)}" if others else "")
 
 
 def _said_of(client: Runtime) -> tuple[bool, str]:
@@ -84,19 +92,7 @@ def _said_of(client: Runtime) -> tuple[bool, str]:
     config = hook_config(client.name)
     if not config.kernel_versions:
         return bool(config.kernel), client.title
-    release, tested = _release_of(client), ", ".join(config.kernel_versions)
+    release, tested = client.release(), ", ".join(config.kernel_versions)
     if release in config.kernel_versions:
         return True, f"{client.title} {release}"
     return False, f"{client.title} {release or 'of an unknown release'} (tested with {tested})"
-
-
-def _release_of(client: Runtime) -> str:
-    """The release of the client itself, empty where it does not say it."""
-    try:
-        done = subprocess.run(
-            [client.program(), "--version"], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
-            errors="replace", timeout=VERSION_SECONDS,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return (done.stdout.split() or [""])[-1]

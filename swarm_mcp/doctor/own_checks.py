@@ -28,7 +28,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
-from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes import bundle, server_name
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.store import Store, driver
@@ -94,9 +94,20 @@ def _team() -> list[Finding]:
 
 def _binary() -> Finding:
     copy = which_copy()
-    details = {"bin_path": sys.argv[0], "version": __version__, "python": interpreter(), "copy": copy}
-    text = f"swarm-mcp v{__version__} on Python {sys.version.split()[0]}, {copy}"
+    build = _build()
+    details = {"bin_path": sys.argv[0], "version": __version__, "build": build, "python": interpreter(), "copy": copy}
+    text = f"swarm-mcp v{__version__}{f' (build {build})' if build != __version__ else ''} on Python {sys.version.split()[0]}, {copy}"
     return Finding("binary", "ok", text, details=details)
+
+
+def _build() -> str:
+    """The number of the package that is installed: that of the release, with the commit behind it for any other build."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return __version__  # a checkout, or a copy that nothing has installed
 
 
 def _database() -> Finding:
@@ -169,7 +180,7 @@ def _plugins() -> Finding:
     record = read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    wanted = bundle.contents(folder, bundle.transports_of(record))
+    wanted = bundle.contents(folder, bundle.transports_of(record), server_name.in_bundle(folder))
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
@@ -24,6 +25,7 @@ MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
 CLOSED = "integrations/closed.sh"  # of a bundle: what says whether a call is to be denied that no hook can check
 COMMAND_SECONDS = 90
+VERSION_SECONDS = 10.0
 TERMINATE_SECONDS = 2.0  # for a command that is given up to end what it has started, before it is killed
 
 
@@ -127,6 +129,25 @@ class Runtime(ABC):
 
         `place`: the folder that a local bundle is to lie in; None for a portable one.
         """
+
+    def release(self) -> str:
+        """Return the release of the client itself, as its command says it; empty where it does not."""
+        try:
+            done = subprocess.run(
+                [self.program(), "--version"], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+                errors="replace", timeout=VERSION_SECONDS,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        found = re.search(r"\b\d+\.\d+[\w.+-]*", done.stdout) or re.search(r"\b\d+\.\d+[\w.+-]*", done.stderr)
+        return found[0].rstrip(".") if found else ""
+
+    def users_servers(self) -> dict[str, Path]:
+        """Return the MCP servers of the user's own that would take a name from ours, each with the file that has it.
+
+        Empty for a client that keeps a plugin's servers apart, or gives ours a free name by itself.
+        """
+        return {}
 
     def terminal_of(self, session_id: str) -> Terminal | None:
         """The terminal that shows a session of the client's background server; None where it cannot be told."""

@@ -18,9 +18,10 @@ from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source
 from swarm_mcp.runtimes import transport
-from swarm_mcp.runtimes.base import CLOSED, as_json
+from swarm_mcp.runtimes.base import CLOSED, Runtime, as_json
 from swarm_mcp.runtimes.installed import hooks_in
 from swarm_mcp.runtimes.owned_folder import RECORD, put
+from swarm_mcp.runtimes.server_name import NAME, SERVERS
 
 PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
@@ -35,16 +36,22 @@ BRIDGE = "integrations/hooks.ts"  # what plugins that run inside a client start 
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
 
-def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
-    """Bring the folder `target` up to date, as `owned_folder.put` does; `transports` as for `contents`."""
-    return put(target, contents(target if local else None, transports), compiled=local, force=force)
+def write(
+    target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None,
+    servers: dict[str, str] | None = None,
+) -> bool:  # fmt: skip
+    """Bring the folder `target` up to date, as `owned_folder.put` does; the rest as for `contents`."""
+    return put(target, contents(target if local else None, transports, servers), compiled=local, force=force)
 
 
-def contents(place: Path | None, transports: dict[str, str] | None = None) -> dict[str, bytes]:
+def contents(
+    place: Path | None, transports: dict[str, str] | None = None, servers: dict[str, str] | None = None
+) -> dict[str, bytes]:
     """Return every file of a bundle by its relative name.
 
     `place`: the folder that a local bundle is to lie in; None for a portable one. `transports`:
-    runtime -> how its check asks, where that is not by command.
+    runtime -> how its check asks, where that is not by command. `servers`: runtime -> the name of our MCP server,
+    where that is not `swarm`.
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
@@ -63,16 +70,20 @@ def contents(place: Path | None, transports: dict[str, str] | None = None) -> di
     by_tool = [runtime for runtime in everyone if (transports or {}).get(runtime.name) == transport.MCP_TOOL]
     for runtime in by_tool:
         scratch = runtimes.hook_config(runtime.name).scratch_dir_name
-        hooks, servers = f"{runtime.folder}/hooks.json", f"{runtime.folder}/mcp.json"
+        hooks, spec = f"{runtime.folder}/hooks.json", f"{runtime.folder}/mcp.json"
         files[hooks] = as_json(transport.wired(json.loads(files[hooks]), runtime, scratch))
-        files[servers] = as_json(transport.serving(json.loads(files[servers])))
+        files[spec] = as_json(transport.serving(json.loads(files[spec])))
         files[transport.STAND_IN] = (source / transport.STAND_IN).read_bytes()
     for runtime in everyone:
+        if runtime.name in (servers or {}):
+            _rename(files, runtime, (servers or {})[runtime.name])
         runtime.finish_bundle(files, place)
         if runtime.earlier_check:
             files[runtime.earlier_check] = _forwarding(runtime.name)
     if by_tool:
         record["transports"] = {runtime.name: transport.MCP_TOOL for runtime in by_tool}
+    if servers:
+        record[SERVERS] = servers
     record["files"] = sorted(files)
     files[RECORD] = as_json(record)
     return files
@@ -88,6 +99,20 @@ def transports_of(record: dict) -> dict[str, str]:
     chosen = record.get("transports")
     chosen = chosen if isinstance(chosen, dict) else {}
     return {name: value for name, value in chosen.items() if value in transport.TRANSPORTS}
+
+
+def _rename(files: dict[str, bytes], runtime: Runtime, name: str) -> None:
+    """Give our MCP server another name in the files of one runtime."""
+    for file in (f"{runtime.folder}/mcp.json", *runtime.manifests):
+        tree = json.loads(files.get(file, b"{}"))
+        servers = tree.get("mcpServers")
+        if isinstance(servers, dict):
+            tree["mcpServers"] = {name if key == NAME else key: server for key, server in servers.items()}
+            files[file] = as_json(tree)
+    hooks = f"{runtime.folder}/hooks.json"
+    tools = f"mcp__{name.replace('-', '[-_]')}__"  # in matchers; some clients write a dash otherwise
+    replaced = files[hooks].replace(f"mcp__{NAME}__".encode(), tools.encode())
+    files[hooks] = replaced.replace(f'"server": "{NAME}"'.encode(), f'"server": "{name}"'.encode())
 
 
 def _files_in(source: Path, parts: list[str]) -> list[Path]:

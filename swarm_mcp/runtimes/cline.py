@@ -20,6 +20,7 @@ from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put, read_record, remove
+from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 PLUGIN_FILE = "integrations/cline/index.ts"
@@ -98,6 +99,9 @@ class Cline(InPlace):
         text = f"{servers_file()} does not name it as it is installed"
         return [Finding("cline MCP server", "warn", text, self.mend)]
 
+    def users_servers(self) -> dict[str, Path]:
+        return servers_in_json(servers_file(), "mcpServers", _is_ours)
+
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "editor",
@@ -142,8 +146,9 @@ def _package(root: Path) -> dict[str, bytes]:
 
 def _server_in(root: Path) -> EditedJson:
     """The settings file with the server of the plugin in `root`, as its own mcp.json has it."""
-    own = object_in(root / "integrations/cline/mcp.json").get("mcpServers", {}).get(PLUGIN)
-    return EditedJson(servers_file(), [Entry(("mcpServers", PLUGIN), own)], is_ours=_is_ours)
+    name = in_bundle(root).get("cline", NAME)
+    own = object_in(root / "integrations/cline/mcp.json").get("mcpServers", {}).get(name)
+    return EditedJson(servers_file(), [Entry(("mcpServers", name), own)], is_ours=_is_ours)
 
 
 def _is_ours(server: object) -> bool:

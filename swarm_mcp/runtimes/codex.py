@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal, object_in
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
@@ -19,6 +20,7 @@ from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import differing, read_record, remove
 from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
+from swarm_mcp.runtimes.server_name import servers_in_toml
 from swarm_mcp.runtimes.steps import Steps
 
 
@@ -175,6 +177,9 @@ class Codex(Runtime):
         else:
             found.append(Finding("codex hooks", "ok", f"{len(hooks)} hooks, all trusted"))
         return Look(found, self.installed_at(copy, _commands(hooks)))
+
+    def users_servers(self) -> dict[str, Path]:
+        return {**servers_in_toml(Path(here(), ".codex/config.toml")), **servers_in_toml(Path(home()) / "config.toml")}
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"

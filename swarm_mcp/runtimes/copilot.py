@@ -15,6 +15,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 MANIFEST = ".github/plugin/plugin.json"  # which Copilot prefers to that of Claude Code in the same folder
@@ -79,6 +80,9 @@ class Copilot(InPlace):
             text = f"all hooks are switched off ({_settings()})"
             found.append(Finding("copilot hooks", "fail", text, "remove disableAllHooks"))
         return found
+
+    def users_servers(self) -> dict[str, Path]:
+        return servers_in_json(home() / "mcp-config.json", "mcpServers")
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {

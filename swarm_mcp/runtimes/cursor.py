@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
@@ -19,6 +20,7 @@ from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.in_users_file import InUsersFile
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
+from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 FOLDER = "integrations/cursor"
@@ -112,6 +114,10 @@ class Cursor(InUsersFile):
             found.append(Finding("cursor skills", "warn", text, self.mend))
         return found
 
+    def users_servers(self) -> dict[str, Path]:
+        files = (Path(here(), ".cursor/mcp.json"), servers_file())
+        return {name: file for file in files for name in servers_in_json(file, "mcpServers", _is_server)}
+
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
             "conversation_id": session_id, "generation_id": "doctor", "model": "default", "tool_name": "Write",
@@ -139,7 +145,8 @@ def skills_folder() -> Path:
 def _server(root: Path) -> EditedJson:
     """The file of MCP servers, with that of the bundle in `root`."""
     server = {"command": "/bin/sh", "args": [str(root / LAUNCHER), "serve"]}
-    return EditedJson(servers_file(), [Entry(("mcpServers", PLUGIN), server)], is_ours=_is_server)
+    name = in_bundle(root).get("cursor", NAME)
+    return EditedJson(servers_file(), [Entry(("mcpServers", name), server)], is_ours=_is_server)
 
 
 def _is_server(value: object) -> bool:

@@ -56,6 +56,10 @@ class YamlText:
         """Give `key` of `section` this value, where it has none."""
         self._made(section, key, json.dumps(value, ensure_ascii=False))
 
+    def has(self, section: str, key: str) -> bool:
+        """Return True if `section` has a member `key`."""
+        return self._key(section, key) is not None
+
     def take_item(self, section: str, key: str, item: str) -> None:
         """Take `item` out of that list, and the list where we have made it."""
         at = self._key(section, key)

@@ -11,6 +11,7 @@ from pathlib import Path
 from swarm_hook_core.faults import describe
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.folders import here
 from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.handshake import handshake
@@ -18,6 +19,7 @@ from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
 from swarm_mcp.runtimes.links import root_of
+from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of the extension, and of its hooks
@@ -112,6 +114,10 @@ class Gemini(InPlace):
         except (KeyError, TypeError, AttributeError) as error:
             raise ClientFailed(f"{file} cannot be understood ({describe(error)})") from error
         return super().installed_at(root, told)
+
+    def users_servers(self) -> dict[str, Path]:
+        files = (Path(here(), ".gemini/settings.json"), home() / "settings.json")
+        return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {

@@ -19,11 +19,11 @@ from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, Installed, hooks_in, in_quotes
 from swarm_mcp.runtimes.links import leads_to, put_link, take_link
 from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml
 from swarm_mcp.runtimes.steps import Steps
 
 FOLDER = "integrations/grok"
 HOOKS = f"{FOLDER}/hooks.json"
-SERVER = "mcp_servers.swarm"
 
 
 class Grok(InPlace):
@@ -63,8 +63,12 @@ class Grok(InPlace):
             put_link(link, marketplace / name, steps)
         launcher = marketplace / LAUNCHER
         body = f'command = "/bin/sh"\nargs = [{json.dumps(str(launcher), ensure_ascii=False)}, "serve"]\n'
+        table = _table(marketplace)
         try:
-            if own_table.put(_settings(), SERVER, body, LAUNCHER):
+            for earlier in _servers():
+                if earlier != table:
+                    own_table.take_out(_settings(), earlier, LAUNCHER)
+            if own_table.put(_settings(), table, body, LAUNCHER):
                 steps.add(f"added the MCP server to {_settings()}")
         except SwarmError as error:  # the hooks hold without it
             steps.add(f"the MCP server could not be added: {error}")
@@ -74,11 +78,12 @@ class Grok(InPlace):
         for link, name in _links().items():
             if _is_ours(link, name):
                 take_link(link, steps)
-        if own_table.take_out(_settings(), SERVER, LAUNCHER):
-            steps.add(f"removed the MCP server from {_settings()}")
+        for table in _servers():
+            if own_table.take_out(_settings(), table, LAUNCHER):
+                steps.add(f"removed the MCP server from {_settings()}")
 
     def traces(self) -> bool:
-        return any(_is_ours(link, name) for link, name in _links().items()) or _has_server()
+        return any(_is_ours(link, name) for link, name in _links().items()) or bool(_servers())
 
     def root(self) -> Path | None:
         hooks, name = next(iter(_links().items()))
@@ -94,9 +99,12 @@ class Grok(InPlace):
         also = [f"hooks in {file}" for file in files if starts_our_hooks(file)]
         also += [f"Claude Code's plugin {PLUGIN_ID}"] if says(files[0], PLUGIN_ID) else []
         found = self.more_than_one(also, root)
-        if root and not _has_server():
+        if root and _table(root) not in _servers():
             found.append(Finding("grok MCP server", "warn", f"not in {_settings()}", self.mend))
         return found
+
+    def users_servers(self) -> dict[str, Path]:
+        return servers_in_toml(_settings(), LAUNCHER)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
@@ -124,8 +132,15 @@ def _settings() -> Path:
     return home() / "config.toml"
 
 
-def _has_server() -> bool:
-    return own_table.has(_settings(), SERVER, LAUNCHER)
+def _table(root: Path) -> str:
+    """The table that names our server in Grok's settings, as the bundle in `root` has it."""
+    return f"mcp_servers.{in_bundle(root).get('grok', NAME)}"
+
+
+def _servers() -> list[str]:
+    """The tables of our server that are in Grok's settings."""
+    tables = [f"mcp_servers.{name}" for name in NAMES]
+    return [table for table in tables if own_table.has(_settings(), table, LAUNCHER)]
 
 
 def _links() -> dict[Path, str]:

@@ -20,6 +20,7 @@ from swarm_mcp.runtimes.edited_yaml import YamlText
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.links import leads_to, put_link, take_link
+from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.users_file import delete, read_text, write_whole
 
@@ -47,13 +48,14 @@ class Hermes(InPlace):
         if leads_to(link, FOLDER) != marketplace:
             put_link(link, wanted, steps)
         servers = object_in(wanted / "mcp.json").get("mcpServers")
-        entry = servers.get(PLUGIN) if isinstance(servers, dict) else None
+        name = in_bundle(marketplace).get(self.name, NAME)
+        entry = servers.get(name) if isinstance(servers, dict) else None
         if not isinstance(entry, dict):
             raise ClientFailed(f"{wanted}/mcp.json cannot be understood")
         settings = _Settings()
         before = settings.text
         settings.take(marketplace)
-        settings.put(marketplace, {**entry, "command": str(marketplace / LAUNCHER), "args": ["serve"]})
+        settings.put(marketplace, name, {**entry, "command": str(marketplace / LAUNCHER), "args": ["serve"]})
         if settings.text != before:
             with steps.step(f"entering the plugin into {settings.path}", f"entered the plugin into {settings.path}"):
                 settings.write()
@@ -92,6 +94,15 @@ class Hermes(InPlace):
         text = "it has no support for MCP servers: its agents lock with `swarm-mcp` in the shell, not with tools"
         return [Finding("hermes tools", "info", text, f"{python} -m pip install 'hermes-agent[mcp]'")]
 
+    def users_servers(self) -> dict[str, Path]:
+        try:
+            settings = _Settings()
+            settings.take(marketplace_folder())
+            edited = YamlText(settings.text)
+        except SwarmError:
+            return {}
+        return {name: settings.path for name in NAMES if edited.has("mcp_servers", name)}
+
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
             "session_id": session_id, "agent_id": "", "cwd": cwd, "hook_event_name": "PreToolUse",
@@ -118,19 +129,20 @@ class _Settings:
         self.path = home() / "config.yaml"
         self.text = read_text(self.path) or ""
 
-    def put(self, marketplace: Path, entry: dict) -> None:
-        """Enter the plugin, the folder of skills and the server `entry`."""
+    def put(self, marketplace: Path, name: str, entry: dict) -> None:
+        """Enter the plugin, the folder of skills and the server `entry`, which is called `name`."""
         with self._edited() as edited:
             edited.put_item("plugins", "enabled", PLUGIN)
             edited.put_item("skills", "external_dirs", str(marketplace / "skills"))
-            edited.put_member("mcp_servers", PLUGIN, entry)
+            edited.put_member("mcp_servers", name, entry)
 
     def take(self, marketplace: Path) -> None:
         """Take all that out again."""
         with self._edited() as edited:
             edited.take_item("plugins", "enabled", PLUGIN)
             edited.take_item("skills", "external_dirs", str(marketplace / "skills"))
-            edited.take_member("mcp_servers", PLUGIN, str(marketplace / LAUNCHER))
+            for name in NAMES:
+                edited.take_member("mcp_servers", name, str(marketplace / LAUNCHER))
 
     @as_failure()
     def write(self) -> None:

@@ -7,18 +7,19 @@ from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.json_editor import JsonText
-from swarm_mcp.runtimes.users_file import decoded, read, write_whole
+from swarm_mcp.runtimes.server_name import NAME, NAMES, free_name
+from swarm_mcp.runtimes.users_file import decoded, delete, read, write_whole
 
 SERVERS = "mcpServers"
-NAME = "swarm"
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 
 
 def add_server(path: Path, replace: bool = False) -> str:
     """Put our server into the file at `path`; ``wrote`` (it is new), ``updated`` or ``skipped`` (it was there).
 
-    An entry that already runs a command keeps its other keys; one of another kind is only replaced where
-    `replace` says so. Raises SwarmError where the file is not what it should be; it is untouched then.
+    An entry `swarm` that starts a program of this name, such as the original's, keeps its other keys. Beside a server
+    that is another program ours gets another name, unless `replace` says otherwise. Raises SwarmError where the file is
+    not what it should be; it is untouched then.
     """
     raw = read(path)
     text, mark = decoded(raw, path)
@@ -32,14 +33,56 @@ def add_server(path: Path, replace: bool = False) -> str:
     return "updated" if text.strip() else "wrote"
 
 
+def has_server(path: Path) -> bool:
+    """Return True if our server is in the file at `path`, as `add_server` puts it there."""
+    return bool(_ours(path)[0])
+
+
+def take_server(path: Path) -> None:
+    """Take our server out of the file at `path`, and remove the file where nothing else is in it. Raises SwarmError."""
+    names, found, mark = _ours(path)
+    if found is None or not names:
+        return
+    if found.tree == {SERVERS: {name: ENTRY for name in names}}:
+        delete(path)
+        return
+    text = found.text
+    for name in names:
+        text = JsonText(text, strict=True).text_without((SERVERS, name))
+    write_whole(path, mark + text.encode("utf-8"))
+
+
+def _ours(path: Path) -> tuple[list[str], JsonText | None, bytes]:
+    """The names of servers of ours in the file, what it holds, and the byte order mark before that."""
+    try:
+        text, mark = decoded(read(path), path)
+        found = JsonText(text, strict=True)
+    except (SwarmError, ValueError):
+        return [], None, b""
+    servers = found.tree.get(SERVERS) if isinstance(found.tree, dict) else None
+    servers = servers if isinstance(servers, dict) else {}
+    return [name for name in NAMES if servers.get(name) == ENTRY], found, mark
+
+
 def _with_entry(text: str, path: Path, replace: bool) -> str:
     """`text` with our entry in it."""
     if not text.strip():
         return json.dumps({SERVERS: {NAME: ENTRY}}, indent=2) + "\n"
     found = JsonText(text, strict=True)
     known = found.known_of((SERVERS, NAME))
-    entry = found.tree[SERVERS][NAME] if known == 2 else None
-    if entry is not None and not (isinstance(entry, dict) and "command" in entry) and not replace:
-        raise SwarmError(f"{path} has a server {NAME!r} of another kind; --force replaces it")
+    servers = found.tree[SERVERS] if known else {}
+    if known == 2 and not isinstance(servers[NAME], dict) and not replace:
+        raise SwarmError(f"{path} has a server {NAME!r} that is no server; --force replaces it")
+    taken = [] if replace else [name for name, server in servers.items() if not _is_of_this_name(server)]
+    name = free_name(dict.fromkeys(taken, path))
+    entry = servers.get(name)
     wanted = {**entry, **ENTRY} if isinstance(entry, dict) and "command" in entry else ENTRY
-    return text if entry == wanted else found.text_with((SERVERS, NAME), wanted)
+    return text if entry == wanted else found.text_with((SERVERS, name), wanted)
+
+
+def _is_of_this_name(server: object) -> bool:
+    """Return True if a server's command or arguments have ``swarm-mcp`` in them, as ours and the original's do."""
+    if not isinstance(server, dict):
+        return False
+    args = server.get("args")
+    return any("swarm-mcp" in str(word) for word in [server.get("command"), *(args if isinstance(args, list) else [])])

@@ -65,6 +65,32 @@ def is_named(text: str, table: str) -> bool:
     return bool(re.search(rf"^[ \t]*\[[ \t]*{_spelled(table)}[ \t]*[\].]", text, re.MULTILINE))
 
 
+def is_foreign(text: str, section: str, name: str, sign: str) -> bool:
+    """Return True if `text` gives `section` a member `name` in any spelling of TOML, which has not `sign` in it.
+
+    Without a `sign`, a member that starts `swarm-mcp serve` is not foreign.
+    """
+    table = f"{section}.{name}"
+    rest = _without(text, table, sign) if sign else _without_swarm(text, table)
+    if is_named(rest, table) or _assigns(rest, table):
+        return True
+    inline = re.search(rf"^[ \t]*{_spelled(section)}[ \t]*=.*", rest, re.MULTILINE)
+    if inline and re.search(rf"[{{,][ \t]*{_spelled(name)}[ \t]*[.=]", inline[0]):
+        return True
+    below = re.search(rf"^[ \t]*\[[ \t]*{_spelled(section)}[ \t]*\][^\[]*", rest, re.MULTILINE)
+    return bool(below and _assigns(below[0], name))
+
+
+def _without_swarm(text: str, table: str) -> str:
+    """`text` without a `table` whose server is `swarm-mcp serve`."""
+    section = rf"^[ \t]*\[[ \t]*{_spelled(table)}[ \t]*\][^\n]*\n(?:(?!\s*\[[^\n]*\]\s*$).*\n?)*"
+    for found in re.finditer(section, text, re.MULTILINE):
+        body = found[0].partition("\n")[2]
+        if re.search(r"swarm[-_](mcp|locks)\b", body) and re.search(r"[\"']serve[\"']", body):
+            return text[: found.start()] + text[found.end() :]
+    return text
+
+
 def _assigns(text: str, table: str) -> bool:
     """Whether `text` gives `table` as a value, which no header may add to."""
     return bool(re.search(rf"^[ \t]*{_spelled(table)}[ \t]*[.=]", text, re.MULTILINE))

@@ -8,12 +8,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import Finding, object_in
 from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm-mcp"  # of our package
@@ -66,6 +68,10 @@ class Pi(InPlace):
     def fault(self, root: Path) -> Finding | None:
         off = self._switched_off(self._ours()[0][0])
         return self.said("fail", f"installed, but {off}", "pi config, or edit its settings.json") if off else None
+
+    def users_servers(self) -> dict[str, Path]:
+        files = (Path(here(), ".pi/mcp.json"), home() / "mcp.json")
+        return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
@@ -13,6 +14,7 @@ from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
+from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of our extension
@@ -106,6 +108,10 @@ class Qwen(InPlace):
         if extension.is_disabled():
             return self.said("fail", "installed, but disabled", f"qwen extensions enable {NAME}")
         return None
+
+    def users_servers(self) -> dict[str, Path]:
+        files = (Path(here(), ".qwen/settings.json"), home() / "settings.json")
+        return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {

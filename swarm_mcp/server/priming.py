@@ -41,7 +41,7 @@ def prime(runtime: Runtime, marketplace: Path, tell_failure: bool = False) -> li
 
 def _command(folder: Path) -> list[str]:
     tree = json.loads((folder / "mcp.json").read_text(encoding="utf-8"))
-    server = tree["mcpServers"]["swarm"]
+    (server,) = tree["mcpServers"].values()
     return [server["command"], *server["args"]]
 
 

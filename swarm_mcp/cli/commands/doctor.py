@@ -16,7 +16,7 @@ from swarm_mcp.doctor import copies, enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import chosen
+from swarm_mcp.runtimes import chosen, server_name
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.side_by_side import SideBySide
 from swarm_mcp.runtimes.steps import Begun, Steps
@@ -101,6 +101,9 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
         tell(enforcement.coverage(client))
         tell(copies.of_plugin(client, look.installed.root))
         tell(enforcement.transport(client, look.installed))
+        named = server_name.finding(client, folder)
+        if named:
+            tell(named)
         steps.begin("writing to a locked file, which its hooks must deny")
         prove = partial(enforcement.prove, client, look.installed)
         for finding in own_checks.looked(f"{client.name} enforcement", prove):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swarm_hook_core.own_release import launcher
+from swarm_mcp import projects
 from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
@@ -77,13 +78,10 @@ def fetched(args: Arguments) -> int:
     return 0
 
 
-SKILLS = ("swarm-mcp", "swarm")
-
-
 @verb(
     Usage(
         Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
-        Option("--force", "overwrite skills that are there, and a server entry of another kind"),
+        Option("--force", "overwrite skills that are there, and another server called swarm"),
         Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
         JSON,
     ),
@@ -92,9 +90,10 @@ SKILLS = ("swarm-mcp", "swarm")
 def init(args: Arguments) -> int:
     """init: set one project up for clients that have no plugin of ours
 
-    Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills into
-    DIR/.claude/skills. Such sessions can lock and talk to each other, but no hook stops their writes. The plugin does
-    that (`swarm-mcp install`), and where it is installed this is not needed.
+    Adds the server `swarm` to DIR/.mcp.json (`swarm-locks` beside another server called so), leaving everything else
+    in it as it is, and copies the skills into DIR/.claude/skills. Such sessions can lock and talk to each other, but no
+    hook stops their writes. The plugin does that (`swarm-mcp install`), and where it is installed this is not needed.
+    `swarm-mcp uninstall --projects` takes it out again.
 
     example: swarm-mcp init --dir ~/src/shop
     """
@@ -105,9 +104,10 @@ def init(args: Arguments) -> int:
     server = folder / ".mcp.json"
     steps = [{"action": add_server(server, force), "path": str(server)}]
     if not (args.given("--no-skills") or args.given("--no-skill")):
-        for name in SKILLS:
+        for name in projects.SKILLS:
             target = folder / ".claude" / "skills" / name
             steps.append({"action": _copy_skill(name, target, force), "path": str(target)})
+    projects.note(str(folder))
     for step in steps:
         if step["action"] == "skipped":
             step["note"] = "already there" if step["path"] == str(server) else "already there; --force renews it"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
+from swarm_mcp import projects
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.folders import clean, here
+from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.views import seconds_since
 
 NAMED = 5  # files that a refusal names
@@ -69,6 +70,8 @@ def guard(args: Arguments) -> int:
     from swarm_mcp.protection_watch import remember_guard
 
     remember_guard(hooks.git_folder(folder), action == "install")
+    if action == "install":
+        projects.note(scope_of(folder))
     if args.json:
         show({"ok": True, **done._asdict()})
     elif action == "uninstall":

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from swarm_hook_core import settings
-from swarm_hook_core.state import config_dir, config_path, store_path
-from swarm_mcp import state_folder
+from swarm_hook_core.state import config_dir, config_path, state_dir, store_path
+from swarm_mcp import projects, state_folder
 from swarm_mcp.cli import upgrade_notes
 from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import for_each
@@ -21,7 +21,7 @@ from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.person import require_person
 from swarm_mcp.protection_watch import remember, tell_lowered
-from swarm_mcp.runtimes import NAMES, chosen, runtime
+from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name
 from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.bundle import transports_of
 from swarm_mcp.runtimes.bundle import write as write_bundle
@@ -95,12 +95,13 @@ def install(args: Arguments) -> int:
 
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
-    kernel = _set_kernel(args)  # first: where the settings cannot be changed, nothing is
+    kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
     versions = {client.name: client.version() for client in clients}  # before the folder changes, which some run
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
-        changed = write_bundle(folder, local=True, transports=transports)
+        servers = server_name.other_names(clients, folder)
+        changed = write_bundle(folder, local=True, transports=transports, servers=servers)
         progress.end("written" if changed else "already current", place)
         progress.begin("preparing", ANSWERS)
         with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and waits for none
@@ -131,8 +132,8 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
     return 0 if all(result["ok"] for result in results) else 1
 
 
-def _set_kernel(args: Arguments) -> dict | None:
-    """Switch on or off what the kernel holds, where that is asked for, and return what came of it."""
+def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict | None:
+    """Switch on or off what the kernel holds for `clients`, where that is asked for, and return what came of it."""
     if not args.given("--kernel") and not args.given("--no-kernel"):
         return None
     from swarm_mcp import user_settings
@@ -152,7 +153,9 @@ def _set_kernel(args: Arguments) -> dict | None:
     if wanted:
         found = kernel.ability()
         message += f"; it {found.said()}"
-        told.update(works=not found.why, why=found.why or None, mend=found.mend or None)
+        held, others = ([], []) if found.why else kernel.whose(clients)
+        message += kernel.said_of(held, others)
+        told.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
     return {**told, "message": message}
 
 
@@ -175,6 +178,9 @@ def _named(clients: Iterable[Runtime]) -> str:
 
 def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     installed = client.install(folder, steps)
+    renamed = server_name.said(client, folder)
+    if renamed:
+        steps.add(renamed)
     steps.begin("writing to a locked file, which its hooks must deny")
     proof = enforcement.prove(client, installed)
     if proof.status != "ok":
@@ -220,6 +226,7 @@ def _dry_run(args, clients, folder, transports) -> int:
 @verb(
     Usage(
         CLIENT,
+        Option("--projects", "also take the guard's git hooks and what `init` has put there out of all projects"),
         Option("--dry-run", "say what would be done"),
         JSON,
     ),
@@ -230,9 +237,9 @@ def uninstall(args: Arguments) -> int:
 
     Once no client has the plugin any more, its folder goes too, and what swarm keeps for itself in the state folder.
     What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,
-    records of workers, config.json, and the git hooks of repositories, which `swarm-mcp guard uninstall` removes in
-    each. While workers run, the state folder is left alone. It is a person's to do: refused (exit 1) from an agent's
-    shell.
+    records of workers, config.json. So is what projects have: git hooks of `swarm-mcp guard`, and files of `swarm-mcp
+    init`; --projects takes that out of all of them, as long as this command is there to do it. While workers run, the
+    state folder is left alone. It is a person's to do: refused (exit 1) from an agent's shell.
 
     example: swarm-mcp uninstall
     """
@@ -253,6 +260,8 @@ def uninstall(args: Arguments) -> int:
             say(f"would take the plugin out of {found.title}")
         if everything:
             say(f"would remove {folder}")
+            for one in projects.left() if args.given("--projects") else ():
+                say(f"would take out of {one.folder}: {one.what}")
         return 0
     deed = "swarm-mcp uninstall" + ("" if everything else f" --client {wanted}")
     require_person(deed, "ends the protection of all sessions of those clients")
@@ -280,18 +289,34 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
         state_folder.remove_ours()
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()
+    stuck = projects.take_out() if args.given("--projects") else []
+    in_projects = projects.left() if everything else []
     left = _left() if everything else {}
+    fine = fine and not stuck
     if args.json:
-        show({"results": results, "marketplace_removed": removed, "left": list(left)})
+        there = [one._asdict() for one in in_projects]
+        show({"results": results, "marketplace_removed": removed, "left": list(left), "projects": there,
+              "failed": stuck})  # fmt: skip
         return 0 if fine else 1
+    failed = [runtime(result["client"]).title for result in results if not result["ok"]]
     if removed:
         say(f"removed {folder}")
+    elif everything and failed and read_record(folder):
+        how = "starts" if len(failed) == 1 else "start"
+        say(
+            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {how} them. Mend what is said"
+            " above, and type `swarm-mcp uninstall` again"
+        )
     elif not results:
         say("no agent client was found on PATH, and none has the plugin")
     if working:
         say("workers are running, so the state folder stays as it is: once they have ended, uninstall again")
     for path, what in left.items():
         say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
+    for one in in_projects:
+        say(f"left in {one.folder}: {one.what}; to take it out: {one.mend}")
+    for why in stuck:
+        complain(f"swarm-mcp uninstall: could not be taken out of {why}")
     return 0 if fine else 1
 
 

@@ -69,8 +69,11 @@ mcp_servers: {{}}
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
         path = self.ground.home / ".hermes" / "config.yaml"
         entry = json.dumps({"command": command, "args": arguments})
-        path.write_text(re.sub(r"(?m)^mcp_servers:.*\n", rf"\g<0>  {name}: {entry}\n", path.read_text(), count=1))
+        text = path.read_text().replace("mcp_servers: {}", "mcp_servers:")
+        path.write_text(re.sub(r"(?m)^mcp_servers:.*\n", rf"\g<0>  {name}: {entry}\n", text, count=1))
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         """Where there are many tools of servers, all of them are called through one of Hermes' own."""
-        return [{"name": "tool_call", "input": {"name": f"mcp__{server}__{tool}", "arguments": arguments}}]
+        return [
+            {"name": "tool_call", "input": {"name": f"mcp__{server.replace('-', '_')}__{tool}", "arguments": arguments}}
+        ]

@@ -35,7 +35,7 @@ def copy(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("README.md", "docs/install.md"):  # as before the first release
-        (tmp_path / name).write_text("pipx install git+REPOSITORY  # in a clone: pipx install .\n")
+        (tmp_path / name).write_text("```sh\npipx install .  # in a clone\n```\n")
     project = tmp_path / "pyproject.toml"
     project.write_text(re.sub(r"^\[project\.urls\]\n(\w.*\n)*\n", "", project.read_text(), flags=re.MULTILINE))
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## [Unreleased]\n{CHANGES}")
@@ -57,7 +57,7 @@ def versions(folder: Path) -> set[str]:
 
 def test_there_is_one_version():
     assert versions(ROOT) == {swarm_mcp.__version__} == {swarm_hook_core.__version__}
-    assert metadata("swarm-locks")["Version"] == swarm_mcp.__version__
+    assert metadata("swarm-locks")["Version"].partition("+")[0] == swarm_mcp.__version__
     # Of what is recorded a release shows which one it was recorded from.
     elsewhere = [":!tests", ":!CHANGELOG.md", ":!docs/first-ten-minutes.md"]
     argv = ["git", "grep", "-lwF", swarm_mcp.__version__, "--", *elsewhere]
@@ -101,7 +101,8 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
         assert step(copy, "address", url)[0] == 0
         url = url.removesuffix("/").removesuffix(".git")
         for name in ("README.md", "docs/install.md"):
-            assert (copy / name).read_text() == f"pipx install git+{url}  # in a clone: pipx install .\n"
+            line = f"pipx install git+{url}  # or: uv tool install git+{url}\n"
+            assert (copy / name).read_text() == f"```sh\n{line}pipx install .  # in a clone\n```\n"
         project = reader().loads((copy / "pyproject.toml").read_text())["project"]
         assert set(project["urls"].values()) == {url}
         assert project["optional-dependencies"] and project["scripts"]
@@ -111,9 +112,57 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
                 assert tree.get("plugins", [tree])[0]["homepage"] == url
 
 
-def test_the_pages_have_what_the_address_replaces():
-    pages = [(ROOT / name).read_text() for name in ("README.md", "docs/install.md")]
-    assert all(re.search(r"pipx install git\+(REPOSITORY|https://\S+)\s", page) for page in pages)
+def test_the_pages_have_a_place_for_the_address_and_no_line_that_cannot_be_typed():
+    for page in ((ROOT / name).read_text() for name in ("README.md", "docs/install.md")):
+        assert re.search(r"^(pipx install git\+https://\S+ .*\n)?pipx install \.", page, re.MULTILINE)
+        assert "git+REPOSITORY" not in page
+
+
+def test_every_build_has_a_number_of_its_own(tmp_path: Path):
+    """The release's number is its tagged commit's alone; a source archive keeps the number that it was built with."""
+    number, folder = swarm_mcp.__version__, tmp_path / "clone"
+    for name in (".ci/version.py", ".ci/release.py", "swarm_hook_core/__init__.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(["git", "-C", str(folder), *who, *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def version() -> str:
+        code = "import runpy; print(runpy.run_path('.ci/version.py')['__version__'])"
+        return subprocess.run([sys.executable, "-BIc", code], cwd=folder, capture_output=True, text=True).stdout.strip()
+
+    assert version() == number, "neither a clone nor a source archive"
+    git("init", "-q")
+    assert version() == f"{number}+unknown", "a clone in which git does not answer"
+    git("add", ".")
+    git("commit", "-qm", "one")
+    assert version() == f"{number}+g{git('rev-parse', 'HEAD')[:12]}"
+    git("tag", f"v{number}")
+    assert version() == number
+    (folder / "more").write_text("more")
+    assert version() == f"{number}+g{git('rev-parse', 'HEAD')[:12]}.dirty"
+    git("add", ".")
+    git("commit", "-qm", "two")
+    assert version() == f"{number}+g{git('rev-parse', 'HEAD')[:12]}"
+    (folder / "PKG-INFO").write_text(f"Metadata-Version: 2.4\nVersion: {number}+gabc\n")
+    assert version() == f"{number}+gabc"
+    argv = [sys.executable, "-BIc", "import runpy; r = runpy.run_path('.ci/release.py'); print(r['_commit']('HEAD'))"]
+    assert subprocess.run(argv, cwd=folder, capture_output=True, text=True).stdout.strip() == git("rev-parse", "HEAD")
+
+
+def test_a_number_that_another_commit_has_is_in_the_way(copy: Path):
+    step(copy, "version", "4.5.6")
+    step(copy, "address", "https://example.org/us/swarm")
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"], ["tag", "v4.5.6"]):
+        subprocess.run(["git", "-C", str(copy), *who, *words], check=True)
+    assert step(copy, "check", "v4.5.6")[0] == 0
+    subprocess.run(["git", "-C", str(copy), *who, "commit", "-qm", "two", "--allow-empty"], check=True)
+    code, told = step(copy, "check", "v4.5.6")
+    assert code == 1 and told.startswith("the number 4.5.6 is taken: "), told
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from support.requirement import requirement
 
 import swarm_mcp
 from swarm_hook_core import faults
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.installation import interpreter, marketplace_folder
-from swarm_mcp.runtimes import bundle, codex_plugin
+from swarm_mcp.runtimes import bundle, codex_plugin, runtime
 from swarm_mcp.runtimes.owned_folder import put
 
 pytestmark = pytest.mark.slow
@@ -252,6 +253,24 @@ def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str
     assert proof["status"] == "ok" and "ms" in proof["message"], proof
     assert bundle.ENTRY in proof["details"]["command"] and proof["details"]["milliseconds"] > 0
     assert not os.path.exists(ground.database)
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ("", "does not say which release is in use; with %s"), ("codex-cli %s", "release %s is in use and was tested on"),
+        ("codex-cli 99.1.2-beta", "release 99.1.2-beta is in use and was NOT tested; with %s"),
+    ],
+)  # fmt: skip
+def test_the_release_in_use_is_named_beside_the_one_that_was_tested(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, says: str, words: str
+) -> None:
+    client = runtime("codex")
+    tested = client.coverage.verified.version
+    (alone / "codex").write_text(f"#!/bin/sh\necho '{says.replace('%s', tested)}'\n")
+    (alone / "codex").chmod(0o755)
+    found = enforcement.coverage(client)
+    assert words.replace("%s", tested) in found.message and found.details["tested"] == tested
 
 
 DENY_ALL = (

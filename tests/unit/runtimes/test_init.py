@@ -76,7 +76,7 @@ def test_dir_is_made_and_skills_can_be_left_out(ground: Ground):
             "      ]\n    }\n  }\n}",
         ),
         (
-            '{\n  "mcpServers": {"swarm": {"command": "npx", "env": {"A": "1"}}, "z": 1e2}\n}',
+            '{\n  "mcpServers": {"swarm": {"command": "npx swarm-mcp", "env": {"A": "1"}}, "z": 1e2}\n}',
             '{\n  "mcpServers": {"swarm": {"command": "swarm-mcp", "env": {"A": "1"}, "args": ["serve"]}, "z": 1e2}\n}',
         ),
     ],
@@ -102,8 +102,7 @@ def test_byte_order_mark_mode_and_link_stay(ground: Ground):
 @pytest.mark.parametrize(
     "content",
     [b"{", b"[]", b"null", b'{"mcpServers": []}', b'{"mcpServers": null}', b'{"a": 1,}', b"{} // note", b"\xff\xfe",
-     b'{"a": NaN}', b"[" * 100_000, b'{"mcpServers": {"swarm": {"type": "http", "url": "u"}}}',
-     b'{"mcpServers": {"swarm": "x"}}'],
+     b'{"a": NaN}', b"[" * 100_000, b'{"mcpServers": {"swarm": "x"}}'],
 )  # fmt: skip
 def test_what_cannot_be_merged_is_refused_and_untouched(ground: Ground, content: bytes):
     config(ground).write_bytes(content)
@@ -111,6 +110,14 @@ def test_what_cannot_be_merged_is_refused_and_untouched(ground: Ground, content:
     assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and ".mcp.json" in done.err, done
     assert config(ground).read_bytes() == content
     assert sorted(os.listdir(ground.repo)) == [".git", ".mcp.json"]
+
+
+@pytest.mark.parametrize("theirs", [{"command": "npx", "args": ["-y", "mine"]}, {"type": "http", "url": "u"}])
+def test_ours_has_another_name_beside_somebody_else_s_server(ground: Ground, theirs: dict):
+    config(ground).write_text(json.dumps({"mcpServers": {"swarm": theirs}}))
+    for _again in range(2):
+        assert ground.swarm("init", "--no-skills").code == 0
+    assert json.loads(config(ground).read_text()) == {"mcpServers": {"swarm": theirs, "swarm-locks": ENTRY}}
 
 
 def test_force_replaces_a_server_of_another_kind(ground: Ground):

@@ -172,7 +172,7 @@ def test_each_client_is_started_as_seldom_as_can_be(ground: Ground, clients: Cli
     claude, codex = asked("install")
     assert claude == ["list"] and len(codex) == 2, "nothing was to be done"
     claude, codex = asked("doctor")
-    assert (claude, codex) == (["list"], ["app-server"])
+    assert (claude[0], len(claude), codex) == ("list", 2, ["app-server", "--version"]), "and once for their releases"
     claude, codex = asked("uninstall")
     assert claude == ["marketplace remove"] and len(codex) == 3
     assert not marketplace_folder().exists()

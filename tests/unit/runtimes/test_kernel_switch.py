@@ -81,6 +81,18 @@ def test_install_switches_it_on_and_off_and_leaves_the_rest_alone(ground: Ground
 
 
 @pytest.mark.usefixtures("installing")
+def test_install_says_whose_commands_are_held_and_whose_release_is_not(
+    ground: Ground, bin_folder: Path, monkeypatch
+) -> None:
+    can(monkeypatch)
+    put(bin_folder, "codex", "codex-cli 0.1.0")
+    told = ground.swarm("install", "--kernel", "--json").json["kernel"]
+    assert told["held"] == ["Claude Code"] and told["not_held"][0].startswith("Codex 0.1.0 (tested with ")
+    out = ground.swarm("install", "--kernel").out
+    assert "held: commands of Claude Code; not held: those of Codex 0.1.0 (tested with " in out
+
+
+@pytest.mark.usefixtures("installing")
 def test_install_says_why_nothing_can_be_held_and_what_mends_it(ground: Ground, monkeypatch) -> None:
     can(monkeypatch, REFUSED)
     done = ground.swarm("install", "--kernel")

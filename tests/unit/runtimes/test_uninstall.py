@@ -5,6 +5,8 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,13 @@ from support.fixtures import Ground
 
 import swarm_hook_core
 import swarm_mcp
+from swarm_hook_core.state import state_dir
 from swarm_mcp import state_folder
 from swarm_mcp.harness import plugin
 from swarm_mcp.harness.codex import overrides
+from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.cline import servers_file
 
 
 @pytest.fixture
@@ -39,7 +45,7 @@ def test_what_is_ours_goes_and_what_stays_is_named(ground: Ground, state: Path):
     ground.session("me")
     done = ground.swarm("uninstall")
     assert done.code == 0
-    left = ["edited", "kept", "runs", "somebody's", "team", "worktrees"]
+    left = ["edited", "kept", "projects.json", "runs", "somebody's", "team", "worktrees"]
     assert sorted(path.name for path in state.iterdir()) == left
     assert (state / "kept" / "content").read_text() == "ours"
     for path in (ground.database, *(state / name for name in left)):
@@ -51,8 +57,7 @@ def test_what_is_ours_goes_and_what_stays_is_named(ground: Ground, state: Path):
 
 def test_an_empty_state_folder_goes_too(ground: Ground, state: Path):
     for name in state_folder.THEIRS:
-        (state / name / "content").unlink()
-        (state / name).rmdir()
+        shutil.rmtree(state / name) if (state / name).is_dir() else (state / name).unlink()
     (state / "somebody's").unlink()
     assert ground.swarm("uninstall").code == 0 and not state.exists()
 
@@ -100,3 +105,50 @@ def test_every_name_that_the_code_gives_is_known():
             names |= set(re.findall(r"state_dir\(\), f?\"([^\"{]+)", path.read_text(encoding="utf-8")))
     unknown = [name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in known)]
     assert len(names) > 15 and unknown == []
+
+
+def test_what_projects_have_is_named_and_goes_where_that_is_asked_for(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    """Git hooks of the guard, and what `init` put there, outlive the package."""
+    monkeypatch.setenv("PATH", os.defpath)
+    project, other = ground.folder / "a project", ground.folder / "other"
+    for folder in (project, other):
+        subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    (other / ".mcp.json").write_text('{"mcpServers": {"mine": {"command": "x"}}}')
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    assert ground.swarm("guard", "install", "--dir", str(project)).code == 0
+    assert ground.swarm("init", "--dir", str(project)).code == ground.swarm("init", "--dir", str(other)).code == 0
+    assert ground.swarm("uninstall", "--projects", "--dry-run").out.count("would take out of") == 3
+    done = ground.swarm("uninstall")
+    assert f"left in {project}: git hooks of `swarm-mcp guard`" in done.out and done.code == 0
+    assert f"swarm-mcp guard uninstall --dir '{project}'" in done.out, "as a shell takes it"
+    assert f"left in {other}: .mcp.json, .claude/skills/swarm-mcp, .claude/skills/swarm" in done.out
+    (project / ".claude/skills/swarm/SKILL.md").write_text("changed by a person")
+    done = ground.swarm("uninstall", "--projects")
+    assert done.code == 0 and "left in" not in done.out, done
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+    assert not list((project / ".git/hooks").glob("pre-commit")) and not (project / ".mcp.json").exists()
+    assert (project / ".claude/skills/swarm/SKILL.md").exists() and not (project / ".claude/skills/swarm-mcp").exists()
+
+
+def test_a_guard_from_before_is_found_where_sessions_have_worked(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", os.defpath)
+    shutil.rmtree(ground.repo / ".git")
+    subprocess.run(["git", "init", "-q", str(ground.repo)], check=True)
+    ground.session("me")
+    assert ground.swarm("guard", "install").code == 0
+    (Path(state_dir()) / "projects.json").unlink()
+    assert f"left in {ground.repo}: git hooks" in ground.swarm("uninstall").out
+
+
+def test_while_a_client_cannot_be_served_what_it_starts_stays_and_is_named(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, compiled_once: None
+):
+    bundle.write(marketplace_folder(), local=True)
+    (ground.folder / "bin").mkdir()
+    (ground.folder / "bin" / "cline").write_text("#!/bin/sh\n")
+    (ground.folder / "bin" / "cline").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ground.folder / 'bin'}{os.pathsep}{os.defpath}")
+    servers_file().parent.mkdir(parents=True)
+    servers_file().write_text("{ broken")
+    done = ground.swarm("uninstall")
+    assert done.code == 1 and f"{marketplace_folder()} stays" in done.out and "Cline still starts" in done.out, done

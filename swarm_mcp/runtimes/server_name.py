@@ -1,0 +1,104 @@
+"""The name that swarm's MCP server has in a client: `swarm`, or another where the user has a server called so.
+
+A client takes one server of a name, and does not say that it has dropped the other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes import own_table
+from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.runtimes.edited_json import tree_in
+from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.users_file import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from swarm_mcp.runtimes.base import Runtime
+
+NAME = "swarm"
+OTHER_NAME = "swarm-locks"
+NAMES = (NAME, OTHER_NAME, *(f"{OTHER_NAME}-{number}" for number in range(2, 10)))  # in the order of preference
+SERVERS = "servers"  # the key of a bundle's record under which its other names stand
+_RUNS_SWARM = ("swarm-mcp", "swarm-locks", "swarm_mcp", "integrations/coordinator.sh")
+
+
+def free_name(taken: Mapping[str, Path]) -> str:
+    """Return the first of NAMES that is not `taken`; the first of all where every one is."""
+    return next((name for name in NAMES if name not in taken), NAME)
+
+
+def other_names(clients: list[Runtime], root: Path) -> dict[str, str]:
+    """Return client -> the name of our server in it, for all where that is not NAME.
+
+    A name that the bundle in `root` has already is kept while it is free: a project may have a server of that name.
+    """
+    named = in_bundle(root)
+    for client in clients:
+        taken = client.users_servers()
+        if named.get(client.name, NAME) in taken:
+            named[client.name] = free_name(taken)
+    return {client: name for client, name in named.items() if name != NAME}
+
+
+def in_bundle(root: Path) -> dict[str, str]:
+    """Return client -> the name of our server, as `other_names` was when the bundle in `root` was written."""
+    named = read_record(root).get(SERVERS)
+    return {str(client): str(name) for client, name in named.items()} if isinstance(named, dict) else {}
+
+
+def said(client: Runtime, root: Path) -> str:
+    """Return a line on the user's server and ours, where the bundle in `root` has another name for ours; else empty."""
+    name, there = in_bundle(root).get(client.name, NAME), client.users_servers().get(NAME)
+    if name == NAME:
+        return ""
+    why = f"{there} has an MCP server {NAME!r} of yours, which stays" if there else f"another {NAME!r} was here"
+    return f"swarm's MCP server is called {name!r} here: {why}"
+
+
+def finding(client: Runtime, root: Path) -> Finding | None:
+    """Return what there is to say of the name of our server in a client that runs the bundle in `root`, if anything."""
+    name = in_bundle(root).get(client.name, NAME)
+    clash = client.users_servers().get(name)
+    about = f"{client.name} server name"
+    if clash is None:
+        words = said(client, root)
+        return Finding(about, "ok", words) if words else None
+    text = f"{clash} has an MCP server {name!r} of yours, and so has swarm: one of the two is missing in its sessions"
+    return Finding(about, "warn", text, f"swarm-mcp install --client {client.name}")
+
+
+def servers_in_json(path: Path, key: str, is_ours: Callable[[object], bool] | None = None) -> dict[str, Path]:
+    """Return the names of the servers under `key` of a JSON file, each with the file; without those that are ours."""
+    try:
+        tree = tree_in(path)
+    except SwarmError:
+        return {}
+    servers = tree.get(key) if isinstance(tree, dict) else None
+    servers = servers if isinstance(servers, dict) else {}
+    return {name: path for name, server in servers.items() if not (is_ours or runs_swarm)(server)}
+
+
+def servers_in_toml(path: Path, sign: str = "") -> dict[str, Path]:
+    """Return which of NAMES the TOML file has servers called, each with the file; without a table with `sign`.
+
+    A look at the names alone: Python 3.10 has no parser of TOML.
+    """
+    try:
+        text = read_text(path) or ""
+    except SwarmError:
+        return {}
+    return {name: path for name in NAMES if own_table.is_foreign(text, "mcp_servers", name, sign)}
+
+
+def runs_swarm(server: object) -> bool:
+    """Return True if a client's entry of a server starts `swarm-mcp serve`, in any of its forms."""
+    if not isinstance(server, dict):
+        return False
+    command, args = server.get("command"), server.get("args")
+    words = [str(word) for part in (command, args) for word in (part if isinstance(part, list) else [part])]
+    return "serve" in words and any(word.endswith(_RUNS_SWARM) for word in words)
