@@ -407,9 +407,9 @@ class HookCore:
         store = StoreReader(file, self.driver, waits=True) if file else None
         if store is not None:
             session = store.session(self.config.runtime_name, call.session_id)
-            if only_beside_locks and not (self._is_team_stale(store) or store.others_hold("")):
-                if session is None or not self._is_to_be_told(store, session, call):
-                    return session, None
+            is_free = only_beside_locks and not (self._is_team_stale(store) or store.others_hold(""))
+            if is_free and (session is None or not self._is_to_be_told(store, session, call)):
+                return session, None
             if session is not None:
                 return session, store
         from swarm_hook_core import sessions

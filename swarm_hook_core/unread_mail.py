@@ -55,10 +55,10 @@ def line(rows, label: str) -> str:
     more = f" and {len(counts) - SENDERS} more senders" if len(counts) > SENDERS else ""
     whose = f"{'from ' if len(counts) == 1 else ''}{', '.join(names)}{more}"
     first = quoted(rows[0][2] if isinstance(rows[0][2], str) else "", EXCERPT)
-    which = "It says" if len(rows) == 1 else f"The first, from {_name(*rows[0][:2], label)}, says"
+    which = "It says" if len(rows) == 1 else f"The first, from {_name(rows[0][0], rows[0][1], label)}, says"
     return (
         f"swarm: {number} unread message{'' if len(rows) == 1 else 's'} for you, {whose}. {which}: {first}. To read"
-        f" {'it' if len(rows) == 1 else 'them'} whole, call poll_messages or run `swarm-mcp messages`."
+        f" {'it' if len(rows) == 1 else 'them'} whole, call poll_messages, or run `swarm-mcp bootstrap`."
     )
 
 
@@ -93,7 +93,7 @@ def _told_in(text: str, instance_id: str) -> int:
 
 
 def _advance(path: str, instance_id: str, newest: int) -> int:
-    """Write down that all up to `newest` is told; the one that was before. Of two hooks at once one has the messages."""
+    """Write down that all up to `newest` is told; return what was before. Of two hooks at once one tells it."""
     from swarm_hook_core.state import open_in_private, write_all
 
     handle = open_in_private(path, os.O_RDWR | os.O_CREAT)

@@ -241,7 +241,14 @@ class Store:
     def denials(self) -> Denials:
         from swarm_mcp.store.denials import Denials
 
-        return Denials(self.database, self._finder, self.instances, lambda: self.notices, self.queue, lambda: self.storms)
+        return Denials(
+            self.database,
+            self._finder,
+            self.instances,
+            lambda: self.notices,
+            self.queue,
+            lambda: self.storms,
+        )
 
     @made_once
     def storms(self) -> Storms:

@@ -58,8 +58,9 @@ def log(args: Arguments) -> int:
     With --json and PATH: {"file", "events": [{"id", "at", "what", "rule", "file", "instance_id", "label", "details"}]}.
     The details of a denial hold what the decision came from: path, tool, cwd, session, denied_agent, the lock's id,
     fence, mode, agent and pattern, its holder, and "rule"; where no lock was in the way but what "holder" had not
-    committed, "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated" counts the same denial within the next minute,
-    which is no event of its own. "next", where it is there, is the cursor that --after takes for what came before.
+    committed, "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated"
+    counts the same denial within the next minute, which is no event of its own. "next", where it is there, is the
+    cursor that --after takes for what came before.
 
     example: swarm-mcp log --since 8:00
     """

@@ -50,7 +50,7 @@ def status(args: Arguments) -> int:
 
     With --json, `instance_count` and `lock_count` say how many there are in all, and the repeated denials are `storms`:
     [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The last refused files are
-    `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason"}], where "reason" is
+    `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason"}], with the reason
     in words.
 
     example: swarm-mcp status
@@ -132,9 +132,9 @@ def status(args: Arguments) -> int:
         file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
         say(f"  refused {storm['times']} times  {file}  to {who}, held by {holder}, last {last}")
     for one in refused:
-        last, times = one.last, f" ({one.times} times)" if one.times > 1 else ""
-        who = f"  refused  {reader.path(last.file)}  to {last.name}{times}, {reader.when(last.at)}"
-        say(f"{who}: {_reason(last)}")
+        newest, times = one.last, f" ({one.times} times)" if one.times > 1 else ""
+        who = f"  refused  {reader.path(newest.file)}  to {newest.name}{times}, {reader.when(newest.at)}"
+        say(f"{who}: {_reason(newest)}")
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     if not here and not held:

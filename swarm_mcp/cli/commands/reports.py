@@ -27,7 +27,6 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
 from swarm_mcp.team.telling import tell_team
 
-
 LOSSES = ("uncommitted", "moment", "sweep", "stash")
 
 
@@ -57,11 +56,12 @@ LOSSES = ("uncommitted", "moment", "sweep", "stash")
 def denied(args: Arguments) -> int:
     """denied: note that a session was denied a file (hooks call this)
 
-    With --why nobody held FILE: --holder has changed it and not committed that (uncommitted), is writing it (moment), has
-    changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is for the record alone.
+    With --why nobody held FILE: --holder has changed it and not committed that (uncommitted), is writing it (moment),
+    has changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is for the record.
 
-    Else FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
-    is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.
+    Else FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where
+    that is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the
+    way.
 
     The session gets one message when the file is free, and at once where it has gone already. From the third time on
     (--times) the holder gets one, and at the tenth the sessions with mode:gateway of the same identity: once, until the

@@ -365,8 +365,8 @@ _OF_EXPLAINING = (
         "Why a file can or cannot be written: every lock over it (`held`, each with the `rule` through which it"
         " holds: file, folder, pattern, or repository for the same file of another work tree; mode, fence, since,"
         " lease), who is in line for it (`waiting`, first come first), and what would happen to a write now"
-        " (`write.allowed`, `write.reason`, and in `write.kinds` for edit, overwrite and remove), by the hook's own check,"
-        " which also knows what others have changed and not committed. Takes and changes nothing.",
+        " (`write.allowed`, `write.reason`, and in `write.kinds` for edit, overwrite and remove), by the hook's own"
+        " check, which also knows what others have changed and not committed. Takes and changes nothing.",
         {
             "file": PATH,
             "instance_id": text("Whose write to judge. Default: this session's."),

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fixtures import wait_for
 from support.sessions import RUNTIMES, captured, mistakes, peer_locks, run
 from support.traced import Player
-from support.fixtures import wait_for
 
 from swarm_hook_core import coordinator, storms
 from swarm_hook_core.hooks import ToolCall

@@ -71,7 +71,7 @@ def test_at_its_next_call_a_model_hears_of_its_mail_once(case: str, pair, work: 
     name = f"peer {peer.row['id'][:8]}"
     assert first.splitlines()[-1] == (
         f'swarm: 2 unread messages for you, from {name}. The first, from {name}, says: "leave notes.md to me, please".'
-        " To read them whole, call poll_messages or run `swarm-mcp messages`."
+        " To read them whole, call poll_messages, or run `swarm-mcp bootstrap`."
     )
     assert "unread" not in said(), "once"
     assert unread(me.row) == ["leave notes.md\nto me, please", "and other.md"], "a line is no delivery"
