@@ -119,7 +119,7 @@ def may_protect(path: str) -> bool:
     """Whether absolute `path`, without links, may be one of the files that protect sessions from each other."""
     if "swarm" in path or "/.git/" in path or path.endswith(_SETTINGS):
         return True
-    return path.startswith(tuple(os.path.realpath(one) for one in (state_dir(), config_dir(), store_path())))
+    return any(path.startswith(os.path.realpath(place)) for place in _chosen_places())
 
 
 def speaks_of_protection(text: str) -> bool:
@@ -130,7 +130,12 @@ def speaks_of_protection(text: str) -> bool:
         home = os.path.expanduser("~")
         if any(place in text for place in _PLACES) or (home != "/" and home in text):
             return True
-    return any(os.path.basename(path) in text for path in (state_dir(), config_dir(), store_path()))
+    return any(os.path.basename(place) in text for place in _chosen_places())
+
+
+def _chosen_places() -> list:
+    """Our folders and files whose names need not say that they are ours, as settings have chosen them."""
+    return [path for path in map(absolute_setting, ("SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_DB_PATH")) if path]
 
 
 def absolute_setting(variable: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.environment import first_set
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
@@ -12,6 +13,7 @@ from swarm_mcp.domain.session import DETACHED, TEAM, Session
 from swarm_mcp.errors import PersonOnly, SwarmError
 from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
+from swarm_mcp.store.activity import payload_of
 from swarm_mcp.views import name_of
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
@@ -63,8 +65,7 @@ def is_own(store: Store, row: Session) -> bool:
     """Return True if a command here may act as the live session `row`, which it names.
 
     A person may act as any session. An agent's shell may act as its own session, as one that the command itself runs
-    inside of, as a detached holder that it has made, and as one that was registered for a script and that no process
-    vouches for.
+    inside of, and as a detached holder or a session for a script that this very agent has made.
     """
     around = agents_around(store)
     if not around and not is_marked():
@@ -75,7 +76,7 @@ def is_own(store: Store, row: Session) -> bool:
         return token(row.label or "", MAKER) in [one.id for one in around]
     if row.runtime == HOLD:
         return _is_inside(store, row)
-    return not store.instances.is_session(row.id) and not _runs_elsewhere(row.pid)
+    return not store.instances.is_session(row.id) and _is_maker(store, row, mark_of_shell(store))
 
 
 def require_own(store: Store, row: Session, how: str) -> None:
@@ -114,8 +115,13 @@ def _is_inside(store: Store, row: Session) -> bool:
     return any(row.id == one.id for pid in ancestors() for one in store.instances.of_client(pid, start_time(pid)))
 
 
-def _runs_elsewhere(pid: int) -> bool:
-    """Return True if `pid` is there, and is neither this process nor one above it."""
-    if not pid or pid == os.getpid() or pid in list(ancestors()):
-        return False
-    return start_time(pid) not in ("", "-")
+def mark_of_shell(store: Store) -> str:
+    """What tells an agent's shell from others': its session, else what its client calls that; empty in others."""
+    me = agent_session_around(store)
+    return me.id if me else first_set(*SESSION_ID_VARIABLES)
+
+
+def _is_maker(store: Store, row: Session, mark: str) -> bool:
+    """Return True if `row` was registered by `register` in the agent's shell with this mark, within the last day."""
+    made = [one for one in store.activity.of_sessions([row.id]) if one.type == "instance.registered"]
+    return bool(mark and made) and payload_of(made[-1]).get("by") == mark

@@ -16,6 +16,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import client_process, gone, start_time
+from swarm_mcp.agents_shell import agents_around
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.folders import clean, here, scope_of
@@ -185,8 +186,18 @@ class CallingSession:
             name = meta.get(key)
             rows = store.instances.of_session_id(name) if isinstance(name, str) and name else []
             if len(rows) == 1:
-                return rows[0]
+                return rows[0] if self._is_of_client(store, rows[0]) else None
         return None
+
+    def _is_of_client(self, store: Store, row: Session) -> bool:
+        """Whether the session that a call names may be one of this server's client.
+
+        It is not where another client's agent has started the server in its shell, and names a session that is not its.
+        """
+        if any(one.id == row.id for one in store.instances.of_client(*self.client)):
+            return True  # the common case
+        around = agents_around(store)
+        return not around or any(one.id == row.id for one in around)
 
     def _waiting(self, store: Store) -> Session | None:
         """The row that hooks of another implementation made for this client's session: the only such one here.

@@ -26,12 +26,14 @@ def add(
     )
 
 
-def registered(db: Database, row: Session, adopted: bool) -> None:
-    """An instance joined, or an existing one was taken over (`adopted`)."""
+def registered(db: Database, row: Session, adopted: bool, by: str = "") -> None:
+    """An instance joined, or an existing one was taken over (`adopted`). `by`: as in ``sessions.Registration``."""
     payload = {"label": row.label, "adopted": adopted, "pid": row.pid, "directory": row.directory}
     payload.update(root=row.root, file_root=row.file_root)
     if row.lease_until is not None:
         payload["lease_until"] = row.lease_until
+    if by:
+        payload["by"] = by
     add(db, row.scope, "instance.registered", row.id, row.id, payload)
 
 

@@ -33,12 +33,13 @@ class Registration:
 
     `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of
     the terminal in front of it, where the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it;
-    `turn_over` when a turn of its has ended, or the next one begins (ns), 0 where that is not why it registers.
+    `turn_over` when a turn of its has ended, or the next one begins (ns), 0 where that is not why it registers; `by`
+    which agent's shell registers it for somebody else (``agents_shell.mark_of_shell``).
     """
 
     __slots__ = (
         "directory", "label", "scope", "file_root", "lease_seconds", "adopt_id", "preassigned_id",
-        "runtime", "session_id", "state", "client", "terminal", "pane", "turn_over",
+        "runtime", "session_id", "state", "client", "terminal", "pane", "turn_over", "by",
     )  # fmt: skip
 
     def __init__(self, directory: str, **given):
@@ -56,6 +57,7 @@ class Registration:
         self.terminal = given.get("terminal") or (0, "")
         self.pane = given.get("pane") or {}
         self.turn_over = given.get("turn_over") or 0
+        self.by = given.get("by") or ""
 
 
 class Sessions(SessionTable):
@@ -377,7 +379,7 @@ class Sessions(SessionTable):
                 request.label, now, now, adopted, lease_until,
             ),
         )  # fmt: skip
-        events.registered(self._db, self.get(instance_id) or Session(), adopted=False)
+        events.registered(self._db, self.get(instance_id) or Session(), adopted=False, by=request.by)
 
 
 def _listed(clients: list) -> str | None:

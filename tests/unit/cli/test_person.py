@@ -218,8 +218,8 @@ def test_to_look_with_anothers_eyes_is_allowed(ground: Ground, monkeypatch, word
 
 def test_whom_an_agents_shell_may_act_as(ground: Ground, monkeypatch):
     me = in_shell_of(ground, monkeypatch)
-    reserved = ground.plain("reserved")
-    ground.sql("UPDATE instances SET pid = 999999999 WHERE id = ?", reserved["id"])  # its command has ended
+    words = ["register", "--label", "reserved", "--lease-seconds", "600", "--json"]
+    reserved = ground.swarm(*words).json
     made = ground.swarm("lock", "detached", "--detach", "--ttl", "60", "--json").json["instance_id"]
     for row, file in ((me["id"], "a"), (me["id"][:8], "b"), (reserved["id"], "c"), (made, "d")):
         assert ground.swarm("lock", file, "--as", row).code == 0, file
@@ -230,10 +230,11 @@ def test_whom_an_agents_shell_may_act_as(ground: Ground, monkeypatch):
         person.delenv("CLAUDECODE")
         person.delenv("CLAUDE_CODE_SESSION_ID")
         theirs = ground.swarm("lock", "f", "--detach", "--ttl", "60", "--json").json["instance_id"]
-    ground.stranger("foreign", label="origin:other")  # of another implementation, whose process runs
-    for row in (theirs, "foreign"):
+        other = ground.swarm(*words).json["id"]
+    ground.stranger("foreign", label="origin:other")  # of another implementation
+    for row in (theirs, other, "foreign"):
         assert ground.swarm("unlock", "f", "--as", row).code == 1
-    assert len(attempts(ground)) == 2
+    assert len(attempts(ground)) == 3
 
 
 def test_a_variable_does_not_make_a_shell_another_sessions(ground: Ground, monkeypatch):
