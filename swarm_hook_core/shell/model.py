@@ -118,10 +118,11 @@ class GitCall:
     found         word -> list of the `Found`s that it stands for
     after         whether an earlier git call of the same command may have moved branches or fetched
     in_doubt      whether it may not run in this folder at all, so that nothing it would touch is certain
+    patch         ``(absolute paths, Founds)`` of the files that it applies a patch to in the index; None: not known
     aside         what puts unstaged changes aside while it runs (``commit_hooks``), once git was asked; empty for none
     """
 
-    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside")
+    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside", "patch")
 
     def __init__(self, folder, words, by, top=(), environment=None, found=None, after=False):
         self.folder = folder
@@ -133,6 +134,7 @@ class GitCall:
         self.after = after
         self.in_doubt = False
         self.aside = ""
+        self.patch = None
 
 
 class Guess:

@@ -33,6 +33,8 @@ def way(words, changed, new, folder: str) -> str:
     refusing = _refusing(words)
     if refusing:
         return f"`{refusing}` leaves them alone: git refuses where it would touch them."
+    if words[0] == "worktree":
+        return "Name the work trees that are your own, one by one."
     own = _narrow(words, changed, new, folder)
     if own:
         return f"For your own files alone: `{own}`."

@@ -153,7 +153,7 @@ class Sweeps:
 
     def _go_on(self, words, taken) -> None:
         """Take it that the command has run, for those that follow it in the same call."""
-        if words[0] in ("add", "stage"):
+        if words[0] in ("add", "stage", "apply"):
             self._staged.update((trace.path, trace) for trace in taken)
         elif words[0] == "commit":
             self._committed.update(self._staged)
@@ -203,7 +203,7 @@ def deed_of(words) -> str:
     verb, goes_on = words[0], any(word in ("--abort", "--skip", "--continue") for word in words)
     if verb == "stash" or (verb in ("rebase", "merge", "pull") and not goes_on):
         return "put aside"
-    if verb in ("add", "stage", "update-index"):
+    if verb in ("add", "stage", "update-index", "apply"):
         return "stage"
     if verb == "commit" or "--continue" in words:
         return "commit"

@@ -18,7 +18,7 @@ from swarm_hook_core.lookup import Session
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell import collision
-from swarm_hook_core.shell.programs.git import uncommitted
+from swarm_hook_core.shell.programs.git import listings, uncommitted
 from swarm_hook_core.traces import Trail, committed, journal_name, meetings, place_of, stash_entries, sweeps
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_mcp.store import Store
@@ -402,6 +402,63 @@ def test_another_work_tree_of_the_repository_is_another_place_for_files(beside, 
     assert "linked/b.txt" in linked.denied("git stash -u") and "linked/b.txt" in linked.told("git add -A")
     assert "linked/b.txt" in here.denied(f"git worktree remove --force {tmp_path}/linked")
     assert here.told(f"git worktree remove {tmp_path}/linked") == "", "git refuses"
+
+
+LOOPS = """
+git worktree list --porcelain | awk '/^worktree/{print $2}' | grep linked | xargs -I{} git worktree remove --force {}
+for w in $(git worktree list --porcelain | grep '^worktree' | cut -d' ' -f2); do git worktree remove --force "$w"; done
+git worktree list | tail -n +2 | while read w rest; do git worktree remove -f "$w"; done
+find .. -maxdepth 1 -name 'linked*' | xargs -n1 git worktree remove --force
+git worktree remove --force linked
+"""
+
+
+def test_work_trees_of_which_the_names_are_computed_may_be_any(beside, tmp_path):
+    here = beside()
+    for name in ("linked", "other"):
+        here.here.git("worktree", "add", "-q", "--detach", str(tmp_path / name), "feature")
+    linked = Beside(Checkout(tmp_path / "linked"))
+    for command in rows(LOOPS):
+        assert here.told(command) == "", command
+    linked.here.write(**{"b.txt": "half done\n"})
+    linked.wrote("peer", "b.txt")
+    for command in rows(LOOPS):
+        said = here.denied(command)
+        assert "linked/b.txt (by codex peer" in said and "Name the work trees that are your own" in said, command
+    for command in ('git worktree remove "$W"', f"git worktree remove -f {tmp_path}/other", "git worktree prune"):
+        assert here.told(command) == "", command
+
+
+def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path):
+    inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
+    allowed = ("-c", "protocol.file.allow=always")
+    traced.git(work, *allowed, "submodule", "--quiet", "add", str(inner), "module")
+    traced.git(work, "commit", "-qm", "module")
+    me, peer = traced.Player("codex", work), traced.Player("claude-code", work / "module")
+    for command in ("git submodule deinit -f module", "git submodule deinit --all --force", "git rm -rf module"):
+        assert me.told("Bash", {"command": command}) == "", command
+    peer.edits("deep.md", "beta", "PEER")
+    for command in ("git submodule deinit -f module", "git submodule deinit --all --force", "git rm -rf module"):
+        for _ in range(2):
+            assert "module/deep.md" in me.denied("Bash", {"command": command}), command
+    for command in ("git submodule deinit module", "git submodule status", "git rm -r --cached module"):
+        assert me.told("Bash", {"command": command}) == "", command
+    assert "PEER" in (work / "module" / "deep.md").read_text()
+
+
+@pytest.mark.parametrize("level", ["keep", "turn"])
+def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, monkeypatch, level: str):
+    here = beside(level)
+    monkeypatch.setattr(listings, "SECONDS", AMPLE)
+    (here.here.top / "x.patch").write_text("--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-b\n+c\n")
+    (here.here.top / "own.patch").write_text("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+c\n")
+    for command in (
+        "git apply --cached x.patch && git commit -m x",
+        "git diff b.txt | git apply --cached",
+    ):
+        said = here.denied(command) if level == "turn" else here.told(command)
+        assert "b.txt (by codex peer" in said and ("stage what" in said or "stages what" in said), command
+    assert here.told("git apply --cached own.patch") == ""
 
 
 # -- the stash --------------------------------------------------------------------------------------

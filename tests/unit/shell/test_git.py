@@ -12,6 +12,7 @@ from support.checkouts import AMPLE, ODD, Checkout, changed
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import UNKNOWN, Found, GitCall
+from swarm_hook_core.shell.programs.git import listings
 from swarm_hook_core.shell.programs.git.command_line import without_global_options, work_tree
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import only_reads
@@ -462,7 +463,8 @@ def test_files_that_git_is_told_to_write(templates):
     assert made.admitted("out/0001-x.patch", "out/x.patch", "0001-x.patch") == {"out/0001-x.patch"}
 
 
-def test_patches_name_their_files(checkout):
+def test_patches_name_their_files(checkout, monkeypatch):
+    monkeypatch.setattr(listings, "SECONDS", AMPLE)
     here = checkout("clean")
     here.put("fix.patch", here.git("diff", "main", "feature"))
     every = ["a.txt", "src/c.py", ODD, "src/new.py"]
@@ -470,6 +472,12 @@ def test_patches_name_their_files(checkout):
     assert sorted(Said(here, "git apply -R --exclude='*.txt' ../fix.patch", "src").writes) == ["src/c.py", "src/new.py"]
     assert Said(here, "git apply --stat fix.patch").writes == Said(here, "git apply --cached fix.patch").writes == []
     assert Said(here, "git apply --cached fix.patch").git == [(".", "apply", "--cached", "fix.patch")]
+    for command, locked in (("git apply --cached fix.patch", every), ("git diff main feature | git apply --cached", every)):
+        (call,) = effects_of(command, str(here.top)).git
+        touch = touched(call, [str(here.top / name) for name in (*locked, "lib/other.py")], AMPLE)
+        assert sorted(touch.certain) == sorted(str(here.top / name) for name in locked) and not touch.unsure, command
+    (call,) = effects_of("git apply --cached later.patch", str(here.top)).git
+    assert touched(call, [str(here.top / "a.txt")], AMPLE).unsure
     heredoc = "git apply - <<'EOF'\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-b\n+x\nEOF"
     assert Said(here, heredoc).writes == ["b.txt"]
     assert Said(here, "git apply later.patch").guesses

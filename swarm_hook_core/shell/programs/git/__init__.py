@@ -56,7 +56,12 @@ def git(call) -> None:
         return  # a loop; it would only be asked again
     found = {word: call.found(word) for word in words if not is_known(word)}
     found = {word: founds for word, founds in found.items() if founds}
-    effects.add(GitCall(folder, words, call.by, top, _environment(call, folder), found, after))
+    made = GitCall(folder, words, call.by, top, _environment(call, folder), found, after)
+    if words[0] == "apply":
+        from swarm_hook_core.shell.programs.git.named_files import patched
+
+        made.patch = patched(inner, options_of(words))
+    effects.add(made)
 
 
 def _moves(earlier, words) -> bool:

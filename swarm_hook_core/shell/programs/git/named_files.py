@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
@@ -73,9 +73,42 @@ def _made_in_folder(call, reading, admits_name) -> None:
     )
 
 
+def removed_submodules(call, reading) -> None:
+    """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with what is changed in them."""
+    from swarm_hook_core.shell.model import GitCall
+    from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
+
+    if reading.options.has("-f", "--force") and call.folder is not None:
+        for tree in removed_trees(GitCall(call.folder, call.words, call.by)):
+            call.tree(tree, how=REMOVE)
+
+
 def patch(call, reading) -> None:
     """``apply``, ``am``: the files that a patch is about; `am` takes all of them from the top of the work tree."""
-    options, always_from_top = reading.options, call.words[0] == "am"
+    named, founds, is_whole = _patched(call, reading.options)
+    for path, how in named:
+        call.write(path, how)
+    for about, how in founds:
+        call.tree(about.root, about.admits, how)
+    if not is_whole:
+        call.guess("a patch that cannot be read yet")
+
+
+def patched(call, options):
+    """``(absolute paths, Founds)`` of the files that ``apply`` with these options is about; None where that is open."""
+    named, founds, is_whole = _patched(call, options)
+    if not is_whole or call.folder is None:
+        return None
+    here = os.path.realpath(call.folder)
+    return [os.path.normpath(os.path.join(here, path)) for path, _how in named], [about for about, _how in founds]
+
+
+def _patched(call, options) -> tuple:
+    """``([(path, how)], [(Found, how)], whether that is all)`` of the files that patches are about."""
+    always_from_top = call.words[0] == "am"
+    named: list = []
+    founds: list = []
+    is_whole = True
     top = work_tree(call.folder) if call.folder else None
     strip, under = options.value("-p"), options.value("--directory") or ""
     here = os.path.realpath(call.folder) if top else ""
@@ -86,9 +119,9 @@ def patch(call, reading) -> None:
             about = getattr(call.stdin, "about", None) if source == "-" else None
             if about is not None:
                 loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
-                call.tree(about.root, about.admits, REPLACE if loses else EDIT)
+                founds.append((about, REPLACE if loses else EDIT))
             else:
-                call.guess("a patch that cannot be read yet")
+                is_whole = False
             continue
         parts = int(strip) if strip and strip.isdigit() else None
         backwards = options.has("-R", "--reverse")
@@ -96,11 +129,12 @@ def patch(call, reading) -> None:
             if not _is_wanted(path, options):
                 continue
             if top is None or not (from_top or always_from_top):
-                call.write(path, how)
+                named.append((path, how))
                 continue
             whole = os.path.join(top, path)
             if always_from_top or here == top or whole.startswith(here + "/"):
-                call.write(whole, how)
+                named.append((whole, how))
+    return named, founds, is_whole
 
 
 def _is_wanted(path: str, options) -> bool:

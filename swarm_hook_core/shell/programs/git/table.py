@@ -50,9 +50,9 @@ merge-file: reads write {1}
 # ---- they change the repository, and no file of the work tree but what their words, or a patch, name
 apply: -pC,--directory,--exclude,--include,--whitespace,--build-fake-ancestor= do patch
   --apply: do patch
-    --cached: nothing
+    --cached: asks apply
   --check --stat --numstat --summary: reads
-  --cached: nothing
+  --cached: asks apply
 branch: -u,--set-upstream-to,--points-at,--format,--sort= reads
   -d -D -m -M -c -C -f -u -t --delete --move --copy --force --track --set-upstream-to --unset-upstream: nothing
   --edit-description --no-track: nothing
@@ -141,7 +141,7 @@ rebase: -sXxC,--onto,--strategy,--strategy-option,--exec,--whitespace,--empty= -
     unless --show-current-patch asks rebase text {-x} {--exec}
 reset: --pathspec-from-file= asks reset
 restore: -s,--source,--conflict,--pathspec-from-file= asks restore
-rm: --pathspec-from-file= unless -n --dry-run asks unlink
+rm: --pathspec-from-file= unless -n --dry-run asks unlink do removed_submodules
 stash: -m,--message,--pathspec-from-file= asks stash
   list show: reads
 switch: -cC,--create,--force-create,--orphan,--conflict= asks switch
@@ -160,6 +160,7 @@ sparse-checkout: reads
 submodule: -b,--branch,--name,--reference,--depth= reads
   status summary get-url: reads
   add: asks anything do add_submodule
+  deinit: asks anything do removed_submodules
   foreach: ends asks anything do in_submodules
   *: asks anything
 filter-branch filter-repo mergetool subtree merge-index merge-one-file quiltimport svn p4 cvsimport: asks anything

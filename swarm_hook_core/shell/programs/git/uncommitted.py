@@ -8,6 +8,7 @@ import os
 from swarm_hook_core.shell.model import absolute
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.named_places import places
+from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
@@ -19,16 +20,17 @@ def swept(call, files, seconds: float):
     `files`: absolute paths of what is not committed as it stands. Changes nothing, takes at most about `seconds`.
     Raises NoAnswer where git does not say in that time.
     """
-    removed = removed_tree(call, seconds)
-    if removed:
-        return [file for file in files if os.path.realpath(file).startswith(removed + "/")], []
+    removed = tuple(tree + "/" for tree in removed_trees(call))
+    gone = [file for file in files if os.path.realpath(file).startswith(removed)]
+    if removed and call.words[0] != "rm":
+        return gone, []
     top = tree_of(call)
     if top is None:
         return [], []
     touch = touched(call, files, seconds)
     if touch.late:
         raise NoAnswer("out of time")
-    return touch.lost, touch.taken
+    return list(dict.fromkeys([*gone, *touch.lost])), touch.taken
 
 
 def changes(top: str, files, seconds: float, settings=(), environment=None):
@@ -80,29 +82,13 @@ def moved_to(call) -> list:
     return [place] if len(sources) == 1 else []
 
 
-def removed_tree(call, seconds: float) -> str:
-    """The top of the work tree that ``worktree remove --force`` removes; empty for other calls: git refuses."""
-    if call.words[:2] != ["worktree", "remove"]:
-        return ""
-    options, top = options_of(call.words), tree_of(call)
-    if not options.has("-f", "--force") or len(options.operands) < 2 or top is None:
-        return ""
-    word = options.operands[1]
-    folder = absolute(call.folder, word)
-    if folder is not None and os.path.exists(os.path.join(folder, ".git")):
-        return os.path.realpath(folder)
-    try:  # the end of its path is name enough
-        told = Repository(top, seconds, call.top, call.environment).ask("worktree", "list", "--porcelain")
-    except (NoAnswer, Refused):
-        return ""
-    trees = [line[len("worktree ") :] for line in told.split("\n") if line.startswith("worktree ")]
-    return next((os.path.realpath(tree) for tree in trees if tree.endswith("/" + word.strip("/"))), "")
-
-
 def roots(call, seconds: float) -> list:
     """The files and folders that hold all which the call may lose or take along, without links."""
-    top = removed_tree(call, seconds) or tree_of(call)
+    removed = removed_trees(call)
+    if removed and call.words[0] != "rm":
+        return removed
+    top = tree_of(call)
     if top is None:
-        return []
+        return removed
     repository = os.path.join(top, ".git")
-    return [place for place in places(call, top) if place != repository] or [top]
+    return removed + ([place for place in places(call, top) if place != repository] or [top])

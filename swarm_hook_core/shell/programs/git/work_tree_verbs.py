@@ -278,6 +278,22 @@ def commit(question) -> None:
         _leave_to_hooks(question, "pre-commit", named)
 
 
+def apply(question) -> None:
+    """``apply --cached``: the files of the patch get into the index, and so into the next commit."""
+    if question.call.patch is None:
+        question.cannot_tell()
+        return
+    named, founds = question.call.patch
+    top = question.repository.top
+    question.takes(os.path.relpath(path, top) for path in named if path.startswith(top + "/"))
+    for path in question.locked if founds else ():
+        told = [one.admits(os.path.join(top, path)) for one in founds]
+        if any(told):
+            question.takes([path])
+        elif None in told:
+            question.maybe([path])
+
+
 def push(question) -> None:
     """``push``: no file, but for its hooks."""
     if question.locked:
