@@ -97,7 +97,10 @@ may_write() {
         mcp__*[Zz]ip* | mcp__*[Aa]rchiv* | mcp__*[Mm]ov* | mcp__*[Rr]enam* | mcp__*[Cc]opy* | mcp__*[Mm]k* | \
         mcp__*[Mm]ake* | mcp__*[Cc]ell* | mcp__*[Nn]otebook* | mcp__*[Pp]rocess* | mcp__*[Ss]end* | mcp__*[Bb]ash* | \
         mcp__*[Ss]hell* | mcp__*[Cc]ommand* | mcp__*[Tt]erminal* | mcp__*[Ee]xec* | mcp__*[Rr]un* | mcp__*[Pp]ython* | \
-        mcp__*[Gg]it_* | mcp__*[Aa]dd* | mcp__*[Cc]onvert* | mcp__*[Cc]lear*) return 0 ;;
+        mcp__*[Gg]it_* | mcp__*[Aa]dd* | mcp__*[Cc]onvert* | mcp__*[Cc]lear* | mcp__*[Ss]hot* | mcp__*[Ss]nap* | \
+        mcp__*browser_[!c]* | mcp__*browser_con* | mcp__*trace* | mcp__*screencast* | mcp__*rm | mcp__*unlink* | mcp__*mv | \
+        mcp__*trash* | mcp__*[Hh]ash* | mcp__*[Uu]ndo* | mcp__*[Rr]estore* | mcp__*imports | mcp__*pwsh* | mcp__*repl | \
+        mcp__*[Tt]ool* | mcp__*set_*) return 0 ;;
         mcp__*) return 1 ;;
     esac
 }

@@ -164,7 +164,7 @@ class HookCore:
 
     def _decided(self, call):
         says_files = call.tool in self.config.write_tools
-        if not says_files and not _may_write_unseen(self.config, call.tool):
+        if not says_files and not _may_write_unseen(self.config, call):
             if not call.tool:
                 raise ValueError("the payload names no tool")
             return None
@@ -627,15 +627,16 @@ class HookCore:
         faults.record(self.config.runtime_name, hook, faults.describe(error))
 
 
-def _may_write_unseen(config, tool: str) -> bool:
-    """Whether calls of `tool`, which does not say which files it writes, may write some."""
+def _may_write_unseen(config, call) -> bool:
+    """Whether a call of a tool that does not say which files it writes may write some."""
+    tool = call.tool
     if tool in SHELL_TOOLS or tool in OPAQUE_TOOLS:
         return True
     if not tool or tool in config.harmless_tools:
         return False
     from swarm_hook_core.mcp_writers import is_writer
 
-    return is_writer(tool)
+    return is_writer(tool, call.input)
 
 
 def _texts_in(given, depth: int = 6):

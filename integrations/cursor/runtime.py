@@ -52,7 +52,7 @@ RUNTIME = RuntimeConfig(
     extract_changes=extract_changes,
     # The last are our own server's: Cursor does not say whose tool it is.
     harmless_tools="TodoWrite UpdateCurrentStep"
-    " MCP:update_task MCP:kv_append MCP:kv_delete MCP:remove_instance".split(),
+    " MCP:update_task MCP:kv_append MCP:kv_delete MCP:kv_set MCP:remove_instance".split(),
     dialect=Dialect(
         fields={"session_id": "conversation_id"},
         tools={"Shell": "Bash"},

@@ -7,15 +7,26 @@ Loaded on the way of each MCP call: ``re``, ``json``, ``fnmatch`` and ``typing``
 a check.
 """
 
-from swarm_hook_core.mcp_writers.table import REMOTE, kind_of, matches
+from swarm_hook_core.mcp_writers.table import REMOTE, is_own, kind_of, matches
 
 
-def is_writer(tool: str) -> bool:
-    """Whether `effects_of_tool` has anything to say of a tool of this name. Cheap; asks no store."""
-    return bool(kind_of(tool)) or _chosen(tool) is not None
+def is_writer(tool: str, tool_input=None, depth: int = 0) -> bool:
+    """Tell whether `effects_of_tool` has anything to say of a tool of this name, or of such an input. Asks no store."""
+    if kind_of(tool) or _chosen(tool) is not None:
+        return True
+    if not tool_input or is_own(tool):
+        return False
+    from swarm_hook_core.mcp_writers.arguments import FILE_NAMES, OUTPUT_FOLDERS, OUTPUTS, parsed
+    from swarm_hook_core.mcp_writers.table import reads
+
+    given = parsed(tool_input)
+    if given is None:
+        return False
+    names = (*OUTPUTS, *OUTPUT_FOLDERS, *(() if reads(tool) else FILE_NAMES))
+    return any(name in given for name in names) or any(is_writer(*one, depth + 1) for one in _inner(given, depth))
 
 
-def effects_of_tool(tool: str, tool_input, folder: str):
+def effects_of_tool(tool: str, tool_input, folder: str, depth: int = 0):
     """The Effects of a call of `tool`, made in absolute `folder`; None where it is no writing tool that we know.
 
     A relative path counts from `folder` or from the git root over it, whichever has the file, else from both: servers
@@ -26,7 +37,7 @@ def effects_of_tool(tool: str, tool_input, folder: str):
     given = parsed(tool_input)
     chosen = _chosen(tool)
     kind = "" if chosen else kind_of(tool)
-    if given is None or not (chosen or kind):
+    if given is None or not (chosen or is_writer(tool, given)):
         return None
     from swarm_hook_core.mcp_writers.tool_effects import ToolEffects
     from swarm_hook_core.shell.model import Effects
@@ -34,11 +45,25 @@ def effects_of_tool(tool: str, tool_input, folder: str):
     found = ToolEffects(Effects(), tool, given, folder)
     if chosen is not None:
         return found.as_chosen(chosen)
+    effects = [effects_of_tool(*one, folder, depth + 1) for one in _inner(given, depth)]
+    if any(one is not None for one in effects):
+        for one in effects:
+            if one is not None:
+                found.take(one)
+        return found.effects
     if kind != "git" and any(given.get(name) for name in REMOTE):
         return None
     if kind not in ("git", "shell", "code") and any(given.get(name) is True for name in DRY):
         return found.effects
-    return getattr(found, f"as_{kind}")()
+    return getattr(found, f"as_{kind or 'named_output'}")()
+
+
+def _inner(given: dict, depth: int) -> list:
+    """Return ``(tool, input)`` of the calls within a call, by names as of another server's tools."""
+    from swarm_hook_core.mcp_writers.wrapped import DEEPEST, calls_in
+
+    found = calls_in(given) if depth < DEEPEST else []
+    return [(name if name.startswith("mcp__") else f"mcp__inner__{name}", inner) for name, inner in found]
 
 
 def _chosen(tool: str):

@@ -10,23 +10,39 @@ MOST_PATHS = 1000  # of one call
 PATHS = (
     "path", "file_path", "filePath", "filepath", "file", "filename", "file_name", "fileName", "relative_path",
     "relativePath", "pathInProject", "path_in_project", "notebook_path", "notebookPath", "target_file", "targetFile",
-    "target_filepath", "absolute_path", "absolutePath", "uri", "fileUri", "file_uri", "paths[]", "file_paths[]",
-    "filePaths[]", "files[]", "files[].path", "files[].file_path", "files[].filePath", "files[].file", "edits[].path",
+    "target_filepath", "TargetFile", "AbsolutePath", "target_notebook", "absolute_path", "absolutePath", "uri",
+    "fileUri", "file_uri", "paths[]", "file_paths[]", "filePaths[]",
+    "files[]", "files[].path", "files[].file_path", "files[].filePath", "files[].file",
+    "edits[].path",
     "edits[].file", "edits[].file_path", "edits[].filePath", "operations[].path", "operations[].file_path",
-    "changes[].path", "changes[].file",
+    "changes[].path", "changes[].file", "replacements[].filePath", "replacements[].file_path", "replacements[].path",
+    "args[].path", "args.file[].path", "args.file.path", "dirPath", "directoryPath", "target_relative_path",
 )  # fmt: skip
 SOURCES = ("source", "source_path", "sourcePath", "src", "from", "from_path", "old_path", "oldPath",
            "sources[]", "path")  # fmt: skip
 TARGETS = ("destination", "destination_path", "destinationPath", "dest", "dst", "to", "to_path", "new_path", "newPath",
             "target", "target_path", "targetPath", "new_name", "newName")  # fmt: skip
 NAMES = ("new_name", "newName")
-OUTPUTS = ("outputPath", "output_path", "output", "output_file", "outputFile", "target_zip_file",
-           "zip_path", "zipPath")  # fmt: skip
+# What is made, whatever the tool is called; the folders may get files of any name.
+OUTPUTS = (
+    "outputPath", "output_path", "outputFilePath", "output_file_path", "output", "output_file", "outputFile",
+    "output_filename", "outputFilename", "out_path", "outPath", "out_file", "outFile", "outfile", "target_zip_file",
+    "responseFilePath", "requestFilePath", "savePath", "save_path", "saveTo", "save_to", "saveAs", "save_as",
+    "downloadPath", "download_path", "exportPath", "export_path", "destFile", "dest_file", "destPath", "dest_path",
+    "dest",
+)  # fmt: skip
+ARCHIVES = ("zip_path", "zipPath")  # of a tool that makes one
+OUTPUT_FOLDERS = (
+    "outputDir", "output_dir", "outputDirectory", "output_directory", "outputFolder", "output_folder", "outDir",
+    "out_dir", "saveDir", "save_dir", "downloadDir", "download_dir", "exportDir", "export_dir", "localPath",
+    "dirForAssetWrites",
+)  # fmt: skip
+FILE_NAMES = ("filename", "fileName", "file_name")  # what is made, or what is read
 CELLS = ("cell_index", "cellIndex", "cell_id", "cellId", "cell_type", "cellType", "cell_source", "notebook_name")
-COMMANDS = ("command", "cmd", "commands", "script")
+COMMANDS = ("command", "cmd", "commands", "script", "CommandLine", "command_line", "argv")
 ROOTS = ("projectPath", "project_path", "project_root", "projectRoot")
-FOLDERS = ("cwd", "workdir", "working_directory", "workingDirectory", "workingDir", "working_dir", "directory",
-           *ROOTS)  # fmt: skip
+FOLDERS = ("cwd", "workdir", "working_directory", "workingDirectory", "workingDir", "working_dir", "directory", "Cwd",
+           "cd", *ROOTS)  # fmt: skip
 DRY = ("dryRun", "dry_run", "preview", "previewOnly", "preview_only")
 WHOLES = ("create", "write")  # those that give a file other content in place of all that is in it
 LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # commands of text editors

@@ -4,11 +4,14 @@ import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers.arguments import (
+    ARCHIVES,
     CELLS,
     COMMANDS,
+    FILE_NAMES,
     FOLDERS,
     LOOKS,
     NAMES,
+    OUTPUT_FOLDERS,
     OUTPUTS,
     PATHS,
     ROOTS,
@@ -22,7 +25,7 @@ from swarm_hook_core.mcp_writers.arguments import (
     shell_text,
     values,
 )
-from swarm_hook_core.mcp_writers.table import plain
+from swarm_hook_core.mcp_writers.table import plain, reads
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
 
@@ -68,19 +71,63 @@ class ToolEffects:
         return self.effects
 
     def as_output(self):
-        self._write(first(self.given, OUTPUTS) or first(self.given, PATHS), REPLACE)
+        self._write(first(self.given, (*OUTPUTS, *ARCHIVES)) or first(self.given, PATHS), REPLACE)
+        return self._in_folders()
+
+    def as_named_output(self):
+        """Say what a tool of any other name makes, as names of its arguments have it; one that reads may make it."""
+        certain = not reads(self.tool)
+        for path in values(self.given, OUTPUTS):
+            if certain:
+                self._write(path, REPLACE)
+            else:
+                self._perhaps(path)
+        for path in values(self.given, FILE_NAMES) if certain else ():
+            self._perhaps(path)
+        return self._in_folders()
+
+    def _in_folders(self):
+        for path in values(self.given, OUTPUT_FOLDERS):
+            self._perhaps(path)
+        return self.effects
+
+    def _perhaps(self, path: str) -> None:
+        for place in self._places(path):
+            self.effects.add(Tree(place, self.by, _nobody_knows))
+
+    def as_tree(self):
+        """Say that it may change any file in a folder, by default in all of the checkout."""
+        for path in values(self.given, PATHS) or self._roots():
+            self._perhaps(path)
+        return self.effects
+
+    def as_memory(self):
+        """Say which file a memory of Serena's is: ``.serena/memories/NAME.md`` in the project or the home folder."""
+        for key in ("memory_name", "memory_file_name", "old_name", "new_name"):
+            name = self.given.get(key)
+            if isinstance(name, str) and name.strip():
+                folder = "~/.serena" if name.startswith("global/") else ".serena"
+                path = f"{folder}/memories/{name.strip().removesuffix('.md')}.md"
+                self._remove(path) if key == "old_name" or self.by.startswith("delete") else self._write(path)
+        return self.effects
+
+    def as_foreign(self):
+        self._guess("a PowerShell command")
         return self.effects
 
     def as_remove(self):
         found = values(self.given, PATHS)
         if not found:
             return None  # a `delete` of something else than files
+        if self.given.get("deleteFiles") is False:  # Xcode's: out of the project, and not off the disk
+            self._guess("the project's list of its files")
+            return self.effects
         for path in found:
             self._remove(path)
         return self.effects
 
     def as_move(self):
-        return self._transfer(moves=True)
+        return self._transfer(moves=str(self.given.get("operation") or "").lower() != "copy")
 
     def as_copy(self):
         return self._transfer(moves=False)
@@ -165,10 +212,11 @@ class ToolEffects:
 
     def as_unknown(self):
         """A tool that nobody here knows, with a name that sounds like writing: it may write what its arguments name."""
-        places = [place for path in values(self.given, (*PATHS, *TARGETS, *OUTPUTS)) for place in self._places(path)]
-        for place in places:
-            self.effects.add(Tree(place, self.by, _nobody_knows))
-        return self.effects if places else None  # it writes something else than files: an issue, a page
+        self.as_named_output()
+        for path in values(self.given, (*PATHS, *TARGETS)):
+            self._perhaps(path)
+        found = self.effects.writes or self.effects.trees
+        return self.effects if found else None  # it writes something else than files: an issue, a page
 
     def _transfer(self, moves: bool):
         sources, targets = values(self.given, SOURCES), values(self.given, TARGETS)[:1]
@@ -212,7 +260,10 @@ class ToolEffects:
         from swarm_hook_core.shell import effects_of
 
         place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
-        found = effects_of(text, place)
+        return self.take(effects_of(text, place))
+
+    def take(self, found):
+        """Add what is in other Effects."""
         for name in ("writes", "trees", "git", "guesses", "reads"):
             for item in getattr(found, name):
                 self.effects.add(item)

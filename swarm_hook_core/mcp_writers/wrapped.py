@@ -1,0 +1,44 @@
+"""Calls within a call: a server, or a client, that calls the tools of others by their names."""
+
+from swarm_hook_core.mcp_writers.arguments import parsed
+from swarm_hook_core.mcp_writers.table import is_own
+
+MOST = 100  # calls within one
+DEEPEST = 3  # within each other
+_NAMES = ("toolName", "tool_name", "tool", "name", "function", "method")
+_ARGUMENTS = ("arguments", "args", "input", "params", "parameters", "tool_input", "toolInput", "tool_args", "toolArgs")
+# With one of these the other arguments may be the tool's own; `name` may be the name of anything.
+_FLAT = ("toolName", "tool_name", "tool")
+_LISTS = ("calls", "tool_calls", "toolCalls", "operations", "requests", "actions", "steps", "invocations", "batch")
+
+
+def calls_in(given: dict) -> list:
+    """Return ``(name, arguments)`` of each call that `given`, the input of a call, holds; nearly always none."""
+    found: list = []
+    server = given.get("server") or given.get("serverName") or given.get("server_name")
+    if isinstance(server, str) and is_own(server):
+        return found
+    for one in [given, *(item for key in _LISTS for item in _list(given.get(key)))]:
+        name, inner = _call(one)
+        if name and len(found) < MOST:
+            found.append((name, inner))
+    return found
+
+
+def _list(value) -> list:
+    return [item for item in value[:MOST] if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _call(given: dict):
+    """Return ``(name, arguments)`` of the call that `given` describes; an empty name where it describes none."""
+    key = next((key for key in _NAMES if isinstance(given.get(key), str) and given[key]), "")
+    if not key:
+        function = given.get("function")
+        return _call(function) if isinstance(function, dict) else ("", {})
+    for place in _ARGUMENTS:
+        value = given.get(place)
+        inner = parsed(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
+        if isinstance(inner, dict):
+            return given[key], inner
+    rest = {name: value for name, value in given.items() if name != key} if key in _FLAT else {}
+    return (given[key], rest) if rest else ("", {})
