@@ -55,7 +55,7 @@ def _installed_from() -> str:
 
     try:
         told = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, OSError, ValueError):
+    except (PackageNotFoundError, OSError, ValueError, RecursionError):
         return DISTRIBUTION
     url = str(told.get("url", "")) if isinstance(told, dict) else ""
     folder = unquote(urlsplit(url).path) if url.startswith("file://") else ""
