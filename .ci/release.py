@@ -22,7 +22,7 @@ PLUGINS = (
     "integrations/pi/package.json", "qwen-extension.json",
 )  # fmt: skip
 MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has no place for a version
-NAMED_IN = ("README.md", "docs/install.md")  # pages that say how to install from the repository
+NAMED_IN = ("docs/install.md",)  # pages that say how to install from the repository
 _ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 _FROM_ADDRESS = re.compile(r"^(?:pipx install git\+.*\n)?(?=pipx install \.)", re.MULTILINE)
 _UNRELEASED = "## [Unreleased]\n"

@@ -2,8 +2,8 @@
 
 `1.2.3+g1a2b3c4d5e6f` is a build from that commit, with `.dirty` behind it where changes are not committed. The package
 index takes no such number, so only a tagged commit can be published. A build asks for it (pyproject.toml,
-`tool.hatch.version`). In a source archive its own metadata says it. A folder that is neither a clone nor a source archive
-is taken for the release.
+`tool.hatch.version`). In a source archive its own metadata says it. A folder that is neither a clone nor a source
+archive is taken for the release.
 """
 
 from __future__ import annotations

@@ -65,8 +65,9 @@ def greeting(row: dict) -> str:
     lines.append(
         "Every session here may write any file that no other session has locked; ordinary edits need no lock. To keep"
         " a file, folder or pattern still for longer use the swarm MCP tool lock_file (or `swarm-mcp lock FILE --note"
-        " WHY`), then unlock_file. A denied call is told why and what to do: read the file again, do other work, or"
-        " wait in line. The skill swarm-mcp says when to lock and when not."
+        " WHY`), then unlock_file; a tool that is not found yet is there in a moment: call it again. A denied call is"
+        " told why and what to do: read the file again, do other work, or wait in line. The skill swarm-mcp says when"
+        " to lock and when not."
     )
     return "\n".join(lines)
 

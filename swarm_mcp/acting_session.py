@@ -215,10 +215,18 @@ def surrounding_session(store: Store) -> Session | None:
 
 
 def session_named(store: Store, scope: str, reference: str) -> Session:
-    """The instance in scope that `reference` names: an id, else a unique id prefix, its name or part of its label."""
+    """The instance in scope that `reference` names, in any way in which a text of ours has it.
+
+    An id, also as ``instance ID`` or ``NAME (id ID)``; else the whole id that its client has for it, the unique
+    beginning of its instance id, its name, or part of its label. Raises UnknownInstance.
+    """
+    reference = _without_words(reference)
     exact = store.instances.live(reference)
     if exact:
         return exact
+    of_client = [row for row in store.instances.of_session_id(reference) if row.scope == scope]
+    if len(of_client) == 1:
+        return of_client[0]
     rows = store.instances.alike(scope, reference)
     for what, matches in (
         ("is how several ids begin", [row for row in rows if row.id.startswith(reference)]),
@@ -232,6 +240,14 @@ def session_named(store: Store, scope: str, reference: str) -> Session:
     others = [row for _, row in islice(store.instances.walk(scope), MOST_NAMED + 1)]
     there = f"; there are {_names(store, others)}" if others else ""
     raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
+
+
+def _without_words(reference: str) -> str:
+    """The id in ``instance ID``, ``NAME (instance ID)`` or ``NAME (id ID)``; `reference` itself where it is neither."""
+    told = reference.strip().strip("`")
+    inner = told[:-1].rpartition("(")[2] if told.endswith(")") else told
+    word, _, given = inner.strip().partition(" ")
+    return given.strip() if word in ("instance", "id") and given and " " not in given.strip() else told
 
 
 def _called(store: Store, scope: str, name: str) -> list[Session]:

@@ -32,6 +32,36 @@ def coordinator_command() -> list[str]:
     return [interpreter(), "-I", "-S", "-c", code]
 
 
+def extra_command(extra: str) -> str:
+    """Return the command that adds the optional part `extra` of our package to this installation, by its installer."""
+    import shlex
+
+    spec = shlex.quote(f"{_installed_from()}[{extra}]")
+    prefix = Path(sys.prefix)
+    if (prefix / "uv-receipt.toml").is_file():
+        return f"uv tool install --force {spec}"
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx install --force {spec}"
+    return f"{shlex.quote(sys.executable)} -m pip install {spec}"
+
+
+def _installed_from() -> str:
+    """The folder that our package was installed from; its name on the index where it was from there, or elsewhere."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    from swarm_hook_core import DISTRIBUTION
+
+    try:
+        told = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, OSError, ValueError, RecursionError):
+        return DISTRIBUTION
+    url = str(told.get("url", "")) if isinstance(told, dict) else ""
+    folder = unquote(urlsplit(url).path) if url.startswith("file://") else ""
+    return folder if os.path.isdir(folder) else DISTRIBUTION
+
+
 def plugin_source() -> Path:
     """Return `plugin_folder` as a path."""
     return Path(plugin_folder())

@@ -1,7 +1,7 @@
 """Projects that have something of swarm's: git hooks of `swarm-mcp guard`, and what `swarm-mcp init` put there.
 
-No plugin has any of it, so it stays when the plugins go. Where it was put is noted in the state folder, and looked up in
-the places that sessions have worked in.
+No plugin has any of it, so it stays when the plugins go. Where it was put is noted in the state folder, and looked up
+in the places that sessions have worked in.
 """
 
 from __future__ import annotations

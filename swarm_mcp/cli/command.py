@@ -6,12 +6,17 @@ Exit codes: 0 done; 1 the request cannot be carried out, one line on standard er
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 from swarm_mcp.cli.arguments import meant, parse
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
-from swarm_mcp.cli.verbs import ALIASES, VERBS, verb_named
+from swarm_mcp.cli.verbs import ALIASES, OTHER_WORDS, VERBS, verb_named
 from swarm_mcp.errors import PersonOnly, SwarmError
+
+# What a machine's owner can mend: no rights, a file system that takes nothing, a file where a folder should be.
+_NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
 
 
 def run(items: list[str]) -> int:
@@ -20,6 +25,11 @@ def run(items: list[str]) -> int:
     alone = not items and sys.stdin is not None and sys.stdin.isatty()
     verb = ALIASES.get(items[0], items[0]) if items else "" if alone else "serve"
     try:
+        if not items and not alone:
+            complain(
+                "swarm-mcp: no command was given, and this is no terminal: it serves MCP on standard input and output,"
+                " as `swarm-mcp serve` does (`swarm-mcp help` lists the commands)"
+            )
         code = _front_page() if alone else _run(verb, items[1:])
         flush()
         return code
@@ -30,6 +40,10 @@ def run(items: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        if error.errno in _NOT_OURS and error.filename:
+            return _fail(f"{_called(verb)}: cannot use {os.fspath(error.filename)}: {error.strerror}", 1)
+        return _fail(f"{_called(verb)}: internal error: {_report(verb, error)}", 3)
     except Exception as error:
         return _fail(f"{_called(verb)}: internal error: {_report(verb, error)}", 3)
 
@@ -62,8 +76,6 @@ def _called(verb: str) -> str:
 
 
 def _version() -> int:
-    import os
-
     from swarm_hook_core.coordinator import WORD
     from swarm_mcp import __version__
 
@@ -86,7 +98,9 @@ def _unknown(verb: str, items: list[str]) -> str:
     first = next((item for item in items if item in VERBS or item in ALIASES), "")
     if verb.startswith("-") and first:
         return f"{verb!r} stands before the command; put flags behind it: swarm-mcp {first} ... {verb}"
-    return f"unknown command {verb!r}{meant(verb, [*VERBS, *ALIASES])} (swarm-mcp help lists them)"
+    other = OTHER_WORDS.get(verb.lower(), "")
+    hint = f" (did you mean {other}?)" if other else meant(verb, [*VERBS, *ALIASES])
+    return f"unknown command {verb!r}{hint} (swarm-mcp help lists them)"
 
 
 def _fail(line: str, code: int) -> int:
@@ -99,7 +113,6 @@ def _fail(line: str, code: int) -> int:
 
 
 def _report(verb: str, error: Exception) -> str:
-    import os
     import time
     import traceback
 

@@ -82,6 +82,20 @@ VERBS = {
     "completion": "completion",
 }
 ALIASES = {"list-instances": "instances", "ls": "locks"}
+# What people type for a command of another name -> that name: it is what they mean, however it is spelled.
+OTHER_WORDS = {
+    "release": "unlock", "free": "unlock", "drop": "unlock", "unhold": "unlock", "acquire": "lock", "take": "lock",
+    "reserve": "lock", "who": "status", "state": "status", "info": "status", "ps": "runs", "sessions": "instances",
+    "agents": "instances", "peers": "instances", "explain": "why", "blame": "log", "history": "log", "events": "log",
+    "extend": "renew", "refresh": "renew", "give": "transfer", "handover": "transfer", "hand-over": "transfer",
+    "ask": "request-lock", "undo": "restore", "revert": "restore",
+    "recover": "restore", "message": "send", "msg": "send", "mail": "messages", "inbox": "messages", "wait": "watch",
+    "follow": "watch", "kill": "cancel", "stop": "cancel", "abort": "cancel", "start": "dispatch", "spawn": "dispatch",
+    "work-on": "dispatch", "check": "doctor", "test": "doctor", "verify": "doctor", "setup": "install",
+    "add": "install", "enable": "install", "upgrade": "install", "update": "install", "remove": "uninstall",
+    "level": "auto", "dashboard": "top", "web": "page", "clean": "cleanup",
+    "gc": "cleanup", "prune": "cleanup", "hooks": "guard", "join": "team", "mcp": "serve", "server": "serve",
+}  # fmt: skip
 
 
 def verb_named(name: str) -> Verb:

@@ -19,7 +19,7 @@ from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
-from swarm_hook_core.state import config_path, is_in_team, store_path
+from swarm_hook_core.state import config_path, is_in_team, state_dir, store_path
 from swarm_mcp import __version__
 from swarm_mcp.acting_session import onlooker_identity
 from swarm_mcp.doctor.copies import which_copy
@@ -61,6 +61,7 @@ def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Findi
         "skill_discovery": _skills,
         "plugin_discovery": _plugins,
         "env": _environment,
+        "home": _home,
         "libraries": _libraries,
         "sqlite": _journal,
         "settings": _settings,
@@ -96,12 +97,13 @@ def _binary() -> Finding:
     copy = which_copy()
     build = _build()
     details = {"bin_path": sys.argv[0], "version": __version__, "build": build, "python": interpreter(), "copy": copy}
-    text = f"swarm-mcp v{__version__}{f' (build {build})' if build != __version__ else ''} on Python {sys.version.split()[0]}, {copy}"
+    release = __version__ if build == __version__ else f"{__version__} (build {build})"
+    text = f"swarm-mcp v{release} on Python {sys.version.split()[0]}, {copy}"
     return Finding("binary", "ok", text, details=details)
 
 
 def _build() -> str:
-    """The number of the package that is installed: that of the release, with the commit behind it for any other build."""
+    """The number of the installed package: the release's, with the commit behind it for any other build."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -193,6 +195,27 @@ def _environment() -> Finding:
     names = sorted(name for name in os.environ if name.startswith("SWARM_") or name == "AGENT_IDENTITY")
     text = ", ".join(f"{name}={os.environ[name]}" for name in names) or "no swarm variable is set"
     return Finding("env", "info", text, details={name: os.environ[name] for name in names})
+
+
+def _home() -> Finding:
+    """Whether what swarm keeps for this user can be written: its state, its store, and the plugin's folder."""
+    places = {"state": state_dir(), "store": os.path.dirname(store_path()), "plugin": str(marketplace_folder())}
+    closed = {what: why for what, place in places.items() if (why := _why_closed(place))}
+    if not closed:
+        return Finding("home", "ok", f"state, store and plugin can be written ({places['state']})", details=places)
+    text = "; ".join(f"the {what}'s folder {places[what]} cannot be written: {why}" for what, why in closed.items())
+    mend = "make it writable, or set SWARM_STATE_DIR, SWARM_DB_PATH and XDG_DATA_HOME to places that are"
+    return Finding("home", "fail", text, mend, {**places, "closed": closed})
+
+
+def _why_closed(folder: str) -> str:
+    """Why nothing can be written into a folder that is there, or could be made; empty where it can."""
+    place = folder
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        return f"{place} is no folder"
+    return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} may not be written by this user, or is read-only"
 
 
 def _libraries() -> Finding:

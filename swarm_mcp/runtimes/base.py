@@ -25,6 +25,8 @@ MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
 CLOSED = "integrations/closed.sh"  # of a bundle: what says whether a call is to be denied that no hook can check
 COMMAND_SECONDS = 90
+_SAYS_WRONG = re.compile(r"(?:\w*Error|\w*Exception|error|fatal|failed)\b[^:]{0,40}: ?\S", re.IGNORECASE)
+_STACK = re.compile(r"at \S|\^+$|Node\.js v|File \"|\S+:\d+$|[{}\]]+$|\w+: \S+,$")  # of Node.js and Python
 VERSION_SECONDS = 10.0
 TERMINATE_SECONDS = 2.0  # for a command that is given up to end what it has started, before it is killed
 
@@ -199,8 +201,7 @@ class Runtime(ABC):
             parsed = json.loads(output)
         except (ValueError, RecursionError):
             parsed = None
-        complaint = (complaints.strip() or output.strip()).splitlines()
-        text = complaint[-1][:300] if complaint else f"exit code {code}"
+        text = _complaint(complaints.strip() or output) or f"exit code {code}"
         if code not in accept:
             if isinstance(parsed, dict) and parsed.get("message"):
                 text = str(parsed["message"])
@@ -226,6 +227,14 @@ def _ran(argv: list[str]) -> tuple[int, str, str]:
             process.kill()
             raise
     return process.returncode, output, complaints
+
+
+def _complaint(text: str) -> str:
+    """The line that says what is wrong in what a command has written: the first with an error, without its stack."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    wrong = [line for line in lines if _SAYS_WRONG.match(line)]
+    said = [line for line in lines if not _STACK.match(line)]
+    return ([*wrong, *reversed(said), *lines, ""])[0][:300]
 
 
 def with_fields(payload: dict, dialect: Dialect, fields: dict) -> dict:

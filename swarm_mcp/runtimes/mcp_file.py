@@ -43,7 +43,7 @@ def take_server(path: Path) -> None:
     names, found, mark = _ours(path)
     if found is None or not names:
         return
-    if found.tree == {SERVERS: {name: ENTRY for name in names}}:
+    if found.tree == {SERVERS: dict.fromkeys(names, ENTRY)}:
         delete(path)
         return
     text = found.text

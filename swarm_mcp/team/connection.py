@@ -19,7 +19,9 @@ try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError:
-    raise TeamRefused("locks of a team need psycopg: install swarm-locks[team]") from None
+    from swarm_mcp.installation import extra_command
+
+    raise TeamRefused(f"locks of a team need psycopg, which is not installed: {extra_command('team')}") from None
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any

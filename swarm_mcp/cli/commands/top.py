@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core import DISTRIBUTION
 from swarm_mcp.cli.arguments import AS, SCOPE, TOGETHER, Arguments, Option, Usage, verb
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
@@ -42,7 +41,9 @@ def top(args: Arguments) -> int:
     try:
         import textual  # noqa: F401
     except ImportError:
-        advice = f"pip install '{DISTRIBUTION}[top]'; swarm-mcp status shows the same as lines"
+        from swarm_mcp.installation import extra_command
+
+        advice = f"{extra_command('top')}; swarm-mcp status shows the same as lines"
         raise SwarmError(f"it needs Textual, which is not installed: {advice}") from None
     if not has_colours():
         os.environ["NO_COLOR"] = "1"

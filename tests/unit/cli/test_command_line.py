@@ -15,11 +15,14 @@ import pytest
 from support.command_line import FLAGS, flags_of
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 
+from swarm_hook_core.naming import holder_name
 from swarm_mcp.cli.arguments import GROUPS, INTERNAL
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import VERBS, declared, verb_named
+from swarm_mcp.cli.verbs import OTHER_WORDS, VERBS, declared, verb_named
 from swarm_mcp.dispatch import task_trees
 from swarm_mcp.dispatch.git_commands import git
+from swarm_mcp.store.sessions import Registration
+from swarm_mcp.views import known_shortly
 
 pytestmark = pytest.mark.slow
 
@@ -274,7 +277,7 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
     ("argv", "hint"),
     [
         (["lokcs"], "did you mean locks?"), (["instnaces"], "did you mean instances?"),
-        (["Status"], "did you mean status?"),
+        (["Status"], "did you mean status?"), (["release", "a"], "did you mean unlock?"), (["undo"], "did you mean restore?"),
         (["request_task"], "did you mean request-task?"), (["help", "lokc"], "did you mean lock?"),
         (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),
@@ -387,3 +390,40 @@ def test_host_is_another_name_for_client_and_skills_come_with_the_plugin(town: G
         assert done.json == by_host.json and "plugin carries the skills" in done.err and done.err.count("\n") == 1
     assert "unknown client 'emacs'" in town.swarm("install", "--host", "codex,emacs").err
     assert town.swarm("uninstall", "--host", "codex", "--dry-run").out == "would take the plugin out of Codex\n"
+
+
+def test_other_words_mean_commands_that_there_are():
+    assert set(OTHER_WORDS.values()) <= set(VERBS) and not set(OTHER_WORDS) & set(VERBS)
+
+
+@pytest.mark.parametrize("words", [["install"], ["guard", "install"], ["lock", "a"]])
+def test_a_home_that_takes_nothing_is_no_error_of_ours(ground: Ground, words: list[str], monkeypatch):
+    """A file stands where the folders should be: nobody, root neither, can make them."""
+    closed = ground.folder / "closed"
+    closed.write_text("")
+    for name in ("XDG_DATA_HOME", "SWARM_STATE_DIR", "SWARM_DB_PATH"):
+        monkeypatch.setenv(name, str(closed / "x"))
+    (ground.folder / "bin").mkdir()
+    (ground.folder / "bin" / "grok").write_text("#!/bin/sh\n")
+    (ground.folder / "bin" / "grok").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ground.folder / 'bin'}:{os.environ['PATH']}")
+    done = ground.swarm(*words)
+    assert (done.code == 1 and str(closed) in done.err and done.err.count("\n") == 1) or words[0] == "guard", done
+    assert "internal error" not in done.err, done
+    found = {check["name"]: check for check in ground.swarm("doctor", "--no-clients", "--json").json["checks"]}
+    assert found["home"]["status"] == "fail" and str(closed) in found["home"]["message"]
+
+
+def test_a_session_is_named_in_every_way_in_which_texts_of_ours_have_it(ground: Ground):
+    """As a denial, a table and a question for more have it, whole and copied as it stands; and by its client's id."""
+    session_id = "5f0c2f61-1111-4222-8333-444455556661"
+    me = ground.session("me", "me")
+    given = Registration(str(ground.repo), label="claude-code session:5f0c2f61", runtime="claude-code",
+                         session_id=session_id)  # fmt: skip
+    with ground.store() as store:
+        peer = store.instances.register(given)
+    name = holder_name(peer.label, peer.id)
+    for reference in (peer.id, f"instance {peer.id}", f"(instance {peer.id})", name, f"{name} (instance {peer.id})",
+                      known_shortly(peer), session_id, peer.id[:8]):  # fmt: skip
+        done = ground.swarm("send", "hello", "--to", reference, "--as", me["id"])
+        assert done.code == 0 and name in done.out, (reference, done)

@@ -34,7 +34,7 @@ def copy(tmp_path: Path) -> Path:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    for name in ("README.md", "docs/install.md"):  # as before the first release
+    for name in ("docs/install.md",):  # as before the first release
         (tmp_path / name).write_text("```sh\npipx install .  # in a clone\n```\n")
     project = tmp_path / "pyproject.toml"
     project.write_text(re.sub(r"^\[project\.urls\]\n(\w.*\n)*\n", "", project.read_text(), flags=re.MULTILINE))
@@ -100,7 +100,7 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
     for url in ("https://example.org/us/swarm", "https://example.org/us/swarm/", "https://example.com/moved.git"):
         assert step(copy, "address", url)[0] == 0
         url = url.removesuffix("/").removesuffix(".git")
-        for name in ("README.md", "docs/install.md"):
+        for name in ("docs/install.md",):
             line = f"pipx install git+{url}  # or: uv tool install git+{url}\n"
             assert (copy / name).read_text() == f"```sh\n{line}pipx install .  # in a clone\n```\n"
         project = reader().loads((copy / "pyproject.toml").read_text())["project"]
@@ -113,9 +113,9 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
 
 
 def test_the_pages_have_a_place_for_the_address_and_no_line_that_cannot_be_typed():
-    for page in ((ROOT / name).read_text() for name in ("README.md", "docs/install.md")):
-        assert re.search(r"^(pipx install git\+https://\S+ .*\n)?pipx install \.", page, re.MULTILINE)
-        assert "git+REPOSITORY" not in page
+    install, readme = ((ROOT / name).read_text() for name in ("docs/install.md", "README.md"))
+    assert re.search(r"^(pipx install git\+https://\S+ .*\n)?pipx install \.", install, re.MULTILINE)
+    assert "git+REPOSITORY" not in install + readme
 
 
 def test_every_build_has_a_number_of_its_own(tmp_path: Path):

@@ -79,7 +79,7 @@ def test_what_is_installed_holds_is_in_place_and_goes_again(place: Place) -> Non
     assert enforcement.prove(GROK, installed).status == "ok" and GROK.traces()
     assert (home() / "hooks" / "swarm.json").resolve().is_relative_to(place.root.resolve())
     assert (home() / "skills" / "swarm" / "SKILL.md").is_file()
-    assert settings().read_text().count(f"[mcp_servers.swarm]") == 1
+    assert settings().read_text().count("[mcp_servers.swarm]") == 1
     look = GROK.look(place.root, Steps())
     assert [finding.status for finding in look.findings] == ["ok"] and look.installed is not None
     (home() / "disabled-hooks").write_text("global/swarm:pre_tool_use[0].hooks[0]\n")
