@@ -192,9 +192,11 @@ def _memory() -> str:
 
 def _remembered(state: str):
     """Whether the file in this `state` is ours, as far as it has been asked; else None."""
+    from swarm_hook_core.state import read_private
+
     try:
-        with open(_memory(), encoding="utf-8", errors="surrogateescape") as file:
-            answer, _, of = file.read(8192).rstrip("\n").partition(" ")
+        memory = read_private(_memory(), 8192).decode("utf-8", "surrogateescape")
+        answer, _, of = memory.rstrip("\n").partition(" ")
         age = time.time() - os.stat(_memory()).st_mtime
     except OSError:
         return None

@@ -9,7 +9,7 @@ the command beside it may both deny one, which then counts once.
 import os
 import time
 
-from swarm_hook_core.state import append_line, state_dir
+from swarm_hook_core.state import append_line, read_private, state_dir
 
 LIMIT_BYTES = 128 * 1024
 MOST = 24  # of one file that are looked at, the newest: of more it is enough to know that there are so many
@@ -91,8 +91,7 @@ def _newest_first(*having: str):
 
     for file in (path(), path() + ".1"):
         try:
-            with open(file, encoding="utf-8", errors="replace") as lines:
-                text = lines.read()
+            text = read_private(file, 2 * LIMIT_BYTES).decode("utf-8", "replace")
         except OSError:
             continue
         for line in reversed(text.splitlines() if having[0] in text else []):

@@ -7,8 +7,9 @@ this folder loses nothing. Where the coordinator keeps its store elsewhere, this
 import os
 
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import name_of, state_dir, write_private
+from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 
+LARGEST = 64 * 1024  # bytes of what is saved
 _NAME = "meta.json"
 _SERVER = "server"
 RENEWED = "renewed"  # as old as the last renewal that a hook of the session has started
@@ -24,8 +25,7 @@ def folder_of(config, session_id: str) -> str:
 def load(config, session_id: str) -> dict:
     """What was saved for this session; empty where there is nothing of ours."""
     try:
-        with open(os.path.join(folder_of(config, session_id), _NAME), encoding="utf-8") as file:
-            saved = loads(file.read())
+        saved = loads(read_private(os.path.join(folder_of(config, session_id), _NAME), LARGEST).decode())
     except (OSError, ValueError, RecursionError):
         return {}
     return saved if isinstance(saved, dict) and saved.get("session_id") == session_id else {}
@@ -119,7 +119,6 @@ def forget_dead_servers(config) -> None:
 def _line_in(path: str) -> str:
     """What a file of one short line says; empty where there is none."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(512).strip()
+        return read_private(path, 512).decode().strip()
     except (OSError, ValueError):
         return ""

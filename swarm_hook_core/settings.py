@@ -11,7 +11,7 @@ What is wrong in the file, or no word for a variable, is left out, and recorded 
 import os
 
 from swarm_hook_core.environment import ON, first_set
-from swarm_hook_core.state import config_path, state_dir
+from swarm_hook_core.state import config_path, read_private, state_dir
 
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
@@ -158,12 +158,10 @@ def read(path: str) -> Config:
         if not os.path.lexists(path):
             return found
         found.there = True
-        if not os.path.isfile(path):  # a pipe of that name would keep us waiting
-            raise ValueError("not a file")
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            text = file.read(LARGEST + 1)
-        if len(text) > LARGEST:
-            raise ValueError(f"longer than {LARGEST} characters")
+        data = read_private(path, LARGEST + 1, follows=True)
+        if len(data) > LARGEST:
+            raise ValueError(f"longer than {LARGEST} bytes")
+        text = data.decode("utf-8", "surrogateescape")
         from swarm_hook_core.json_text import loads_object
 
         _take(found, loads_object(text))
@@ -267,9 +265,8 @@ def _record_once(fault: str, state: str, name: str) -> None:
 
     told = os.path.join(state_dir(), name)
     try:
-        with open(told, encoding="utf-8", errors="surrogateescape") as file:
-            if file.read(8192) == state[:8192]:
-                return
+        if read_private(told, 32768).decode("utf-8", "surrogateescape") == state[:8192]:
+            return
     except OSError:
         pass
     try:

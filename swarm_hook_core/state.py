@@ -198,9 +198,69 @@ def write_private(path: str, text: str) -> None:
         raise
 
 
-def open_private(path: str, flags: int) -> int:
-    """``os.open`` of a file of ours: made for this user alone, and never what a symbolic link at `path` leads to."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+class NotOrdinary(OSError):
+    """A folder, a link, a pipe or a device is in the place of a file of ours."""
+
+
+_UNBLOCKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_LINK, _NO_READER = 40 if sys.platform == "linux" else 62, 6  # ELOOP; ENXIO, of a pipe or a socket
+
+
+def open_private(path: str, flags: int, follows: bool = False) -> int:
+    """Open an ordinary file of ours, which is made for this user alone. Never waits, not even for a pipe's other end.
+
+    `follows`: a person may have put a symbolic link there. Raises NotOrdinary for anything but a plain file.
+    """
+    unblocked = _UNBLOCKED & ~getattr(os, "O_NOFOLLOW", 0) if follows else _UNBLOCKED
+    try:
+        handle = os.open(path, flags | unblocked, 0o600)
+    except IsADirectoryError as error:
+        raise _not_ordinary(path) from error
+    except OSError as error:
+        if error.errno in (_LINK, _NO_READER):
+            raise _not_ordinary(path) from error
+        raise
+    try:
+        if os.fstat(handle).st_mode & 0o170000 != 0o100000:
+            raise _not_ordinary(path)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _not_ordinary(path: str) -> NotOrdinary:
+    return NotOrdinary(f"{path} is no ordinary file")
+
+
+def read_private(path: str, limit: int, follows: bool = False) -> bytes:
+    """Return the first `limit` bytes of a file of ours, opened as `open_private` does. Raises OSError."""
+    handle = open_private(path, os.O_RDONLY | getattr(os, "O_BINARY", 0), follows)
+    try:
+        return read_all(handle, limit)
+    finally:
+        os.close(handle)
+
+
+def read_all(handle: int, limit: int) -> bytes:
+    """Return what is left in an open file, at most `limit` bytes. One call to the system may give less."""
+    parts = []
+    while limit > 0 and (part := os.read(handle, min(limit, 1 << 20))):
+        parts.append(part)
+        limit -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def clear_place(path: str) -> None:
+    """Remove an empty folder, a link or a pipe that is in the place of a file of ours. Raises OSError.
+
+    None of them holds anything. An ordinary file stays, and so does a folder with something in it.
+    """
+    kind = os.lstat(path).st_mode & 0o170000
+    if kind == 0o040000:
+        os.rmdir(path)
+    elif kind != 0o100000:
+        os.remove(path)
 
 
 def open_in_private(path: str, flags: int) -> int:

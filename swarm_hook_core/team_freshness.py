@@ -8,7 +8,7 @@ import os
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
-from swarm_hook_core.state import name_of, state_dir, write_private
+from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 
 KEPT_SECONDS = 86400  # of what sessions were told
 
@@ -128,9 +128,8 @@ def is_news(call, one) -> bool:
     folder = os.path.join(state_dir(), "team", "told")
     path = os.path.join(folder, name_of(f"{call.session_id}-{call.agent}"))
     try:
-        with open(path, encoding="utf-8") as file:
-            if file.read(256) == one.mark:
-                return False
+        if read_private(path, 1024).decode() == one.mark:
+            return False
     except (OSError, ValueError):
         pass
     try:

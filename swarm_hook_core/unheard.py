@@ -10,9 +10,10 @@ A hook that finds no folder has nothing to do.
 import os
 import time
 
-from swarm_hook_core.state import make_private, name_of, open_private, state_dir, write_all
+from swarm_hook_core.state import make_private, name_of, open_private, read_private, state_dir, write_all
 
 LONGEST = 20_000  # characters that a session is told at once, the newest
+LARGEST = 4 << 20  # bytes that are read for that
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask
 
 
@@ -36,8 +37,7 @@ def take(config, event) -> str:
     taken = f"{path}.{os.getpid()}"
     try:
         os.rename(path, taken)  # of two hooks at once one has it
-        with open(taken, encoding="utf-8", errors="surrogateescape") as file:
-            words = file.read().strip()
+        words = read_private(taken, LARGEST).decode("utf-8", "surrogateescape").strip()
         os.remove(taken)
         os.rmdir(_folder())
     except OSError:

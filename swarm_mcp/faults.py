@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.faults import fault_log
+from swarm_hook_core.faults import LIMIT_BYTES, fault_log
 from swarm_hook_core.json_text import loads
+from swarm_hook_core.state import read_private
 
 
 def recorded_faults() -> list[dict]:
@@ -11,8 +12,7 @@ def recorded_faults() -> list[dict]:
     rows = []
     for path in (fault_log() + ".1", fault_log()):
         try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines = file.readlines()
+            lines = read_private(path, 4 * LIMIT_BYTES).decode("utf-8", "replace").splitlines()
         except OSError:
             continue  # not written yet, or not ours to read
         for line in lines:

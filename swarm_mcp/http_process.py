@@ -9,11 +9,45 @@ import socket
 from collections.abc import Callable, Iterator
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from swarm_mcp.errors import SwarmError
 
 LOOPBACK = "127.0.0.1"
 _WAITING = 100  # connections that may wait to be taken
+CLIENT_SECONDS = 20.0  # for a request, from the connection or the answer before, and for the next piece of its body
+
+
+class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or httptools', whichever is installed
+    """A connection whose client is waited for, but not for ever: uvicorn itself waits for a request without an end."""
+
+    def connection_made(self, transport) -> None:
+        super().connection_made(transport)
+        self._silent_since = self.loop.time()  # no request is complete, or nothing more of its body has come
+        self._last = None
+        self._look = self.loop.call_later(CLIENT_SECONDS, self._close_half_open)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._look.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and (self.cycle is not self._last or self.cycle.more_body):
+            self._last, self._silent_since = self.cycle, self.loop.time()
+
+    def _close_half_open(self) -> None:
+        now = self.loop.time()
+        if self._is_answering():
+            self._silent_since = now
+        elif now - self._silent_since >= CLIENT_SECONDS:
+            self.transport.close()
+            return
+        self._look = self.loop.call_later(max(0.01, self._silent_since + CLIENT_SECONDS - now), self._close_half_open)
+
+    def _is_answering(self) -> bool:
+        """Whether it is our turn: a request is there as a whole, and not answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
 
 
 class _Server(uvicorn.Server):
@@ -49,8 +83,9 @@ async def serve_until_ended(
     `tell` is called once these signals end the server and nothing else.
     """
     config = uvicorn.Config(
-        app, log_level="critical", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=1
-    )
+        app, log_level="critical", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=1,
+        http=_Patient,
+    )  # fmt: skip
     server = _Server(config)
 
     def end() -> None:

@@ -9,9 +9,10 @@ The folder of a session is there only while it has plans. Nothing heavier is imp
 
 import os
 
-from swarm_hook_core.state import name_of, open_private, state_dir, write_all, write_private
+from swarm_hook_core.state import name_of, open_private, read_private, state_dir, write_all, write_private
 
 MOST_PATHS = 1000
+LARGEST = 64 << 20  # bytes of a plan
 MOST_ATTEMPTS = 100  # to write a plan while the folder goes with those of calls that end: as many may end meanwhile
 NOT_HELD = "swarm: what others have locked is not held by the kernel for this command"
 LEFT_SECONDS = 600  # a plan that old has been found by its shell, whether or not its call has ended
@@ -265,15 +266,9 @@ _DROPPED = {ord(letter): None for letter in "'\"\\\0"}
 
 def _read(path: str) -> "bytes | None":
     try:
-        handle = open_private(path, os.O_RDONLY)
+        return read_private(path, LARGEST)
     except OSError:
         return None
-    try:
-        return b"".join(iter(lambda: os.read(handle, 1 << 20), b""))
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
 
 
 def _sweep() -> None:

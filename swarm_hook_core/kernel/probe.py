@@ -7,7 +7,7 @@ import os
 import sys
 
 from swarm_hook_core.kernel.plans import kernel_dir
-from swarm_hook_core.state import write_private
+from swarm_hook_core.state import read_private, write_private
 
 SECONDS = 5.0
 UNVERIFIED = "sandbox-exec is there; not tried on macOS yet"
@@ -45,8 +45,7 @@ def mend(why: str) -> str:
 
 def _known():
     try:
-        with open(os.path.join(kernel_dir(), "probe"), encoding="utf-8") as file:
-            text = file.read(2000)
+        text = read_private(os.path.join(kernel_dir(), "probe"), 2000).decode()
     except (OSError, ValueError):
         return None
     mark = _mark() + " "

@@ -64,7 +64,7 @@ def _shell() -> str:
 def client_version(config) -> str:
     """The release of the client that started this hook, empty where it cannot be told: asked once for each program."""
     from swarm_hook_core.process import client_process
-    from swarm_hook_core.state import write_private
+    from swarm_hook_core.state import read_private, write_private
 
     pid, _ = client_process(config.client_marks)
     program = f"/proc/{pid}/exe" if os.path.isdir("/proc/self") else ""
@@ -75,8 +75,7 @@ def client_version(config) -> str:
     mark = f"{state.st_dev} {state.st_ino} {state.st_mtime_ns}"
     known = os.path.join(kernel_dir(), f"{config.runtime_name}-version")
     try:
-        with open(known, encoding="utf-8") as file:
-            told, _, version = file.read(1000).partition("\n")
+        told, _, version = read_private(known, 1000).decode().partition("\n")
         if told == mark:
             return version
     except (OSError, ValueError):

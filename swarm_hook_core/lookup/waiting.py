@@ -8,7 +8,7 @@ and every write would wait for it: once a check has waited in vain, those after 
 import os
 import time
 
-from swarm_hook_core.state import state_dir, write_private
+from swarm_hook_core.state import read_private, state_dir, write_private
 
 SECONDS = 1.0  # that a check waits in all, of the 5 s that clients wait for it: some ten times what a slow disk takes
 IN_VAIN_SECONDS = 30  # in which none waits after one has in vain
@@ -44,8 +44,8 @@ def _was_in_vain(path: str) -> bool:
         return True
     try:
         age = time.time() - os.stat(_note_file()).st_mtime
-        with open(_note_file(), encoding="utf-8", errors="surrogateescape") as file:
-            return 0 <= age < IN_VAIN_SECONDS and file.read() == path
+        noted = read_private(_note_file(), 16384).decode("utf-8", "surrogateescape")
+        return 0 <= age < IN_VAIN_SECONDS and noted == path
     except OSError:
         return False
 

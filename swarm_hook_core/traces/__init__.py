@@ -30,7 +30,16 @@ import sys
 import time
 
 from swarm_hook_core.config import SHELL_TOOLS
-from swarm_hook_core.state import PLAIN, config_path, name_of, open_in_private, state_dir, write_all
+from swarm_hook_core.state import (
+    PLAIN,
+    NotOrdinary,
+    clear_place,
+    config_path,
+    name_of,
+    open_in_private,
+    state_dir,
+    write_all,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -290,7 +299,12 @@ class Trail:
 
     def _append(self, place: str, lines: list) -> None:
         path = os.path.join(place, self.own_name)
-        handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            handle = open_in_private(path, flags)
+        except NotOrdinary:  # nothing of it would be noted, as long as that stands there
+            clear_place(path)
+            handle = open_in_private(path, flags)
         try:
             size = os.fstat(handle).st_size
             if not size:

@@ -15,7 +15,16 @@ import os
 import time
 
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import claims_dir, has_claims, open_in_private, open_private, state_dir, write_all
+from swarm_hook_core.state import (
+    NotOrdinary,
+    claims_dir,
+    clear_place,
+    has_claims,
+    open_in_private,
+    open_private,
+    state_dir,
+    write_all,
+)
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from here on others may be about to replace it
@@ -69,7 +78,7 @@ def make(key, file, runtime, session_id, agent, tool, now_ns, is_void=None):
     path = _path_of(key)
     own = Claim(key, file, runtime, session_id, agent, tool, now_ns, path=path, is_new=True)
     for _ in range(_TRIES):
-        standing = _read(path)
+        standing = _claim_at(path)
         if standing is None:
             if _put(own):
                 return own
@@ -80,7 +89,7 @@ def make(key, file, runtime, session_id, agent, tool, now_ns, is_void=None):
             return standing
         else:
             with _Alone():
-                again = _read(path)
+                again = _claim_at(path)
                 if again is not None and _gives_way(again, own, is_void):
                     if _is_own(again, own):
                         own.agent, own.is_new = again.agent, False
@@ -104,7 +113,7 @@ def drop(gone) -> list:
     left = []
     with _Alone():
         for claim in gone:
-            standing = _read(claim.path)
+            standing = _claim_at(claim.path)
             if standing is not None and _same(standing, claim):
                 _remove(claim.path)
             else:
@@ -118,7 +127,7 @@ def others(runtime, session_id, agent, keys, now_ns) -> list:
     names = set(_names())
     if not names:
         return []
-    found = [_read(os.path.join(claims_dir(), name)) for name in {_name_of(key) for key in keys} & names]
+    found = [_claim_at(os.path.join(claims_dir(), name)) for name in {_name_of(key) for key in keys} & names]
     return _keeping_out(filter(None, found), runtime, session_id, agent, now_ns)
 
 
@@ -214,7 +223,7 @@ def _names() -> list:
 def _read(path: str):
     """The Claim in this place, None where there is none; one of nobody where what is there is no claim."""
     try:
-        handle = open_private(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        handle = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
@@ -231,6 +240,14 @@ def _read(path: str):
     if isinstance(at, int) and all(isinstance(word, str) for word in facts.values()):
         return Claim(**facts, at=at, written=written, path=path)
     return Claim("", "", "", "", written=written, path=path)
+
+
+def _claim_at(path: str):
+    """As `_read`; what is no ordinary file is a claim of nobody, which the next one takes the place of."""
+    try:
+        return _read(path)
+    except NotOrdinary:
+        return Claim("", "", "", "", path=path)
 
 
 def _put(claim) -> bool:
@@ -265,9 +282,10 @@ def _renew(standing, own) -> bool:
 
 def _remove(path: str) -> None:
     try:
+        clear_place(path)
         os.remove(path)
     except FileNotFoundError:
-        return  # somebody else did
+        return  # somebody else did, or it was no file
 
 
 def _same(one, other) -> bool:

@@ -31,11 +31,15 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
 Entries are looked up by their key in the bytes, so that what does not concern a call is never parsed.
 """
 
+import os
+
+from swarm_hook_core.state import NotOrdinary, open_private, read_all
 from swarm_hook_core.traces import escaped
 
 DAY_SECONDS = 86400  # a trace means nothing after that
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 HEAD = 16 * 1024  # bytes at the beginning, in which the first line is
+LARGEST = 16 << 20  # bytes of one file that are read, its newest; one that a session has written has much less
 TAIL = 64 * 1024  # bytes at the end of a journal in which the newest are looked for
 
 
@@ -59,13 +63,13 @@ class Entry:
 def read(path: str) -> bytes:
     """All entries of the journal at `path`, what was rotated away first.
 
-    It is read the other way round, so that what is rotated meanwhile is met twice rather than not at all.
+    It is read the other way round, so that what is rotated meanwhile is met twice rather than not at all. Raises
+    NotOrdinary for a folder, a link or a pipe in its place.
     """
     parts = []
     for file in (path, path + ".1"):
         try:
-            with open(file, "rb", buffering=0) as entries:
-                parts.append(entries.read())
+            parts.append(_read(file, LARGEST))
         except FileNotFoundError:
             continue
     return parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining one would copy it
@@ -84,13 +88,26 @@ def folder_of(path: str) -> str:
     """
     for file in (path, path + ".1"):
         try:
-            with open(file, "rb", buffering=0) as entries:
-                first = _first(entries.read(HEAD))
-        except FileNotFoundError:
+            first = _first(_read(file, HEAD))
+        except (FileNotFoundError, NotOrdinary):
             continue
         if first is not None:
             return first.text
     return ""
+
+
+def _read(file: str, limit: int) -> bytes:
+    """Return what is in a file; of one that is too large its first line, and the newest that `limit` bytes hold."""
+    handle = open_private(file, os.O_RDONLY)
+    try:
+        size = os.fstat(handle).st_size
+        if size <= limit or limit <= HEAD:
+            return read_all(handle, limit)
+        first = b"\n".join(read_all(handle, HEAD).split(b"\n")[:2])
+        os.lseek(handle, size - limit, os.SEEK_SET)
+        return first + b"\n" + read_all(handle, limit)
+    finally:
+        os.close(handle)
 
 
 def _first(data: bytes):

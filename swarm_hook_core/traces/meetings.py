@@ -11,6 +11,7 @@ import os
 import time
 
 from swarm_hook_core.paths import keys_for, real_paths
+from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, keys_of, others_in, seen, state_of
 
 MOST_CHANGED = 50  # files below one folder of which is asked whether commands that nobody read wrote them
@@ -263,7 +264,7 @@ class Meetings:
         """The session's own journal in the place of absolute `folder`."""
         place = self.trail.place_of(folder)
         if place not in self._own:
-            self._own[place] = journal.read(os.path.join(place, self.trail.own_name))
+            self._own[place] = self._entries_of(os.path.join(place, self.trail.own_name))
         return self._own[place]
 
     def living_others(self, folder: str) -> list:
@@ -335,9 +336,23 @@ class Meetings:
             self._others[place] = [
                 OthersJournal(data, self.reading, self._reader, self._now, os.path.basename(path))
                 for path in others_in(place, self.trail.own_name)
-                if (data := journal.read(path))
+                if (data := self._entries_of(path))
             ]
         return self._others[place]
+
+    def _entries_of(self, path: str) -> bytes:
+        """Return the journal at `path`. What is no file there is as if it were not: it must not hide the others.
+
+        Raises NotChecked where a person wants a call denied that could not be checked.
+        """
+        try:
+            return journal.read(path)
+        except NotOrdinary as error:
+            from swarm_hook_core import fail_closed, faults
+
+            faults.record_hourly(self.trail.config.runtime_name, "traces", faults.describe(error))
+            fail_closed.demand(self.trail.config, self.trail.call, f"what others have changed: {error}")
+            return b""
 
 
 def _age(path: str, now: float) -> float:

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.state import NotOrdinary, clear_place
 from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
 
 UNKNOWN_SECONDS = 600  # after its last entry the journal of a session that this store does not know goes
@@ -25,7 +26,7 @@ def prune(is_known, now: float) -> int:
         for path in others_in(place, ""):
             age = now - _changed_at(path)
             if age > journal.DAY_SECONDS or (
-                age > UNKNOWN_SECONDS and not is_known(*journal.owner_of(journal.read(path)))
+                age > UNKNOWN_SECONDS and not is_known(*journal.owner_of(_entries_of(path)))
             ):
                 _remove(path)
                 gone += 1
@@ -40,11 +41,18 @@ def _places() -> list:
         return []
 
 
+def _entries_of(path: str) -> bytes:
+    try:
+        return journal.read(path)
+    except NotOrdinary:
+        return b""
+
+
 def _changed_at(path: str) -> float:
     found = 0.0
     for file in (path, path + ".1"):
         try:
-            found = max(found, os.stat(file).st_mtime)
+            found = max(found, os.lstat(file).st_mtime)
         except FileNotFoundError:
             continue
     return found
@@ -53,6 +61,7 @@ def _changed_at(path: str) -> float:
 def _remove(path: str) -> None:
     for file in (path, path + ".1"):
         try:
+            clear_place(file)
             os.remove(file)
         except OSError:
             continue  # there is none, or another has been faster

@@ -15,7 +15,7 @@ whoever has renamed it, so two hooks that end at once never take the same one.
 import os
 
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
-from swarm_hook_core.state import make_private, name_of, open_private, watched_dir, write_private
+from swarm_hook_core.state import make_private, name_of, open_private, read_private, watched_dir, write_private
 from swarm_hook_core.watching.snapshot import digest_of
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
@@ -23,6 +23,7 @@ RECORDS_AT_ONCE = 16  # of one session; more would only be calls whose end nobod
 MOST_MARKS = 100  # files that one call is said to write by name
 MARKS_BYTES = 64 * 1024  # of one session, before all but the newest go
 MARKS_LEFT = 400
+LARGEST_RECORD = 64 << 20  # bytes
 UNENDED_NS = 600 * 10**9
 
 # No plain id has an underscore, and what `name_of` makes of others ends in digits: none can mean these.
@@ -100,12 +101,7 @@ def take(session_id: str, name: str):
             return None
         path += _TAKEN
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        try:
-            text = b"".join(iter(lambda: os.read(handle, 1 << 20), b""))
-        finally:
-            os.close(handle)
-        facts = loads(text.decode("utf-8", "surrogateescape"))
+        facts = loads(read_private(path, LARGEST_RECORD).decode("utf-8", "surrogateescape"))
     except (OSError, ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
@@ -219,8 +215,8 @@ def _append(name: str, lines: list) -> None:
 
 def _lines(name: str) -> list:
     try:
-        with open(os.path.join(watched_dir(), _OWN, name), encoding="ascii", errors="replace") as file:
-            parts = [line.split() for line in file]
+        marks = read_private(os.path.join(watched_dir(), _OWN, name), 2 * MARKS_BYTES).decode("ascii", "replace")
+        parts = [line.split() for line in marks.splitlines()]
     except OSError:
         return []
     return [(int(part[0]), *part[1:]) for part in parts if len(part) in (3, 4) and part[0].isdigit()]

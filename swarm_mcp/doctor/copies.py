@@ -9,6 +9,7 @@ from pathlib import Path
 import swarm_mcp
 from swarm_hook_core import own_release
 from swarm_hook_core.coordinator import chosen_command, find_on_path
+from swarm_hook_core.state import read_private
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.fetched_release import is_launched
 from swarm_mcp.installation import coordinator_command
@@ -59,10 +60,10 @@ def of_plugin(client: Runtime, root: Path) -> Finding:
 def _last_attempt() -> str:
     """The first line that uv has said of its last attempt to fetch the release; empty where it has said nothing."""
     try:
-        with open(own_release.log(), encoding="utf-8", errors="replace") as file:
-            return one_line(file.read(4096).strip().partition("\n")[0])
+        said = read_private(own_release.log(), 4096).decode("utf-8", "replace")
     except OSError:
         return ""
+    return one_line(said.strip().partition("\n")[0])
 
 
 def _recorded(client: Runtime, root: Path) -> list[str]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 
 from swarm_hook_core import git
+from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, others_in, place_of, state_of
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
@@ -93,7 +94,10 @@ class ChangeWatch:
         found: set[str] = set()
         try:
             for path in others_in(place_of(self._folder), ""):
-                data = journal.read(path)
+                try:
+                    data = journal.read(path)
+                except NotOrdinary:
+                    continue
                 if journal.owner_of(data)[1] == session_id:
                     continue
                 entries = journal.entries_below(data, os.path.realpath(self._top), WRITES)

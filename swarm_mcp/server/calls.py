@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from swarm_mcp.store import Store
 # read, or wait for something to happen, have workers of their own: they need not stand behind those that write.
 WORKERS = 4
 READ, WRITE, WAIT = "read", "write", "wait"
+LARGEST = 2**63 - 1  # whole number that the store can keep
 LONGEST_COMPLAINT, LONGEST_NAME = 300, 60  # characters of what a client sent, where it is told what was wrong
 
 
@@ -72,7 +74,7 @@ class Calls:
         try:
             return await asyncio.wrap_future(work)
         except asyncio.CancelledError:
-            work.add_done_callback(self._give_up)
+            work.add_done_callback(self.give_up)
             raise
 
     def sent(self, answer: Answer) -> None:
@@ -99,7 +101,8 @@ class Calls:
         if error:  # the claim on what was to be delivered runs out by itself
             print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)
 
-    def _give_up(self, work: Future) -> None:
+    def give_up(self, work: Future | asyncio.Future) -> None:
+        """See to the answer of `work`, which is done, as one that its client will never have."""
         answer = None if work.cancelled() or work.exception() else work.result()
         if isinstance(answer, Answer):
             self.lost(answer)
@@ -113,6 +116,9 @@ class Calls:
 
     def _complaint(self, tool: Tool, arguments: dict) -> str:
         """What is wrong with `arguments`, in a line; empty where they fit."""
+        odd = "" if tool.hidden else _no_number(arguments)  # a check goes on, whatever a client has put into it
+        if odd:
+            return f"{tool.name}: {odd}"
         validator = self._validators.get(tool.name)
         if validator is None:
             from jsonschema import Draft202012Validator
@@ -131,6 +137,20 @@ class Calls:
         return f"{tool.name}: {place}: {error.message[:LONGEST_COMPLAINT]}"
 
 
+def _no_number(value: object, place: str = "") -> str:
+    """Return where in `value`, as a request has it, a number is none, infinite or too large; empty where all are fit.
+
+    JSON has no NaN, but parsers take it, and no limit of a schema keeps it out. `1e999` is read as infinity.
+    """
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"{place or 'the value'}: {value} is no number that JSON has"
+    if isinstance(value, int) and abs(value) > LARGEST:
+        return f"{place or 'the value'}: a whole number here lies between -{LARGEST} and {LARGEST}"
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    named = ((f"{place}[{name}]" if place else str(name)[:LONGEST_NAME], one) for name, one in items)
+    return next((odd for where, one in named if (odd := _no_number(one, where))), "")
+
+
 def _waiting(tool: Tool, arguments: object) -> Callable | None:
     """What waits for something to happen, in a call of `tool` with `arguments`; None for nothing."""
     if inspect.iscoroutinefunction(tool.call):
@@ -145,8 +165,13 @@ class _Waiting(WaitingCall):
         self._commits = calls.watcher.commits
 
     async def run(self, function):
-        # Shielded: what a call has taken from the store must reach whoever asked, or be put back.
-        return await asyncio.shield(self._calls.run(function, self._meta, WAIT))
+        # Shielded, for once begun it goes on: what it has taken from the store by then must be put back.
+        work = asyncio.ensure_future(self._calls.run(function, self._meta, WAIT))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(self._calls.give_up)
+            raise
 
     async def changed(self, seconds: float | None) -> bool:
         found = await self._calls.watcher.wait_beyond(self._commits, seconds)

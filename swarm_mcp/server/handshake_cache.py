@@ -15,7 +15,7 @@ import sys
 import time
 import zlib
 
-from swarm_hook_core.state import state_dir, write_private
+from swarm_hook_core.state import read_private, state_dir, write_private
 from swarm_mcp import __version__
 
 METHODS = frozenset(
@@ -137,8 +137,7 @@ def _form(value: object, key: str = "") -> object:
 
 def _read(path: str) -> dict:
     try:
-        with open(path, encoding="utf-8") as file:
-            answers = json.loads(file.read(LONGEST))
+        answers = json.loads(read_private(path, LONGEST).decode())
         if time.time() - os.stat(path).st_mtime > DAY:
             os.utime(path)  # still in use
     except (OSError, ValueError, RecursionError):

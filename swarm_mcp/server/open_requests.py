@@ -19,9 +19,12 @@ from swarm_mcp.server.handshake_cache import HandshakeCache
 from swarm_mcp.server.stdio import MESSAGE_BYTES, Backlog
 from swarm_mcp.server.tool import Answer
 
+LONGEST_NUMBER = 4300  # digits of a whole number that Python reads
 HALF_CHARACTER = "the request holds text that is not valid UTF-8"
 NO_MESSAGE = "this is no JSON-RPC 2.0 message"
 TOO_DEEP = "the request nests too deeply to be read"
+TOO_LONG = f"a number in the request has more than {LONGEST_NUMBER:,} digits"
+MOST_UNWANTED = 1000
 NO_ID = "the id of a request is text or a whole number"
 
 
@@ -52,6 +55,7 @@ class OpenRequests:
         self._expected: dict[str, list[Answer]] = {}
         self._waiting: set[str] = set()
         self._ambiguous: set[str] = set()  # ids whose answers may belong to another request of that id
+        self._unwanted: dict[str, None] = {}  # ids of cancelled requests whose answers may still come
         self._settled = asyncio.Event()
 
     # ------------------------------------------------------------ what comes in
@@ -72,10 +76,11 @@ class OpenRequests:
             if check and _is_check(check):
                 return self._admit(check)
             cut = _cut(line)
-            self._refuse(_error(_parsed(cut)["id"], types.INVALID_PARAMS, TOO_DEEP) if cut else _refusal(line))
+            self._refuse(_error(_parsed(cut)["id"], types.INVALID_PARAMS, _fault(line)) if cut else _refusal(line))
             return []
         if isinstance(message, types.JSONRPCRequest):
             key = _key(message.id)
+            self._unwanted.pop(key, None)
             if key in self._asked:
                 self._ambiguous.add(key)
             waits = self._waits(message)
@@ -104,9 +109,16 @@ class OpenRequests:
         return True
 
     def expect(self, request_id: object, answer: Answer) -> None:
-        """Note that `answer` is about to be written as the response to this request."""
-        if answer.on_sent or answer.on_lost:
-            self._expected.setdefault(_key(request_id), []).append(answer)
+        """Note that `answer` is about to be written as the response to this request.
+
+        Where the client has cancelled that in the moment in which the answer was made, it is lost.
+        """
+        key = _key(request_id)
+        if key in self._unwanted:
+            del self._unwanted[key]
+            self._lost(answer)
+        elif answer.on_sent or answer.on_lost:
+            self._expected.setdefault(key, []).append(answer)
 
     def sent(self, message: dict) -> None:
         """A message has been handed to the client."""
@@ -127,8 +139,16 @@ class OpenRequests:
         key = _key(request_id)
         if self._forget(key):
             self._ambiguous.add(key)
+            if key not in self._expected:
+                self._note_unwanted(key)
         for answer in self._expected.pop(key, []):
             self._lost(answer)
+
+    def _note_unwanted(self, key: str) -> None:
+        """Remember a cancelled request. Most of these are never answered, so only the newest are kept."""
+        while len(self._unwanted) >= MOST_UNWANTED:
+            self._unwanted.pop(next(iter(self._unwanted)))
+        self._unwanted[key] = None
 
     async def settled(self) -> None:
         """Return once nothing is left to answer but what waits for something to happen."""
@@ -169,6 +189,16 @@ def _cut(line: str, whole: bool = False) -> str:
     return text if isinstance(message, types.JSONRPCRequest) else ""
 
 
+def _fault(line: str) -> str:
+    """What is wrong with a line that is a message but for what `_cut` takes out of it."""
+    too_long = []
+    try:
+        json.loads(line, parse_int=lambda digits: too_long.append(digits) if len(digits) > LONGEST_NUMBER else 0)
+    except (ValueError, RecursionError):
+        return TOO_DEEP
+    return TOO_LONG if too_long else TOO_DEEP
+
+
 def _is_check(line: str) -> bool:
     """Whether a request asks for the check of a write, which looks at the outer levels only."""
     message = _parsed(line)
@@ -181,6 +211,8 @@ def _refusal(line: str) -> dict:
     if message is None:
         return _error(None, types.PARSE_ERROR, "this line is not JSON that can be read")
     number = message.get("id") if isinstance(message, dict) else None
+    if number is None and isinstance(message, dict) and "id" in message and "method" in message:
+        return _error(None, types.INVALID_REQUEST, NO_ID)
     number = number if isinstance(number, (int, str)) and not isinstance(number, bool) else None
     try:
         json.dumps(message, ensure_ascii=False).encode("utf-8")
@@ -195,8 +227,8 @@ def _error(number: object, code: int, text: str) -> dict:
 
 
 def _parsed(line: str):
-    """The value in a line; None where there is none."""
+    """The value in a line, in which a number of too many digits is None; None where there is none."""
     try:
-        return json.loads(line)
+        return json.loads(line, parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_NUMBER else None)
     except (ValueError, RecursionError):
         return None

@@ -12,6 +12,8 @@ from urllib.parse import parse_qs
 from mcp.shared.subscriptions import ResourceUpdated
 
 from swarm_hook_core.labels import token
+from swarm_hook_core.paths import LONGEST
+from swarm_hook_core.untrusted_text import cut_text
 from swarm_mcp.domain.session import Session
 from swarm_mcp.folders import file_of
 from swarm_mcp.paging import page
@@ -20,7 +22,8 @@ from swarm_mcp.server.tool import Answer, Call, bounded, of_page
 from swarm_mcp.session_summary import sessions_page
 from swarm_mcp.store import Store
 
-LONGEST_SHOWN = 200  # characters of a URI that nobody knows
+LONGEST_SHOWN = 200  # characters of a URI that nobody knows, and of what is said of one
+LONGEST_URI = 16 * LONGEST
 INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
 LISTED = (
     {
@@ -115,7 +118,9 @@ def _place(uri: str) -> str:
 
 
 def _file_in(uri: str) -> str:
-    return _query(uri, "file") if _place(uri) == LOCK else ""
+    """Return the file that a URI asks for the lock of; empty for no such URI, and for what can be no path."""
+    file = _query(uri, "file") if len(uri) <= LONGEST_URI and _place(uri) == LOCK else ""
+    return file if len(file) <= LONGEST and "\0" not in file else ""
 
 
 def _query(uri: str, name: str) -> str:
@@ -207,7 +212,7 @@ class Subscriptions:
         try:
             return await self._calls.run(lambda call: state(call, uri), self._meta)
         except Exception as error:
-            print(f"swarm-mcp serve: {uri}: {type(error).__name__}: {error}", file=sys.stderr)
+            _say(uri, error)
             return ""
 
     async def _tell(self, uri: str) -> None:
@@ -218,4 +223,8 @@ class Subscriptions:
             if uri in self._published:
                 await self._bus.publish(ResourceUpdated(uri=uri))
         except Exception as error:
-            print(f"swarm-mcp serve: {uri}: {type(error).__name__}: {error}", file=sys.stderr)
+            _say(uri, error)
+
+
+def _say(uri: str, error: Exception) -> None:
+    print(f"swarm-mcp serve: {cut_text(f'{uri}: {type(error).__name__}: {error}', LONGEST_SHOWN)}", file=sys.stderr)

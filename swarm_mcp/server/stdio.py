@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CHUNK = 65536
+BYTE_ORDER_MARK = "\ufeff"  # before a line, as some clients on Windows write it: it says nothing
 # What a pipe takes at once wherever it takes anything.
 SHORT = getattr(select, "PIPE_BUF", 512)
 LONGEST_BACKLOG = 4 * 1024 * 1024  # bytes; above, no more requests are read
@@ -139,7 +140,7 @@ class Incoming:
         line = bytes(self._buffer[:size])
         del self._buffer[:size]
         self._searched = 0
-        return line.decode("utf-8", "surrogateescape")
+        return line.decode("utf-8", "surrogateescape").removeprefix(BYTE_ORDER_MARK)
 
     async def _more(self) -> bytes:
         """The next bytes. A thread reads where the descriptor cannot be waited for, as a file's cannot."""
@@ -306,7 +307,7 @@ def claim_streams() -> tuple[Incoming, Outgoing]:
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-    sys.stdout = sys.stderr
+    from swarm_mcp.server.standard_error import StandardError
+
+    sys.stdout = sys.stderr = StandardError(2)
     return Incoming(wire_in), Outgoing(wire_out)

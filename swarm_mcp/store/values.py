@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
 
 
+LONGEST_KEY, LONGEST_VALUE = 1024, 1 << 20  # bytes; whoever asks for a value gets it whole
 ORPHAN_SECONDS = 3600  # a value outlives its session by that much
 # Keys of a scope with a prefix, as a range of the index: no text of ours has the byte FF.
 _BEGINS = "scope = ? AND key >= ? AND key < ? || CAST(x'ff' AS TEXT)"
@@ -64,6 +65,7 @@ class KeyValues:
 
     def put(self, instance: Session, key: str, value: str) -> None:
         _require_key(key)
+        _require_size(key, value)
         with self._db.writing():
             self._owned(instance, key)
             self.write(instance, key, value)
@@ -77,6 +79,7 @@ class KeyValues:
         with self._db.writing():
             row = self._owned(instance, key)
             text, length = appended_to(row and row.value, item)
+            _require_size(key, text)
             self._store(instance.scope, key, text, identity_of(instance))
             payload = f'{{"appended": {item}, "length": {length}}}'
             events.add(self._db, instance.scope, "kv.appended", instance.id, key, payload)
@@ -185,6 +188,21 @@ def identity_of(instance: Session) -> str | None:
 def _require_key(key: str) -> None:
     if not key.strip():
         raise SwarmError("a key needs a name")
+    if size_of(key) > LONGEST_KEY:
+        raise SwarmError(f"a key has at most {LONGEST_KEY} bytes, not {size_of(key)}")
+
+
+def _require_size(key: str, value: str) -> None:
+    if size_of(value) > LONGEST_VALUE:
+        raise SwarmError(
+            f"a value has at most {LONGEST_VALUE} bytes, and that of {key[:100]!r} would have {size_of(value)}:"
+            " put it into a file and name that, or begin another key"
+        )
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a text as it is stored."""
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _open_to(row: Record, viewer: str | None) -> bool:

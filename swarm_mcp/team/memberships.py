@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from swarm_hook_core import repository
 from swarm_hook_core.repository import Tree
-from swarm_hook_core.state import name_of, state_dir, write_private
+from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 from swarm_mcp.errors import SwarmError
 
 _SECRET = re.compile(r"(?:^|\s)(?:ssl)?password\s*=", re.IGNORECASE)
@@ -139,8 +139,7 @@ def _read(path: str) -> Membership | None:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(65536)
+        return read_private(path, 65536).decode("utf-8", "surrogateescape")
     except OSError:
         return ""
 

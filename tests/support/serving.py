@@ -53,7 +53,7 @@ class Server:
     def __init__(self, ground: Ground, program: list[str] | None = None, **options):
         self.process = subprocess.Popen(
             program or [*SWARM, "serve"], cwd=options.pop("cwd", ground.repo),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, **{"stderr": subprocess.PIPE, **options},
         )  # fmt: skip
         self._number = 0
         self.notifications: list[dict] = []

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_hook_core.state import write_private
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness.query import McpServer
 from swarm_mcp.harness.servers import HiddenValues
@@ -190,6 +191,7 @@ ROOT = "${CLAUDE_PLUGIN_ROOT}"
 # The same plugin in the user's own settings would run the same hooks, and the same server, once more.
 WITHOUT_THE_USERS_COPY = "plugins=" + toml_value({"swarm@swarm": {"enabled": False}})
 _REMEMBERED = "codex-hooks.json"
+LARGEST_MEMORY = 1 << 20  # bytes
 _ANSWER_SECONDS = 20
 
 
@@ -204,6 +206,29 @@ def plugin_hooks(folder: Path) -> dict[str, list[dict]]:
         return {str(event): [dict(group) for group in groups] for event, groups in hooks.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SwarmError(f"the hooks in {path} cannot be understood: {error}") from None
+
+
+# The file with what is added to the system prompt. Its hook is the same in every run, so that its hash is.
+WORDS = "SWARM_RUN_WORDS"
+_SAY_WORDS = {
+    "type": "command",
+    "command": f'[ -z "${WORDS}" ] || cat "${WORDS}"; exit 0',
+    "timeout": 10,
+    "additionalContextLimit": 0,  # else Codex shows the model no more than the beginning
+}
+
+
+def with_words(hooks: Mapping[str, list[dict]]) -> dict[str, list[dict]]:
+    """Return `hooks` with one more, which says at a session's start what `written_words` has put down."""
+    return {**hooks, "SessionStart": [*hooks.get("SessionStart", []), {"hooks": [dict(_SAY_WORDS)]}]}
+
+
+def written_words(text: str, folder: Path) -> dict[str, str]:
+    """Put `text`, which is added to the system prompt, into the run's folder; return the variable that says where."""
+    told = {"hookEventName": "SessionStart", "additionalContext": text}
+    path = str(folder / "words.json")
+    write_private(path, json.dumps({"hookSpecificOutput": told}))
+    return {WORDS: path}
 
 
 def hook_overrides(hooks: Mapping[str, list[dict]], trust: Mapping[str, str]) -> tuple[str, ...]:
@@ -261,6 +286,8 @@ def hashes_from_codex(program: str, hooks: Mapping[str, list[dict]]) -> dict[str
 
 def _hash(event: str, group: Mapping, hook: Mapping) -> str:
     handler = {"type": hook["type"], "command": hook["command"], "timeout": hook["timeout"], "async": False}
+    if "additionalContextLimit" in hook:
+        handler["additionalContextLimit"] = hook["additionalContextLimit"]
     identity: dict = {"event_name": event, "hooks": [handler]}
     if "matcher" in group:
         identity["matcher"] = group["matcher"]
@@ -285,11 +312,10 @@ def _build(program: str, ours: Mapping[str, str]) -> str:
 
 
 def _recall(build: str) -> dict[str, str] | None:
-    from swarm_hook_core.state import state_dir
+    from swarm_hook_core.state import read_private, state_dir
 
     try:
-        with open(os.path.join(state_dir(), _REMEMBERED), encoding="utf-8") as file:
-            said = json.load(file)
+        said = json.loads(read_private(os.path.join(state_dir(), _REMEMBERED), LARGEST_MEMORY).decode())
         return {str(key): str(value) for key, value in said["hashes"].items()} if said["build"] == build else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

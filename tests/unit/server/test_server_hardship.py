@@ -18,6 +18,7 @@ from support.serving import ABOUT, CLIENT_BETWEEN, INITIALIZE, INITIALIZED, Serv
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.server import handshake_cache
+from swarm_mcp.server.standard_error import StandardError
 from swarm_mcp.server.stdio import ClientProcess
 
 pytestmark = pytest.mark.slow
@@ -127,6 +128,101 @@ def test_whatever_a_client_writes_is_answered(ground: Ground):
             assert len(server.ask(method, parameters)["error"]["message"]) < 2000
         assert server.value("whoami")["id"] == me["id"]
         assert b"Traceback" not in _ended(server)
+
+
+MANY = b"7" * 5000
+
+
+def test_what_is_wrong_with_a_request_is_named(ground: Ground):
+    deep = b"[" * 300 + b"]" * 300
+    refused = [
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + MANY + b"}}", 1, "4,300 digits"),
+        (b'{"jsonrpc":"2.0","id":' + MANY + b',"method":"ping"}', None, "the id of a request"),
+        (b'{"jsonrpc":"2.0","id":2,"method":"ping","params":{"a":' + deep + b"}}", 2, "nests too deeply"),
+        (b'{"jsonrpc":"2.0","id":3,\xef\xbb\xbf"method":"ping"}', None, "not JSON"),
+    ]
+    with Server(ground) as server:
+        raw(server, *(line for line, _, _ in refused))
+        for answer, (line, number, words) in zip(gathered(server, len(refused)), refused, strict=True):
+            assert answer["id"] == number and words in answer["error"]["message"], (line[:60], answer)
+        raw(server, b'\xef\xbb\xbf{"jsonrpc":"2.0","id":4,"method":"ping"}')
+        assert gathered(server, 1) == [{"jsonrpc": "2.0", "id": 4, "result": {}}]
+    mark = b"\xef\xbb\xbf"
+    answers = one_shot(
+        ground,
+        b"".join(mark + line for line in lines(INITIALIZE, INITIALIZED, ask(9, "ping")).splitlines(keepends=True)),
+    )
+    assert [answer["id"] for answer in answers if "result" in answer] == [answer["id"] for answer in answers]
+
+
+@pytest.mark.parametrize("seconds", ["NaN", "Infinity", "-Infinity", "1e999", "-1", '"5"', "true", "[NaN]"])
+def test_a_wait_lasts_a_number_of_seconds(seconds: str, ground: Ground):
+    ground.lock(ground.session("holder"), "f.txt")
+    with Server(ground) as server:
+        server.value("register", {"directory": ground.scope})
+        raw(server, b'{"jsonrpc":"2.0","id":90,"method":"tools/call","params":{"name":"lock_file","arguments":'
+            b'{"file":"f.txt","wait_seconds":' + seconds.encode() + b"}}}")  # fmt: skip
+        result = gathered(server, 1)[0]["result"]
+        assert result["isError"] and result["content"][0]["text"].startswith("lock_file: wait_seconds"), result
+        raw(server, b'{"jsonrpc":"2.0","id":91,"method":"tools/call","params":{"name":"unlock_file","arguments":'
+            b'{"file":"f.txt","fence":' + b"7" * 30 + b"}}}")  # fmt: skip
+        assert gathered(server, 1)[0]["result"]["content"][0]["text"].startswith("unlock_file: fence: ")
+
+
+def test_a_client_that_does_not_read_standard_error_is_answered(ground: Ground, tmp_path: Path):
+    """It says on standard error that it cannot write its records, into a pipe that is full."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writes, b"x" * 4096)
+    os.set_blocking(writes, True)
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "SWARM_STATE_DIR": str(tmp_path / "file" / "state")}
+    try:
+        with Server(ground, stderr=writes, env=environment) as server:
+            me = server.value("register", {"directory": ground.scope})
+            assert server.value("whoami")["id"] == me["id"]
+            while len(os.read(reads, 1 << 20)) == 1 << 20:
+                pass
+            server.close_input()
+            assert server.ended_within(10) == 0
+    finally:
+        os.close(reads)
+        os.close(writes)
+
+
+def test_what_is_said_on_standard_error_is_cut_and_left_out_where_nobody_reads(tmp_path: Path):
+    reads, writes = os.pipe()
+    said = StandardError(writes)
+    print("a word", "and another", file=said)
+    print("ä" * 100_000, file=said)
+    assert os.read(reads, 1 << 20).decode().startswith("a word and another\nä")
+    for number in range(5000):
+        print(f"{number} {'x' * 900}", file=said)
+    os.set_blocking(reads, False)
+    kept = 0
+    with pytest.raises(BlockingIOError):
+        while True:
+            kept += os.read(reads, 1 << 20).count(b"\n")
+    assert 0 < kept < 5000
+    print("the next", file=said)
+    assert os.read(reads, 1 << 20).decode().splitlines() == [
+        f"swarm-mcp serve: {5000 - kept} lines were left out here: nobody read them", "the next",
+    ]  # fmt: skip
+    os.close(reads)
+    print("nobody is there", file=said, flush=True)
+    os.close(writes)
+    assert StandardError(writes).write("closed\n") == 7
+
+
+@pytest.mark.parametrize("file", ["x" * 5000, "a%00b", "%2e" * 100_000])
+def test_a_resource_of_what_can_be_no_path_is_none(file: str, ground: Ground):
+    with Server(ground) as server:
+        server.value("register", {"directory": ground.scope})
+        error = server.ask("resources/subscribe", {"uri": f"swarm://lock?file={file}"})["error"]
+        assert "there is no resource" in error["message"] and len(error["message"]) < 600
+        assert _ended(server) == b""
 
 
 def _ended(server: Server) -> bytes:
