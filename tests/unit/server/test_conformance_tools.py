@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import Ground
