@@ -12,6 +12,8 @@ from swarm_mcp.harness import plugin
 from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.runtimes import bundle
 
+pytestmark = pytest.mark.slow
+
 RECORDED = Recordings("gemini")
 SECRET = "hunter2-hunter2-hunter2"
 gemini = RECORDED.adapter

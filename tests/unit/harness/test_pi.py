@@ -29,6 +29,8 @@ from swarm_mcp.runtimes.base import Runtime
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.server.tools import all_tools
 
+pytestmark = pytest.mark.slow
+
 RECORDED = Recordings("pi")
 SECRET = "hunter2-hunter2-hunter2"
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"

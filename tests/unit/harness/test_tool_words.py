@@ -65,6 +65,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(name=st.text(), given=JSON)
 def test_nothing_that_a_model_sends_is_too_odd(name: str, given: object) -> None:
     words, more, patch, _ = call_in_words(name, given, SHOP)

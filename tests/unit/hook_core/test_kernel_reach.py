@@ -123,6 +123,7 @@ def test_what_is_locked_in_another_work_tree_for_all_of_them(work: Path, me: Any
     assert reach(work, me) == ([], True)
 
 
+@pytest.mark.slow
 def test_a_thousand_at_most(work: Path, me: Any) -> None:
     with Store() as store:
         peer = join(store, work)

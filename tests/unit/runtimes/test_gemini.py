@@ -23,6 +23,8 @@ from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.steps import Steps
 
+pytestmark = pytest.mark.slow
+
 GEMINI, CONFIG = runtime("gemini"), hook_config("gemini")
 FOLDER = "integrations/gemini"
 CAPTURED = sorted(path.stem for path in (PAYLOADS / "gemini").glob("*.json"))

@@ -19,6 +19,8 @@ from swarm_mcp.runtimes import bundle, hook_config, own_table, runtime
 from swarm_mcp.runtimes.grok import home
 from swarm_mcp.runtimes.steps import Steps
 
+pytestmark = pytest.mark.slow
+
 GROK, CONFIG = runtime("grok"), hook_config("grok")
 PERSONS = [
     "",

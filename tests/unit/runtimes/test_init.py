@@ -185,6 +185,7 @@ JSON = st.recursive(
 SERVERS = st.dictionaries(st.text(), JSON, max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     tree=st.dictionaries(st.text(), JSON, max_size=3), servers=st.none() | SERVERS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import Ground
@@ -19,6 +20,7 @@ def without_prose(schema, named: bool = False):
     return [without_prose(value) for value in schema] if isinstance(schema, list) else schema
 
 
+@pytest.mark.slow
 @requirement("P-26")
 def test_every_tool_takes_what_the_record_says(ground: Ground):
     verdict, names = Verdict(deviations.TOOLS), Names("")

@@ -253,6 +253,7 @@ def test_the_instance_of_another_live_client_is_not_taken(ground: Ground, reserv
     assert take(ground)["id"] == reserved, "once that has died, it is free again"
 
 
+@pytest.mark.slow
 def test_one_of_sixteen_servers_gets_the_reserved_instance(ground: Ground, reserved: str):
     from support import many_processes as crowd
 

@@ -67,6 +67,7 @@ def test_a_script_within_a_script_that_is_cut_is_a_guess_and_keeps_what_was_befo
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, monkeypatch):
     """By a clock that goes with the calls of functions, which are the same on any machine."""
     over, calls = {}, [0]

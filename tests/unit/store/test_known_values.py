@@ -116,6 +116,7 @@ def test_without_a_planner_left_the_key_goes(ground: Ground):
     assert row["id"] in json.loads(event["payload"])["prior_value"]
 
 
+@pytest.mark.slow
 def test_one_owner_among_twelve_planners_that_come_and_go(ground: Ground):
     ground.store().close()
     body = """

@@ -13,7 +13,7 @@ from support.worlds import World
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "10"))
 
 
 def test_the_store_the_hooks_and_the_model_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -204,6 +204,7 @@ report(crashing.bury(*crashing.fork(path, life)))
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_killed_at_any_statement_it_leaves_a_whole_store(ground: Ground, monkeypatch):
     monkeypatch.setattr(cleanup, "AT_ONCE", 200)
     live = ground.session("s")

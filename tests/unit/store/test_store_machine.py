@@ -46,7 +46,7 @@ NEEDS = st.just(frozenset()) | st.frozensets(st.integers(0, 3), min_size=1, max_
 RARELY = st.integers(0, 3).map(lambda number: number == 3)
 LEASE = 600
 GONE = "?"  # a session that is not registered any more
-EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "70"))
+EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "40"))
 
 
 class Side:
