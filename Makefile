@@ -1,7 +1,7 @@
 # Everything that is built or downloaded goes into SWARM_DEV, outside the checkout.
 PYTHON    ?= python3
 SWARM_DEV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swarm-mcp/dev/$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
-CLIENTS   ?= @openai/codex@0.169.0 @anthropic-ai/claude-code@2.1.330 @earendil-works/pi-coding-agent@0.74.2
+CLIENTS   ?= @openai/codex@0.171.0 @anthropic-ai/claude-code@2.1.332 @earendil-works/pi-coding-agent@0.74.2
 # Their tests are skipped where one of them cannot be fetched. Qwen Code needs a newer Node.js than the others.
 MORE_CLIENTS ?= @github/copilot@1.0.102 @google/gemini-cli@0.61.0 @qwen-code/qwen-code@0.24.4 @xai-official/grok@1.0.41 \
 	opencode-ai@1.18.33 cline@3.0.65 hermes-agent[mcp]==0.19.0

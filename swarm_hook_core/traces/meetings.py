@@ -14,6 +14,10 @@ from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, keys_of, others_in, seen, state_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.transcript import Transcript
+
 MOST_CHANGED = 50  # files below one folder of which is asked whether commands that nobody read wrote them
 MOST_BELOW = 300  # traces below one folder that are looked at, the newest
 WAIT_SECONDS = 2.0  # for so long, from its check on, an edit waits for another's write to be made
@@ -38,7 +42,7 @@ class Meetings:
         self._writes_on: dict = {}  # path -> its keys, [(entry, its OthersJournal)]; what is replaced asks twice
         self._own: dict = {}  # place -> entries of the session itself
         self._others: dict = {}  # place -> [OthersJournal]
-        self._transcript: object = None
+        self._transcript: Transcript | None = None
         self._quiet: dict = {}  # place -> whether nobody is at work there just now
 
     def reading(self):

@@ -21,7 +21,7 @@ LARGEST = 1024 * 1024  # bytes of a file that is compared
 MOST_FILES = 20  # of one call
 PATIENCE = 0.3  # seconds for which the result of a read may be missing in the transcript
 PAUSE = 0.05
-AT_END = "subagents"  # the folder of the transcripts of sub-agents, in both clients
+OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
 
 
 class Form:
@@ -152,7 +152,8 @@ def _numbered(content: object) -> tuple:
     """``(text, first line)`` of a result whose lines begin with their numbers; empty where they do not."""
     if isinstance(content, list):
         content = "\n".join(block["text"] for block in content if block.get("type") == "text")
-    first, lines = 0, []
+    first = 0
+    lines: list[str] = []
     for line in str(content).split("\n"):
         number, tab, rest = line.partition("\t" if "\t" in line else "→")
         if not tab or not number.strip().isdecimal() or (first and int(number) != first + len(lines)):
@@ -182,20 +183,17 @@ def _paged(output: object) -> tuple:
     return output, 1
 
 
-FORMS = {
-    "blocks": Form(_of_blocks, lambda path, agent: f"{path.removesuffix('.jsonl')}/{AT_END}/agent-{agent}.jsonl"),
-    "parts": Form(
-        _of_parts,
-        lambda path, agent: "/".join(
-            (
-                os.path.dirname(os.path.dirname(path)),
-                AT_END,
-                os.path.basename(path).removesuffix(".jsonl"),
-                f"agent-{agent}.jsonl",
-            )
-        ),
-    ),
-}
+def _agent_of_blocks(path: str, agent: str) -> str:
+    return os.path.join(path.removesuffix(".jsonl"), OF_AGENTS, f"agent-{agent}.jsonl")
+
+
+def _agent_of_parts(path: str, agent: str) -> str:
+    project = os.path.dirname(os.path.dirname(path))
+    session = os.path.basename(path).removesuffix(".jsonl")
+    return os.path.join(project, OF_AGENTS, session, f"agent-{agent}.jsonl")
+
+
+FORMS = {"blocks": Form(_of_blocks, _agent_of_blocks), "parts": Form(_of_parts, _agent_of_parts)}
 
 
 def _spellings(name: str) -> list:

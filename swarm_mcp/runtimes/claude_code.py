@@ -35,7 +35,7 @@ class ClaudeCode(Runtime):
     executable = harness = "claude"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
-        told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.330", "2026-11-23"),
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.332", "2026-11-26"),
     )  # fmt: skip
     manifests = (".claude-plugin",)
     has_subagents = True

@@ -84,7 +84,7 @@ class Codex(Runtime):
     title = "Codex"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("0.169.0", "2026-11-23"),
+        verified=Verified("0.171.0", "2026-11-26"),
     )  # fmt: skip
     manifests = (".codex-plugin", ".agents")
     has_subagents = True
