@@ -315,8 +315,11 @@ def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False, once
     """
 
     def alike(entry) -> bool:
-        same = [one for one, _theirs in writes if one.kind == "wrote" and one.text == entry.text and one is not entry]
-        return bool(same) or (own is not None and seen.wrote_alike(own, keys, entry))
+        for one, theirs in writes:
+            is_alike = one is not entry and one.kind == "wrote" and one.text == entry.text
+            if is_alike and not 0 < theirs.ended_ns(one) < entry.at_ns:
+                return True
+        return own is not None and seen.wrote_alike(own, keys, entry)
 
     for newest, theirs in sorted(writes, key=lambda pair: -pair[0].at_ns):
         if or_pending and theirs.is_pending(path, newest, alike) and not (once and seen.has_met(own, keys, newest)):

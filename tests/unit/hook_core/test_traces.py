@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.requirement import requirement
-from support.sessions import ready_store
+from support.sessions import argv, ready_store
 from support.traced import Player, git
 
 from swarm_hook_core import budget, session_events, shell, traces
@@ -526,6 +529,30 @@ def test_the_content_that_a_told_session_overwrites_is_kept(work: Path) -> None:
     assert me.runs("cat notes.md") == "" == me.runs(OVERWRITES["here-document"])
     (kept,) = Kept(time.time()).of(key_of(str(work / "notes.md")))
     assert content_of(kept) == text
+
+
+def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path) -> None:
+    """A look could not be noted either. No file may grow here, for whatever user, as on a full disk."""
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("cat notes.md")
+    peer.edits("notes.md", "beta", "PEER")
+    payload = {"session_id": me.session_id, "cwd": str(work), "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    payload["tool_input"] = {"command": "echo x > notes.md"}  # type: ignore[assignment]
+    hook = shlex.join(argv("codex", "pre_tool_use"))
+
+    def asked(before: str = "", **env: str) -> dict[str, str]:
+        done = subprocess.run(
+            ["bash", "-c", f"{before} exec {hook}"], input=json.dumps(payload).encode(), capture_output=True, check=True,
+            env={**os.environ, **env},
+        )  # fmt: skip
+        return dict(json.loads(done.stdout)["hookSpecificOutput"]) if done.stdout else {}
+
+    for _ in range(2):
+        said = asked("ulimit -f 0;")
+        assert "permissionDecision" not in said and "was changed by" in said["additionalContext"], said
+        assert "File too large" in said["additionalContext"] and "swarm-mcp doctor" in said["additionalContext"]
+    assert asked("ulimit -f 0;", SWARM_FAIL="closed")["permissionDecision"] == "deny"
+    assert asked()["permissionDecision"] == "deny", "once it can be noted"
 
 
 def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:
