@@ -9,8 +9,8 @@ class Denial:
     `certain`: whether it would write it, and not only may. `times`: how many denials of this path there were lately,
     with this one, 0 where that is not known; `is_news`: whether the coordinator is to be told of it (``storms``).
     `file`: what to say it waits for; of a pattern no more than this path. `brief`: the reason for a client that has no
-    room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``). `short`: the reason in
-    fewer words, where whoever denies knows them.
+    room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``). `short`: the reason
+    in fewer words, where there are such.
     """
 
     __slots__ = ("path", "held", "reason", "certain", "times", "is_news", "brief", "rest", "short")

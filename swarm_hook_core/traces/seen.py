@@ -42,7 +42,12 @@ def has_seen(own: bytes, path: str, keys, entry, ended_ns=None) -> bool:
 def is_own(own: bytes, path: str, keys, since_ns: int) -> bool:
     """Return True if the session itself has written the file since then, and left it as it is."""
     last = _newest(own, keys, ("wrote",))
-    return last is not None and last.at_ns > since_ns and last.text != state_of(path) and _is_as_left(own, path, keys, last)
+    return (
+        last is not None
+        and last.at_ns > since_ns
+        and last.text != state_of(path)
+        and _is_as_left(own, path, keys, last)
+    )
 
 
 def has_met(own: bytes, keys, entry) -> bool:
@@ -61,7 +66,7 @@ def wrote_alike(own: bytes, keys, entry) -> bool:
 
 
 def ended_ns(data: bytes, entry) -> int:
-    """Return when the call that `entry`, one of `data`, is of is known to have ended, by what is noted since; 0: it is not.
+    """Return when the call that `entry` of the journal `data` is of has ended, by what is noted since; 0: nobody knows.
 
     It has by the session's next call (``is``, ``over``), by the end of its turn (``over``), and, where the session is
     alone and notes no more than each call, by what the same agent has been let write since, but for what may have been
@@ -79,9 +84,8 @@ def ended_ns(data: bytes, entry) -> int:
             break
         if at_ns <= entry.at_ns:
             continue  # noted at the same moment
-        if kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about:
-            found = at_ns
-        elif words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later)):
+        is_left = kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about
+        if is_left or (words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later))):
             found = at_ns
     return found
 

@@ -47,8 +47,8 @@ _NEEDED = {
 
 
 def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Finding]:
-    """Return the contract's eight checks, then libraries, journal mode, state folder, settings, the level of automatic locks, what a
-    failed check comes to, git hooks, what the kernel holds for `clients`, and recorded faults.
+    """Return the contract's eight checks, then libraries, journal mode, state folder, settings, the level of automatic
+    locks, what a failed check comes to, git hooks, what the kernel holds for `clients`, and recorded faults.
 
     Each comes as soon as it has been looked at.
     """

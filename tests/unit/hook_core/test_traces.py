@@ -38,7 +38,9 @@ OVERWRITES = {
 
 @pytest.mark.parametrize(("mine", "theirs"), PAIRS)
 @pytest.mark.parametrize("command", OVERWRITES.values(), ids=OVERWRITES)
-def test_what_would_be_overwritten_is_denied_until_the_session_has_looked(mine, theirs, command: str, work: Path) -> None:
+def test_what_would_be_overwritten_is_denied_until_the_session_has_looked(
+    mine, theirs, command: str, work: Path
+) -> None:
     me, peer = Player(mine, work), Player(theirs, work)
     assert me.runs("cat notes.md") == ""
     assert peer.edits("notes.md", "beta", "PEER") == ""
