@@ -10,7 +10,7 @@ from swarm_hook_core.state import state_dir
 
 # Made again whenever it is needed: it goes with an uninstallation.
 OURS = (
-    "*-fault", "*-hooks.json", "assignment-*", "busy", "claims", "command", "crashes", "faults.jsonl",
+    "*-fault", "*-hooks.json", "assignment-*", "awaited", "busy", "claims", "command", "crashes", "faults.jsonl",
     "faults.jsonl.1", "fetched", "kernel", "loop", "plugin", "plugin.lock", "protection", "python",
     "repeated-denials.jsonl",
     "repeated-denials.jsonl.1", "repositories", "running", "server", "slots", "swarm-*", "traces", "unheard",

@@ -32,10 +32,10 @@ def tell_of_loss(
         if writer is None or may_meet(writer.label, owner.label):
             by = f" ({command(line)})" if line else f" ({named(tool)})" if tool else ""
         undo = f"The content before is kept: `swarm-mcp restore {as_word(file)}` brings it back."
+        what = f"was let {'remove' if is_removed else 'overwrite'} {named(file)}{by}"
         text = (
-            f"[auto] {_name(writer, owner)} was let {'remove' if is_removed else 'overwrite'} {named(file)}{by}, which you"
-            f" changed and have not committed. {undo if kept else 'The content before could not be kept.'}"
-            " Read the file before you go on with it."
+            f"[auto] {_name(writer, owner)} {what}, which you changed and have not committed."
+            f" {undo if kept else 'The content before could not be kept.'} Read the file before you go on with it."
         )
         store.notices.post(owner, text)
         return [owner.id]
@@ -52,8 +52,8 @@ def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: s
             if owner is not None:
                 store.notices.post(
                     owner,
-                    f"[auto] {_name(writer, owner)} was denied {often} to overwrite {named(file)}, which you changed and"
-                    " have not committed. When you are done with it, commit it, or tell that session.",
+                    f"[auto] {_name(writer, owner)} was denied {often} to overwrite {named(file)}, which you changed"
+                    " and have not committed. When you are done with it, commit it, or tell that session.",
                 )
                 told.append(owner.id)
             return told

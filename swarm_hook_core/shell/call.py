@@ -106,8 +106,8 @@ class Call:
     def shows(self, words, spans=(), since: str = "") -> None:
         """It prints what is in the files `words`; of none what it reads from its standard input.
 
-        `spans`, `since`: which part of it, as in ``model.Read``. Of several files in one output that is cut nobody knows
-        which is cut.
+        `spans`, `since`: which part of it, as in ``model.Read``. Of several files in an output that is cut nobody can
+        tell which lines are missing.
         """
         walk = self.walk
         if not walk.scope.shown or walk.doubts or (walk.scope.spans and (len(words) > 1 or since)):

@@ -10,7 +10,8 @@ from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
 _PASS_ALL = frozenset("cat nl less more tee column fold expand".split())
 # What fails only where a file is missing, so that what stands behind it and `&&` is reached.
 _RARELY_FAIL = _PASS_ALL | frozenset(
-    "head tail sed awk sort uniq cut tr tac fmt bat batcat echo printf pwd ls cd wc date true : set export mkdir".split()
+    "head tail sed awk sort uniq cut tr tac fmt bat batcat echo printf pwd ls cd wc date true : set export"
+    " mkdir".split()
 )
 _GIT_LOOKS = frozenset("diff show log status blame".split())
 

@@ -1,8 +1,8 @@
 """Calls that are over: what they have not written by then they will not write, and nobody is kept from it any more.
 
-A session's next call says so of the ones before it (``seen.note_what_was_left``); here are the end of a turn, and the end
-of a call where somebody has met a write of it that was still to come. Such a meeting is `awaited`: a file in a folder
-that is there only while there is one, so that most calls' ends start nothing.
+A session's next call says so of the ones before it (``seen.note_what_was_left``); here are the end of a turn, and the
+end of a call where another session was denied for a write of it that was still to come. Such an end is *awaited*: a
+file says so, in a folder that is there only while one is, so that the ends of most calls start nothing.
 """
 
 import os

@@ -2,9 +2,9 @@
 
 Another session's trace on a file is *fresh* while it means something: its writer lives, the file has changed since it
 was noted (``others``), git does not say that it is committed or undone (``committed``), and it is younger than a day.
-It is *unseen* by a session that has neither read nor written the file since (``seen``). A write that is *pending*, still
-to come, is met whatever was read before it. Commands that nobody had read when they ran leave traces that whoever meets
-them reads (``unread``).
+It is *unseen* by a session that has neither read nor written the file since (``seen``). A write that is *pending*,
+still to come, is met whatever was read before it. Commands that nobody had read when they ran leave traces that whoever
+meets them reads (``unread``).
 """
 
 import os
@@ -133,7 +133,7 @@ class Meetings:
         return self._newest_on(path, resolved, only_unseen=False)
 
     def is_theirs(self, trace) -> bool:
-        """Whether what is not committed in the file of `trace`, seen or not, is its writer's, and not this session's."""
+        """Whether what is not committed in the file of `trace` is its writer's, seen or not, and not this session's."""
         own = self.own_entries(os.path.dirname(trace.path))
         return not seen.is_own(own, trace.path, keys_of(trace.path), trace.at_ns) and bool(self._git.left_of([trace]))
 
@@ -385,8 +385,11 @@ def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False, once
     """
 
     def alike(entry) -> bool:
-        same = [one for one, _theirs in writes if one.kind == "wrote" and one.text == entry.text and one is not entry]
-        return bool(same) or (own is not None and seen.wrote_alike(own, keys, entry))
+        for one, theirs in writes:
+            is_alike = one is not entry and one.kind == "wrote" and one.text == entry.text
+            if is_alike and not 0 < theirs.ended_ns(one) < entry.at_ns:
+                return True
+        return own is not None and seen.wrote_alike(own, keys, entry)
 
     for newest, theirs in sorted(writes, key=lambda pair: -pair[0].at_ns):
         if or_pending and theirs.is_pending(path, newest, alike) and not (once and seen.has_met(own, keys, newest)):

@@ -10,7 +10,6 @@ PENDING_SECONDS = 5  # for so long a call may be checked; a hook that was killed
 OVERDUE_SECONDS = 120  # for so long a write that was let pass may still be to come, where nothing says that it is over
 FEW_FILES = 16  # that are searched for one by one; for more, the journal's writes are listed once
 WRITES = ("wrote", "will", "wont")  # kinds of entries that say whether a file was written
-_CALLS = (b"will", b"wrote", b"ran", b"clears")  # those that a call leaves as it begins
 
 
 class Trace:
@@ -196,29 +195,8 @@ class OthersJournal:
         return not is_made and not self.ended_ns(newest)
 
     def ended_ns(self, entry) -> int:
-        """When the call that this entry is of is known to have ended, by what its session has noted since; 0: it is not.
-
-        It has by the session's next call (``is``, ``over``), by the end of its turn (``over``), and, where the session is
-        alone and notes no more than each call, by what the same agent has been let write since, but for what may have
-        been side by side with it.
-        """
-        found, later = 0, entry.at_ns + seen.APART_NS
-        about, agent = escaped(entry.key), (entry.agent or "-").encode()
-        for raw in reversed(self.data.split(b"\n")):
-            head, _, rest = raw.partition(b"\0")
-            words = head.split(b" ")
-            if len(words) != 4 or not words[0].isdigit():
-                continue  # torn
-            at_ns, kind = int(words[0]), words[1]
-            if at_ns < entry.at_ns - PENDING_SECONDS * 10**9:
-                break
-            if at_ns <= entry.at_ns:
-                continue  # noted at the same moment
-            if kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about:
-                found = at_ns
-            elif words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later)):
-                found = at_ns
-        return found
+        """When the call that this entry is of is known to have ended, as ``seen.ended_ns`` has it."""
+        return seen.ended_ns(self.data, entry)
 
     def trace(self, path: str, entry, is_pending: bool = False):
         """The Trace of this `entry`, a write that was made, about the file at `path`; None where it means nothing now.

@@ -8,11 +8,12 @@ say. Unless that was the session's own write: what it left is noted at its next 
 
 import time
 
-from swarm_hook_core.traces import NO_FILE, journal, state_of
+from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
 
 KNOWN = ("wrote", "saw")
 NO_ID = "-"  # of a call whose client has no ids
 APART_NS = 10**9  # calls of one agent that are noted within that time may be made side by side
+_CALLS = (b"will", b"wrote", b"ran", b"clears")  # kinds that a call leaves as it begins
 OWN_TAIL = 8192  # bytes at the end of the own journal in which writes are still to be looked at
 
 
@@ -41,7 +42,12 @@ def has_seen(own: bytes, path: str, keys, entry, ended_ns=None) -> bool:
 def is_own(own: bytes, path: str, keys, since_ns: int) -> bool:
     """Return True if the session itself has written the file since then, and left it as it is."""
     last = _newest(own, keys, ("wrote",))
-    return last is not None and last.at_ns > since_ns and last.text != state_of(path) and _is_as_left(own, path, keys, last)
+    return (
+        last is not None
+        and last.at_ns > since_ns
+        and last.text != state_of(path)
+        and _is_as_left(own, path, keys, last)
+    )
 
 
 def has_met(own: bytes, keys, entry) -> bool:
@@ -53,9 +59,35 @@ def has_met(own: bytes, keys, entry) -> bool:
 def wrote_alike(own: bytes, keys, entry) -> bool:
     """Return True if the session was let write the file in the very state that the file had when `entry` was noted.
 
-    Nobody knows then which of the two has changed it since.
+    Nobody knows then which of the two has changed it since, unless the session's own call was over before.
     """
-    return any(_is_alike(entry, one) for key in keys for one in journal.newest_first(own, key, ("wrote",)))
+    wrote = (one for key in keys for one in journal.newest_first(own, key, ("wrote",)))
+    return any(_is_alike(entry, one) and not 0 < ended_ns(own, one) < entry.at_ns for one in wrote)
+
+
+def ended_ns(data: bytes, entry) -> int:
+    """Return when the call that `entry` of the journal `data` is of has ended, by what is noted since; 0: nobody knows.
+
+    It has by the session's next call (``is``, ``over``), by the end of its turn (``over``), and, where the session is
+    alone and notes no more than each call, by what the same agent has been let write since, but for what may have been
+    side by side with it.
+    """
+    found, later = 0, entry.at_ns + APART_NS
+    about, agent = escaped(entry.key), (entry.agent or "-").encode()
+    for raw in reversed(data.split(b"\n")):
+        head, _, rest = raw.partition(b"\0")
+        words = head.split(b" ")
+        if len(words) != 4 or not words[0].isdigit():
+            continue  # torn
+        at_ns, kind = int(words[0]), words[1]
+        if at_ns < entry.at_ns - APART_NS:
+            break
+        if at_ns <= entry.at_ns:
+            continue  # noted at the same moment
+        is_left = kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about
+        if is_left or (words[2] == agent and (kind == b"over" or (kind in _CALLS and at_ns > later))):
+            found = at_ns
+    return found
 
 
 def times_denied(own: bytes, key: str, call_id: str, since_ns: int) -> int:

@@ -40,7 +40,8 @@ def would_lose(call, trace, how: str, by: str, others, identity: str, now: float
     if times >= MANY:
         who = holder(trace.held, identity)[0]
         why = f"{who} is writing it" if trace.is_pending else f"a change by {who} is in it that you have not seen"
-        said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}. Trying again changes nothing"
+        said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
+        said += " Trying again changes nothing"
         if times >= PERSON:
             return f"{said}. Stop: {_look(paths, call)}, or do what can be done without it and say what is left to do."
         first = "wait until that is made, then " if trace.is_pending else ""
@@ -53,10 +54,9 @@ def would_lose(call, trace, how: str, by: str, others, identity: str, now: float
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
     more = f" and {len(others) - len(names)} more" if len(others) > len(names) else ""
     same = f" The same goes for {', '.join(names)}{more}." if names else ""
-    return (
-        f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)}, after"
-        f" you last saw it, and not committed: their work would be lost.{same} {_way(trace, paths, call)}"
-    )
+    said = f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
+    said += " after you last saw it, and not committed: their work would be lost."
+    return f"{said}{same} {_way(trace, paths, call)}"
 
 
 def would_lose_shortly(call, trace, how: str, identity: str) -> str:
@@ -78,8 +78,8 @@ def _way(trace, paths, call) -> str:
     """What to do now: it names a look that is seen, which a client's own tool for reading mostly is not."""
     if trace.is_pending:
         return (
-            f"Wait until it is made, {_look(paths, call)}, then write what keeps it. Until then this is denied each time,"
-            " for two minutes at most if nothing tells its end. Or edit only your lines."
+            f"Wait until it is made, {_look(paths, call)}, then write what keeps it. Until then this is denied each"
+            " time, for two minutes at most if nothing tells its end. Or edit only your lines."
         )
     it = "them" if len(paths) > 1 else "it"
     return (

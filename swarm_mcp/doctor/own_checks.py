@@ -1,4 +1,4 @@
-"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, shell grammar,
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, state folder,
 settings, git hooks, what the kernel holds, faults.
 
 The standard library is enough for them: what is broken may be the other libraries.
@@ -47,8 +47,8 @@ _NEEDED = {
 
 
 def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Finding]:
-    """Return the contract's eight checks, then libraries, journal mode, settings, the level of automatic locks, what a
-    failed check comes to, git hooks, what the kernel holds for `clients`, and recorded faults.
+    """Return the contract's eight checks, then libraries, journal mode, state folder, settings, the level of automatic
+    locks, what a failed check comes to, git hooks, what the kernel holds for `clients`, and recorded faults.
 
     Each comes as soon as it has been looked at.
     """
@@ -64,6 +64,7 @@ def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Findi
         "home": _home,
         "libraries": _libraries,
         "sqlite": _journal,
+        "state": _state,
         "settings": _settings,
         "auto": lambda: _setting("auto", "`swarm-mcp auto` sets it"),
         "fail": lambda: _setting("fail", "closed: a write that cannot be checked is denied"),
@@ -256,6 +257,12 @@ def _journal() -> Finding:
     text = f"SQLite {release} can lose commits in the write-ahead-log mode this store is in"
     mend = "pip install pysqlite3, or close all sessions and run swarm-mcp cleanup"
     return Finding("sqlite", "warn", text, mend, details)
+
+
+def _state() -> Finding:
+    from swarm_mcp.doctor import state_folder
+
+    return state_folder.finding()
 
 
 def _settings() -> Finding:

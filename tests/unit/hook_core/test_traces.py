@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.requirement import requirement
-from support.sessions import ready_store
+from support.sessions import argv, ready_store
 from support.traced import Player, git
 from support.transcripts import Blocks
 
@@ -36,7 +39,9 @@ OVERWRITES = {
 
 @pytest.mark.parametrize(("mine", "theirs"), PAIRS)
 @pytest.mark.parametrize("command", OVERWRITES.values(), ids=OVERWRITES)
-def test_what_would_be_overwritten_is_denied_until_the_session_has_looked(mine, theirs, command: str, work: Path) -> None:
+def test_what_would_be_overwritten_is_denied_until_the_session_has_looked(
+    mine, theirs, command: str, work: Path
+) -> None:
     me, peer = Player(mine, work), Player(theirs, work)
     assert me.runs("cat notes.md") == ""
     assert peer.edits("notes.md", "beta", "PEER") == ""
@@ -536,6 +541,30 @@ def test_a_patch_that_moves_a_file_onto_itself_removes_it(target: str, work: Pat
     patch = f"*** Begin Patch\n*** Update File: notes.md\n*** Move to: {target}\n@@\n-alpha\n+x\n*** End Patch"
     denial = me.denied("apply_patch", {"command": patch})
     assert "notes.md" in denial and "after you last saw it" in denial
+
+
+def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path) -> None:
+    """A look could not be noted either. No file may grow here, for whatever user, as on a full disk."""
+    me, peer = Player("codex", work), Player("codex", work)
+    me.runs("cat notes.md")
+    peer.edits("notes.md", "beta", "PEER")
+    payload = {"session_id": me.session_id, "cwd": str(work), "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    payload["tool_input"] = {"command": "echo x > notes.md"}  # type: ignore[assignment]
+    hook = shlex.join(argv("codex", "pre_tool_use"))
+
+    def asked(before: str = "", **env: str) -> dict[str, str]:
+        done = subprocess.run(
+            ["bash", "-c", f"{before} exec {hook}"], input=json.dumps(payload).encode(), capture_output=True, check=True,
+            env={**os.environ, **env},
+        )  # fmt: skip
+        return dict(json.loads(done.stdout)["hookSpecificOutput"]) if done.stdout else {}
+
+    for _ in range(2):
+        said = asked("ulimit -f 0;")
+        assert "permissionDecision" not in said and "was changed by" in said["additionalContext"], said
+        assert "File too large" in said["additionalContext"] and "swarm-mcp doctor" in said["additionalContext"]
+    assert asked("ulimit -f 0;", SWARM_FAIL="closed")["permissionDecision"] == "deny"
+    assert asked()["permissionDecision"] == "deny", "once it can be noted"
 
 
 def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -15,8 +16,8 @@ from support.fixtures import Ground, Sleeper
 from support.requirement import requirement
 
 import swarm_mcp
-from swarm_hook_core import faults
-from swarm_mcp.doctor import enforcement
+from swarm_hook_core import faults, traces
+from swarm_mcp.doctor import enforcement, state_folder
 from swarm_mcp.installation import interpreter, marketplace_folder
 from swarm_mcp.runtimes import bundle, codex_plugin, runtime
 from swarm_mcp.runtimes.owned_folder import put
@@ -157,6 +158,32 @@ def test_recorded_faults_are_shown(ground: Ground, alone):
     assert check["status"] == "warn" and "second fault" in check["message"] and "claude-code" in check["message"]
     assert check["details"]["log"] == faults.fault_log() and "2 " in check["message"]
     assert "second fault" in ground.swarm("doctor").out
+
+
+def test_a_state_folder_that_cannot_be_written_is_found(ground: Ground, alone, monkeypatch, tmp_path: Path):
+    assert checks(ground)["state"]["status"] == "ok"
+    place = Path(traces.traces_dir()) / "1.2"
+    (place / "codex.one").mkdir(parents=True)
+    check = checks(ground)["state"]
+    assert check["status"] == "fail" and "codex.one is no ordinary file" in check["message"] and check["mend"]
+    (place / "codex.one").rmdir()
+    (place / "codex.one").write_text("")
+    assert checks(ground)["state"]["status"] == "ok"
+    monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("not a folder\n")
+    check = checks(ground)["state"]
+    assert check["status"] == "fail" and "Not a directory" in check["message"], check
+    assert (tmp_path / "file").read_text() == "not a folder\n"
+
+
+def test_a_full_disk_is_found(ground: Ground, alone, monkeypatch):
+    folder = Path(os.environ["SWARM_STATE_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(state_folder, "write_all", lambda *_given: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+        found = state_folder.finding()
+    assert found.status == "fail" and f"{folder}: full" in found.message
+    assert state_folder.finding().status == "ok" and not list(folder.glob("probe*"))
 
 
 def test_old_faults_are_history(ground: Ground, alone):

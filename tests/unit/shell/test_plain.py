@@ -31,7 +31,9 @@ def test_what_is_told_of_a_plain_command_is_what_going_through_it_tells(name: st
     effects.budget = Budget(60)
     Walk(effects, "/work", {}).script(command)
     assert not (effects.writes or effects.trees or effects.git or effects.guesses or effects.runs), command
-    assert [(read.folder, read.path, read.spans) for read in effects.reads] == [("/work", *one) for one in told], command
+    assert [(read.folder, read.path, read.spans) for read in effects.reads] == [("/work", *one) for one in told], (
+        command
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ def shown(command: str, folder: Path) -> str:
     words = []
     for one in found.reads:
         path = os.path.relpath(os.path.normpath(os.path.join(one.folder, one.path)), folder)
-        cut = "".join(f"[{unit[0]}{'-'.join('' if number is None else str(number) for number in span)}]" for unit, *span in one.spans)
+        cut = "".join(
+            f"[{unit[0]}{'-'.join('' if number is None else str(number) for number in span)}]"
+            for unit, *span in one.spans
+        )
         words.append({"": "", "index": "~", "HEAD": "~~"}[one.since] + path + cut)
     return " ".join(dict.fromkeys(words))
 

@@ -177,3 +177,44 @@ def test_a_file_of_an_earlier_release_learns_of_storms(ground: Ground, storm: St
     ground.sql("UPDATE swarm_schema SET version = 7")
     storm.refused(3)
     assert storm.told() == 1
+
+
+# -- changes that nobody locked: hooks have these told, and count by themselves
+
+
+def overwritten(ground: Ground, owner: dict, *words: str) -> dict:
+    """What the hooks of session `me` have told."""
+    who = ("--runtime", "claude-code", "--session-id", "me", "--owner", owner["id"])
+    return dict(ground.swarm("overwritten", "/w/notes.md", *who, "--json", *words).json)
+
+
+@pytest.mark.parametrize("is_met", [True, False], ids=["of one identity", "of two"])
+def test_an_owner_is_told_what_is_overwritten_and_how_to_bring_it_back(ground: Ground, is_met: bool):
+    owner = ground.session("owner", "identity:p owner")
+    ground.session("me", "identity:p me" if is_met else "identity:q me")
+    words = ("--how", "replace", "--tool", "Bash", "--command", "cp a notes.md")
+    assert overwritten(ground, owner, *words, "--kept", "/k/1")["told"] == [owner["id"]]
+    assert overwritten(ground, owner, "--how", "remove")["ok"]
+    first, second = mail_of(ground, owner)
+    assert ("me" in first and "(`cp a notes.md`)" in first) is is_met
+    assert "was let overwrite /w/notes.md" in first and "`swarm-mcp restore /w/notes.md` brings it back" in first
+    assert "was let remove /w/notes.md" in second and "could not be kept" in second
+    with ground.store() as store:
+        assert len(store.notices.take(store.instances.get(owner["id"]))) == 2, "its next hook says it"
+    assert overwritten(ground, {"id": "gone"}, *words)["told"] == []
+
+
+def test_who_is_denied_again_and_again_is_told_to_the_owner_and_then_to_a_person(ground: Ground):
+    owner, _me = ground.session("owner", "identity:p owner"), ground.session("me", "identity:p me")
+    lead = ground.session("lead", "identity:p mode:gateway lead")
+    assert overwritten(ground, owner, "--how", "replace", "--times", "3")["told"] == [owner["id"]]
+    (text,) = mail_of(ground, owner)
+    assert "was denied 3 times within 5 min to overwrite /w/notes.md" in text and mail_of(ground, lead) == []
+    assert overwritten(ground, owner, "--how", "replace", "--times", "10")["told"] == [lead["id"]]
+    (text,) = mail_of(ground, lead)
+    assert "denied 10 times" in text and "A person has to say" in text and len(mail_of(ground, owner)) == 1
+
+
+def test_what_becomes_of_a_change_is_one_of_two_words(ground: Ground):
+    done = ground.swarm("overwritten", "f", "--runtime", "codex", "--session-id", "1", "--owner", "2", "--how", "odd")
+    assert done.code != 0 and "replace, remove" in done.err

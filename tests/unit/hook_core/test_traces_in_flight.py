@@ -1,0 +1,160 @@
+"""Sessions that replace the same file whole, with a read before each write, while calls take their time to land.
+
+Each agent appends a line of its own to what it has last read, and puts the whole text in place of the file: by a shell
+command whose text nobody knows beforehand. Between the check of a call and its write others read, are checked, and
+write. No line may be lost, whatever the order, and nobody may be kept from writing for good. The model knows the lines
+that were written; it shares no code with what it checks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support.checkouts import ALONE, AMPLE
+from support.sessions import mistakes, ready_store
+from support.traced import Player, _some_time_passes, checkout
+
+from swarm_hook_core import budget
+from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.session_events import _calls_are_over
+from swarm_hook_core.shell import walk
+from swarm_hook_core.traces import committed, sweeps
+
+pytestmark = pytest.mark.slow
+
+NAME = "notes.md"
+AGENTS = st.integers(0, 3)
+WAYS = (f"cp /tmp/x {NAME}", f"make && sort /tmp/x > {NAME}", f"mv /tmp/x {NAME}")  # whose text nobody knows beforehand
+
+
+class Agent:
+    """A session: what it has `read`, and the text of the call that was let pass and has not landed (`flying`)."""
+
+    def __init__(self, player: Player):
+        self.player = player
+        self.read: str | None = None
+        self.flying: str | None = None
+
+
+class InFlight(RuleBasedStateMachine):
+    """Two to four agents and one file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = Path(tempfile.mkdtemp()).resolve()
+        given = {"SWARM_STATE_DIR": self.base / "state", "SWARM_DB_PATH": self.base / "swarm.db", "HOME": self.base}
+        self.passed, now, now_ns = 0.0, time.time, time.time_ns
+        self.patches = [
+            mock.patch.dict(os.environ, {name: str(value) for name, value in given.items()}),
+            mock.patch.dict(os.environ, {"SWARM_AUTO": "keep", **ALONE}),
+            mock.patch.object(time, "time", lambda: now() + self.passed),
+            mock.patch.object(time, "time_ns", lambda: now_ns() + int(self.passed * 1e9)),
+            mock.patch.object(budget, "SECONDS", AMPLE),
+            mock.patch.object(walk, "SECONDS", AMPLE),
+            mock.patch.object(walk, "SECONDS_TO_PARSE", AMPLE),
+            mock.patch.object(sweeps, "SECONDS", AMPLE),
+            mock.patch.object(committed, "SECONDS", AMPLE),
+        ]
+        for patch in self.patches:
+            patch.start()
+        ready_store()
+        self.file = checkout(self.base / "work", NAME) / NAME
+        self.agents: list[Agent] = []
+        self.lines: set[str] = set()  # all that has been written
+        self.count = 0
+
+    def teardown(self) -> None:
+        try:
+            self._comes_to_an_end()
+        finally:
+            for patch in reversed(self.patches):
+                patch.stop()
+            shutil.rmtree(self.base)
+
+    @initialize(runtimes=st.lists(st.sampled_from(["codex", "claude-code"]), min_size=2, max_size=4))
+    def begins(self, runtimes: list[str]) -> None:
+        for runtime in runtimes:
+            self.agents.append(Agent(Player(runtime, self.file.parent)))
+        for agent in self.agents:
+            agent.player.runs(f"cat {NAME}")  # so that each has left something for the others to meet
+
+    @rule(place=AGENTS, way=st.sampled_from(WAYS), end=st.sampled_from(["lands", "lands", "lands", "fails", "turns"]))
+    def goes_on(self, place: int, way: str, end: str) -> None:
+        """An agent does what comes next: it reads, it is let write or denied, its call lands or comes to nothing."""
+        agent = self.agents[place % len(self.agents)]
+        if agent.flying is not None:
+            self._ends(agent, end)
+        elif agent.read is None:
+            self._reads(agent)
+        else:
+            self._is_checked(agent, ("Bash", {"command": f"sleep 2; {way}"}))
+
+    @rule(seconds=st.sampled_from([1, 4, 20]))
+    def some_time_passes(self, seconds: int) -> None:
+        self.passed += seconds
+
+    def _reads(self, agent: Agent) -> None:
+        assert agent.player.runs(f"cat {NAME}") == "", "reading is never denied"
+        agent.read = self.file.read_text()
+
+    def _is_checked(self, agent: Agent, call: tuple[str, dict[str, str]]) -> None:
+        self.passed += 1.5
+        if not agent.player.denied(*call):
+            self.count += 1
+            agent.flying = f"{agent.read}line {self.count}\n"
+            return
+        assert agent.player.denied(*call), "nor the second time"
+        agent.read = None
+
+    def _ends(self, agent: Agent, end: str) -> None:
+        text, agent.flying, agent.read = agent.flying or "", None, None
+        if end == "lands":
+            lost = self.lines - set(text.splitlines())
+            assert not lost, f"{sorted(lost)} is overwritten unseen"
+            self.file.write_text(text)
+            _some_time_passes()
+            self.lines |= {line for line in text.splitlines() if line.startswith("line ")}
+            return
+        self.passed += 2
+        if end == "turns":
+            _calls_are_over(agent.player.core, SessionEvent(agent.player.session_id, str(self.file.parent), "Stop"))
+        else:
+            assert agent.player.runs("true") == ""
+
+    def _comes_to_an_end(self) -> None:
+        """All that is under way lands or fails; then each agent can write once it has looked."""
+        for agent in self.agents:
+            if agent.flying is not None:
+                self._ends(agent, "fails")
+        for agent in self.agents:
+            assert agent.player.runs(f"cat {NAME}") == ""
+            assert agent.player.denied("Bash", {"command": f"cp /tmp/x {NAME}"}) == ""
+            self.passed += 2
+            agent.player.runs("true")
+
+    @invariant()
+    def nothing_went_wrong(self) -> None:
+        assert mistakes() == []
+        assert self.lines <= set(self.file.read_text().splitlines())
+
+
+_SETTINGS: Any = settings(
+    max_examples=10, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestInFlight = InFlight.TestCase
+TestInFlight.settings = _SETTINGS
+
+
+@pytest.mark.thorough
+class TestInFlightAtLength(InFlight.TestCase):
+    settings = settings(_SETTINGS, max_examples=300)
