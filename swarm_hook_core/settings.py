@@ -133,8 +133,7 @@ def in_file(name: str, folder: str) -> Setting:
 
 def without(name: str, folder: str) -> str:
     """What the file would say of setting `name` in `folder`, or with no folder for the user, were it not set there."""
-    given = current().user.get(name, DEFAULTS[name]) if folder else DEFAULTS[name]
-    return given
+    return str(current().user.get(name, DEFAULTS[name]) if folder else DEFAULTS[name])
 
 
 def _checkout_over(checkouts: dict, folder: str) -> str:

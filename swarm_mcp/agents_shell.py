@@ -13,7 +13,6 @@ from swarm_mcp.domain.session import DETACHED, TEAM, Session
 from swarm_mcp.errors import PersonOnly, SwarmError
 from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
-from swarm_mcp.store.activity import payload_of
 from swarm_mcp.views import name_of
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
@@ -123,5 +122,7 @@ def mark_of_shell(store: Store) -> str:
 
 def _is_maker(store: Store, row: Session, mark: str) -> bool:
     """Return True if `row` was registered by `register` in the agent's shell with this mark, within the last day."""
+    from swarm_mcp.store.activity import payload_of  # which commands that hooks start need not load
+
     made = [one for one in store.activity.of_sessions([row.id]) if one.type == "instance.registered"]
     return bool(mark and made) and payload_of(made[-1]).get("by") == mark

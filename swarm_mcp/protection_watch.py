@@ -107,7 +107,7 @@ def _store_replaced(record: dict, store: Store, starts: bool) -> list[tuple[str,
         seen = os.stat(path)
     except OSError:
         return []
-    mark, events = f"{seen.st_dev}:{seen.st_ino}", store.protection.events_so_far()
+    mark, events = f"{seen.st_dev}:{seen.st_ino}", store.events_so_far()
     known = record["stores"].get(path)
     is_known = isinstance(known, list) and len(known) == 2 and isinstance(known[1], int)
     if not is_known or known[0] != mark or starts or events < known[1]:

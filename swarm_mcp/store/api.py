@@ -431,9 +431,6 @@ class Protection(Protocol):
         Return False where the same was written down within the last minute.
         """
 
-    def events_so_far(self) -> int:
-        """Return how many events this store has ever had; it never goes down."""
-
     def lowered(self, scope: str, actor: str | None, what: str, words: str) -> None:
         """Write down that `what` protects the sessions of `scope` less than before, and tell them so in `words`.
 
@@ -952,6 +949,9 @@ class Store(Protocol):
 
     def version(self) -> object:
         """Return what is another value after each commit of somebody else, and where the store is another."""
+
+    def events_so_far(self) -> int:
+        """Return how many events this store has ever had; it never goes down."""
 
     def exists(self) -> bool:
         """Tell whether there is a store yet; one that only reads answers as an empty one until then."""

@@ -39,10 +39,6 @@ class Protection:
                 events.add(self._db, scope, ATTEMPTED, actor, path or deed, told)
         return same is None
 
-    def events_so_far(self) -> int:
-        row = self._db.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
-        return row.seq if row else 0
-
     def lowered(self, scope: str, actor: str | None, what: str, words: str) -> None:
         with self._db.writing():
             events.add(self._db, scope, LOWERED, actor, what, {"deed": words})

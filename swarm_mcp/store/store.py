@@ -110,6 +110,10 @@ class Store:
     def version(self) -> tuple[int, int]:
         return self.database.version()
 
+    def events_so_far(self) -> int:
+        row = self.database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
+        return row.seq if row else 0
+
     def close(self) -> None:
         self.database.close()
 

@@ -160,8 +160,9 @@ def _scenes(you: Shell, shop: Path, clients: str) -> Iterator[Scene]:
     assert write("claude-code", CLAUDE, shop, shop / "importer.py").reason == ""
     (shop / "importer.py").write_text("rows = []\n")
     yield _denied(shop)
-    in_line = ["swarm-mcp", "lock", "schema.sql", "--wait", "600", "--note", "adding an index", "--as", CODEX[:8]]
-    with subprocess.Popen(in_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+    in_line = ["swarm-mcp", "lock", "schema.sql", "--wait", "600", "--note", "adding an index"]
+    shell = {**os.environ, "CODEX_THREAD_ID": CODEX}
+    with subprocess.Popen(in_line, env=shell, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
         try:
             while '"waiting"' not in swarm("locks", "--json"):
                 assert waiting.poll() is None, waiting.communicate()

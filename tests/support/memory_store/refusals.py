@@ -79,9 +79,6 @@ class Protection(Part):
             self.memory.add_event(scope, "protection.attempted", actor, path or deed, **told)
         return not same
 
-    def events_so_far(self) -> int:
-        return len(self.memory.events)
-
     def lowered(self, scope: str, actor: str | None, what: str, words: str) -> None:
         self.memory.add_event(scope, "protection.lowered", actor, what, deed=words)
         for row in self.store.instances.in_scope(scope):

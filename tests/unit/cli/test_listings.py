@@ -19,7 +19,7 @@ NO_LISTING = {
     "install", "uninstall", "doctor", "demo", "lock", "unlock", "hold", "renew", "transfer", "request-lock", "steal",
     "register", "deregister", "send", "broadcast", "prompt-peer", "request-task", "claim", "update-task", "dispatch",
     "cancel", "pause", "resume", "run", "watch", "guard", "init", "loop", "serve", "hook", "work", "denied", "alive",
-    "agent-ended", "altered", "overwritten", "bundle", "fetched", "completion", "cleanup", "harness", "roles",
+    "agent-ended", "altered", "attempted", "overwritten", "bundle", "fetched", "completion", "cleanup", "harness", "roles",
     "resolve-workspace-handle", "logs",
     "locks",  # all of them, printed as they are read
     "top", "page",  # a full screen, and a server

@@ -50,7 +50,10 @@ class Repo:
         return self.git("commit", "-m", "change", ok=False, **env)
 
     def guard(self, *words: str):
-        return self.ground.swarm("guard", *words, cwd=self.top)
+        """The command as a person gives it, while sessions are at work."""
+        with pytest.MonkeyPatch.context() as person:
+            person.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
+            return self.ground.swarm("guard", *words, cwd=self.top)
 
     def insides(self) -> dict[str, bytes | None]:
         """Every file of the git folder that holds settings or hooks, and every file of the work tree."""

@@ -16,6 +16,7 @@ from swarm_hook_core.process import start_time
 
 pytestmark = pytest.mark.slow
 
+
 @pytest.fixture
 def terminals(ground: Ground):
     with Terminal(ground, "p") as p, Terminal(ground, "q") as q:

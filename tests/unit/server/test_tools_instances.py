@@ -166,9 +166,7 @@ def test_the_peers_of_whoever_removes_a_session_are_told(ground: Ground, hands):
     mine.text("remove_instance", instance_id=nobody["id"])
     first, second = (message["content"] for message in peer.value("poll_messages"))
     assert first.startswith(f"[auto] instance {gone['id']} was removed by planner ")
-    assert second.startswith(
-        f'[auto] "no identity" {nobody["id"][:8]} (instance {nobody["id"]}) was removed by '
-    )
+    assert second.startswith(f'[auto] "no identity" {nobody["id"][:8]} (instance {nobody["id"]}) was removed by ')
     told = ground.sql("SELECT actor, subject, payload FROM events WHERE type = 'message.broadcast' ORDER BY id")
     assert [(row["actor"], row["subject"]) for row in told] == [(mine.row["id"], None)] * 2
     assert [json.loads(row["payload"])["recipients"] for row in told] == [1, 1]

@@ -390,7 +390,7 @@ def test_a_refusal_that_happened_elsewhere_is_kept_until_the_file_is_free(store,
 
 def test_what_only_a_person_may_do_is_an_event_and_what_is_lowered_is_told(store, pair):
     ann, bob = pair
-    before = store.protection.events_so_far()
+    before = store.events_so_far()
     assert store.protection.attempted(ann.scope, ann.id, "swarm-mcp auto off") is True
     assert store.protection.attempted(ann.scope, ann.id, "swarm-mcp auto off") is False, "the same, just now"
     assert store.protection.attempted(ann.scope, None, "sqlite3 x", "/s/swarm.db", "Bash") is True
@@ -402,7 +402,7 @@ def test_what_only_a_person_may_do_is_an_event_and_what_is_lowered_is_told(store
         ("protection.lowered", bob.id, "auto"), ("protection.attempted", None, "/s/swarm.db"),
         ("protection.attempted", ann.id, "swarm-mcp auto off"),
     ]  # fmt: skip
-    assert store.protection.events_so_far() >= before + 3
+    assert store.events_so_far() >= before + 3
 
 
 def test_a_held_file_that_changes_is_written_down_and_told_once(store, pair):
