@@ -11,7 +11,7 @@ from support.requirement import requirement
 from support.sessions import ready_store
 from support.traced import Player, git
 
-from swarm_hook_core import budget, shell, traces
+from swarm_hook_core import budget, paths, shell, traces
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import journal, others, unread
 from swarm_mcp.store import Store
@@ -323,6 +323,28 @@ def test_a_patch_that_moves_a_file_onto_itself_removes_it(target: str, work: Pat
     patch = f"*** Begin Patch\n*** Update File: notes.md\n*** Move to: {target}\n@@\n-alpha\n+x\n*** End Patch"
     denial = me.denied("apply_patch", {"command": patch})
     assert "notes.md" in denial and "after you last saw it" in denial
+
+
+def test_a_folder_that_is_mounted_twice_is_one(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link stands for the second mount: it has the same device and inode, and its path is not resolved here."""
+    (tmp_path / "again").symlink_to(work)
+    resolve = os.path.realpath
+    again = str(tmp_path.resolve() / "again")
+    me, peer = Player("codex", work), Player("codex", Path(again))
+
+    def mounted(path: str, **given: bool) -> str:
+        return path if (str(path) + "/").startswith(again + "/") else resolve(path, **given)
+
+    with monkeypatch.context() as there:
+        there.setattr(os.path, "realpath", mounted)
+        there.setattr(paths, "_resolved", mounted)
+        assert peer.edits("notes.md", "beta", "PEER") == ""
+        assert peer.runs("mkdir -p new; echo x > new/made.md") == ""
+    said = me.runs("cp other.md notes.md")
+    assert said.startswith("denied: ") and f"{work}/notes.md" in said
+    for command in ("git stash", "git checkout .", "rm -r new", "git clean -fd"):
+        assert me.runs(command).startswith("denied: "), command
+    assert me.runs("cat notes.md") == "" and me.runs("cp other.md notes.md") == ""
 
 
 def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:
