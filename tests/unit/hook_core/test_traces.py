@@ -345,6 +345,15 @@ def test_a_folder_that_is_mounted_twice_is_one(work: Path, tmp_path: Path, monke
     for command in ("git stash", "git checkout .", "rm -r new", "git clean -fd"):
         assert me.runs(command).startswith("denied: "), command
     assert me.runs("cat notes.md") == "" and me.runs("cp other.md notes.md") == ""
+    with Store() as store, monkeypatch.context() as there:
+        there.setattr(paths, "_resolved", mounted)
+        there.setattr(os.path, "realpath", mounted)
+        store.locks.acquire(peer.row, f"{again}/other.md")
+        store.locks.acquire(peer.row, f"{again}/folder/")
+    for command in ("echo x >> other.md", "git checkout HEAD -- other.md", "rm -r ../work", "mkdir -p folder/new"):
+        said = me.denied("Bash", {"command": command})
+        assert "swarm lock blocked" in said and f"{work}" in said, command
+    assert peer.row["root"] == again
 
 
 def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:
