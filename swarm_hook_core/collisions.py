@@ -21,7 +21,7 @@ def first_collision(session, targets, peers, is_late=None):
     if found or len(targets) <= FIRST_TARGETS:
         return found
     places: list = list(range(FIRST_TARGETS, len(targets)))
-    if not moved_places(session):
+    if not moved_places(session) and not session.mounts:
         from swarm_hook_core.many_targets import to_ask
 
         places = to_ask(targets, places, peers)
@@ -76,11 +76,19 @@ def _folders_over(key: str, peers) -> list[str]:
 
 
 def all_keys(session, spelled: str, folder: str, real=realpath) -> list[str]:
-    """``keys_for`` of a path, and of where the session's `file_root` says that it really is."""
+    """``keys_for`` of a path, of where the session's `file_root` says that it really is, and by its other mounts."""
     keys = keys_for(spelled, folder, real)
     for moved in moved_by(session, spelled, folder, real) if session.file_root else ():
         keys += keys_for(moved, folder, real)
-    return keys
+    for root in session.mounts:
+        paths = spellings(spelled, folder, real)
+        there = [root + path[len(session.root) :] for path in paths if _is_in(path, session.root)]
+        keys += [key for path in there for key in keys_for(path, folder, real) if key not in keys]
+    return list(dict.fromkeys(keys)) if session.mounts else keys
+
+
+def _is_in(path: str, root: str) -> bool:
+    return (path + "/").startswith(root.rstrip("/") + "/")
 
 
 def moved_places(session, real=realpath) -> list:

@@ -183,6 +183,8 @@ class HookCore:
                 return self._decided(call)
             return None
         self._mark_own(call, session)
+        if reader.others_hold(session.instance_id):
+            session.mounts = reader.other_mounts(session.root)
         from swarm_hook_core.decision import Verdict, decide
         from swarm_hook_core.lookup import Peers
 

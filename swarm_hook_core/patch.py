@@ -56,8 +56,8 @@ def patch_paths(text: str) -> list[str]:
 def patch_changes(text: str) -> "list[tuple[str, str]]":
     """`(path, how)` of the same files, as `patch_paths` spells them; `how`: what becomes of each, see ``change``.
 
-    Adding a file puts it in the place of one that is there; moving one onto itself removes it. Of a file that is named more than once what is done last
-    counts, but for an update of what the envelope itself has added.
+    Adding a file puts it in the place of one that is there; moving one onto itself removes it. Of a file that is named
+    more than once what is done last counts, but for an update of what the envelope itself has added.
     """
     from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 

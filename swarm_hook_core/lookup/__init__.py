@@ -63,9 +63,10 @@ class Held:
 class Session:
     """What the decision needs to know of the session that wants to write."""
 
-    __slots__ = ("instance_id", "label", "directory", "root", "file_root")
+    __slots__ = ("instance_id", "label", "directory", "root", "file_root", "mounts")
 
     def __init__(self, instance_id, label="", directory="", root="", file_root=""):
+        self.mounts: list = []  # other paths of `root`, where that folder is mounted more than once
         self.instance_id = instance_id
         self.label = label or ""
         self.directory = directory
@@ -84,6 +85,10 @@ class LockReader:
     def session(self, runtime: str, session_id: str):
         """Return the Session that a client's hooks have registered under this id, or None."""
         return None
+
+    def other_mounts(self, root: str) -> list:
+        """Return the paths by which other sessions know the folder `root`, where it is mounted more than once."""
+        return []
 
     def holder(self, runtime: str, session_id: str):
         """Return ``(instance id, label, evidence)`` of a client's session, as a `Held` has them; None for none."""

@@ -32,6 +32,7 @@ UNREAD = (
 )
 BUSY_SECONDS = 0.12  # for a store that somebody else has for himself; a check may ask again: see ``waiting``
 ALIAS_LIMIT = 64
+MOST_ROOTS = 200  # folders that sessions work in of which it is asked whether they are one's own by another path
 NAMES_IN_FOLDER = 5000  # that are locked in one folder, before its files are asked about one by one
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
@@ -170,6 +171,17 @@ class StoreReader(LockReader):
         )
         self.is_ours = self.is_ours and found is not None
         return Session(*found[0]) if found else None
+
+    def other_mounts(self, root: str) -> list:
+        rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
+        others = [other for (other,) in rows if isinstance(other, str) and other not in ("", root)]
+        if not root or not others:
+            return []
+        try:
+            own = os.stat(root)
+        except (OSError, ValueError):
+            return []
+        return [other for other in others if _is_folder(other, own)]
 
     def holder(self, runtime: str, session_id: str):
         for evidence in (EVIDENCE, EARLIER_EVIDENCE):
@@ -491,6 +503,14 @@ def _held(row, *names, repository=None) -> Held:
         lease=(row["ttl"], row["renewed"], row["booted"], row["wall_until"]),
         evidence=row, path_key=row["path_key"], repository=repository,
     )  # fmt: skip
+
+
+def _is_folder(path: str, found) -> bool:
+    """Tell whether the folder at `path` is the one that `found`, as `os.stat` has it, is about."""
+    try:
+        return os.path.samestat(os.stat(path), found)
+    except (OSError, ValueError):
+        return False
 
 
 def _storable(texts: list[str]) -> list[str]:

@@ -108,7 +108,7 @@ def _certain(session, effects, peers, last: float):
         if number >= FEW_GIT_CALLS and is_late(call.folder, call.by):
             break
         for limit in (FIRST_LOCKS, MOST_LOCKS):
-            met, unsure, more = _touched_by_git(call, peers, limit, max(0.0, end - time.monotonic()), around)
+            met, unsure, more = _touched_by_git(session, call, peers, limit, max(0.0, end - time.monotonic()), around)
             if met:
                 return (*met, False), possible
             if not more or (number and is_late(call.folder, call.by)):
@@ -235,7 +235,7 @@ def _files_below(folder: str):
             continue
 
 
-def _touched_by_git(call, peers, limit: int, seconds: float, around: dict):
+def _touched_by_git(session, call, peers, limit: int, seconds: float, around: dict):
     """``((path, held, by) or None, [(held, why)], more)`` of one git command, and of so many locks.
 
     `more`: whether there may be other locks, and it is worth asking about them.
@@ -248,13 +248,15 @@ def _touched_by_git(call, peers, limit: int, seconds: float, around: dict):
     # The first locks are looked up once for all commands; of many more only those that this one can mean.
     roots = (() if limit == FIRST_LOCKS else tuple(named_places.places(call, top))) or (top,)
     if (roots, limit) not in around:
-        keys = dict.fromkeys(key for root in roots for key in keys_for(root, "/"))
+        keys = dict.fromkeys(key for root in roots for key in all_keys(session, root, "/"))
         around[roots, limit] = peers.first_around(list(keys), limit)
     found, more = around[roots, limit]
     patterns = [held for held in found if held.pattern]
     # Git knows files by their resolved names: the key, where it has not lost its letter case.
     plain = [held for held in found if not held.pattern]
     locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in plain}
+    for root in session.mounts:
+        locked = {_moved(file, root, session.root): held for file, held in locked.items()}
     if not found:
         return None, [], more
     covers: list = []
@@ -279,6 +281,12 @@ def _touched_by_git(call, peers, limit: int, seconds: float, around: dict):
         return (*certain[0], call.by), [], False
     near = found if touch.unsure else [held for _file, held in certain]
     return None, [(held, f"`{call.by}`") for held in near], more and not touch.unsure and touch.changes_repository
+
+
+def _moved(file: str, old: str, new: str) -> str:
+    """`file` as it is called in folder `new`, where it is in `old`."""
+    rest = below(file, old)
+    return file if rest is None else new + rest
 
 
 def _around(session, folder: str, peers):

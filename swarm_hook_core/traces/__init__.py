@@ -293,7 +293,7 @@ class Trail:
         """
         return any(others_in(place, self.own_name) for place in self._left)
 
-    def _top_of(self, place: str) -> str:
+    def top_of(self, place: str) -> str:
         """The folder that `place` is about, of those that were asked for."""
         return next((os.path.realpath(_top(folder)[0]) for folder in self._places if self._places[folder] == place), "")
 
@@ -308,7 +308,7 @@ class Trail:
         try:
             size = os.fstat(handle).st_size
             if not size:
-                own = first_line(self.config.runtime_name, self.call.session_id, self._top_of(place))
+                own = first_line(self.config.runtime_name, self.call.session_id, self.top_of(place))
                 lines = [own, *lines]
             write_all(handle, b"\n" + b"".join(lines))  # what a full disk has torn is a line of its own
             if size > LIMIT_BYTES:

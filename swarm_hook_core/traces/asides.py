@@ -1,7 +1,8 @@
 """Commits whose hooks put unstaged changes aside, or set the work tree back, while they run (``commit_hooks``).
 
-Such a call notes the top of its work tree (``aside`` in its journal) when it is let pass, and that it is over (``back``)
-after it, at the latest when its agent makes the next call. Other sessions meet the note at each write in that work tree.
+Such a call notes the top of its work tree (``aside`` in its journal) when it is let pass, and that it is over
+(``back``) after it, at the latest when its agent makes the next call. Other sessions meet the note at each write in
+that work tree.
 """
 
 import os

@@ -22,6 +22,9 @@ A *place* is a repository with all its work trees, or a folder that is in none. 
     clears   a call beside others that takes away all that is at and in `key`, or changes there: it is being checked, or
              was let pass; `text`: the verb for it. See ``clearing``
     spares   it was denied
+    aside    a call was let pass during which a hook puts changes aside in the work tree with the top `key`; `text`: the
+             name of what does so. See ``asides``
+    back     it is over
     ran      a shell command that nobody has read, since the session was alone; `key` is its folder, `text` the command
     stash    it put changes aside with ``git stash``; `key` is the work tree
     far      a session on another machine of a team wrote the file that is called `key` here, and that is not pushed; a
@@ -108,6 +111,25 @@ def _read(file: str, limit: int) -> bytes:
         return first + b"\n" + read_all(handle, limit)
     finally:
         os.close(handle)
+
+
+def as_seen_in(top: str, data: bytes) -> bytes:
+    """Return the entries `data` with paths as they are in the folder `top`, where they name that folder otherwise.
+
+    A folder that is mounted twice has two paths. It is the same by its device and inode, and so are the files in it.
+    """
+    first = _first(data)
+    if first is None or not top or first.text in ("", top):
+        return data
+    try:
+        if not os.path.samestat(os.stat(first.text), os.stat(top)):
+            return data
+    except (OSError, ValueError):
+        return data
+    theirs, ours = b"\0" + escaped(first.text), b"\0" + escaped(top)
+    for end in (b"/", b"\0", b"\n"):
+        data = data.replace(theirs + end, ours + end)
+    return data
 
 
 def _first(data: bytes):

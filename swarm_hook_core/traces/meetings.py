@@ -157,7 +157,9 @@ class Meetings:
         end, stamps = time.monotonic() + WAIT_SECONDS, None
         while True:
             for theirs in self._others_in(place):
-                entry = next((one for one in asides.open_in(theirs.data, self._now) if _is_in_tree(resolved, one)), None)
+                entry = next(
+                    (one for one in asides.open_in(theirs.data, self._now) if _is_in_tree(resolved, one)), None
+                )
                 trace = theirs.trace(resolved, entry) if entry is not None else None
                 if trace is not None:
                     break
@@ -268,7 +270,8 @@ class Meetings:
         """The session's own journal in the place of absolute `folder`."""
         place = self.trail.place_of(folder)
         if place not in self._own:
-            self._own[place] = self._entries_of(os.path.join(place, self.trail.own_name))
+            own = self._entries_of(os.path.join(place, self.trail.own_name))
+            self._own[place] = journal.as_seen_in(self.trail.top_of(place), own)
         return self._own[place]
 
     def living_others(self, folder: str) -> list:
@@ -337,8 +340,11 @@ class Meetings:
         if place not in self._others:
             from swarm_hook_core.traces.others import OthersJournal
 
+            top = self.trail.top_of(place)
             self._others[place] = [
-                OthersJournal(data, self.reading, self._reader, self._now, os.path.basename(path))
+                OthersJournal(
+                    journal.as_seen_in(top, data), self.reading, self._reader, self._now, os.path.basename(path)
+                )
                 for path in others_in(place, self.trail.own_name)
                 if (data := self._entries_of(path))
             ]

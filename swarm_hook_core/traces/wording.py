@@ -139,7 +139,7 @@ def were_written_elsewhere(traces, identity: str, now: float) -> str:
 
 
 def during_hooks(trace, name: str, identity: str) -> str:
-    """Why the file of `trace` is better left alone: another session commits or pushes, and `name` puts changes aside meanwhile."""
+    """Say why the file of `trace` is better left alone: during another session's commit `name` puts changes aside."""
     from swarm_hook_core.untrusted_text import cut, named
 
     who, _note, _ask = holder(trace.held, identity)

@@ -129,9 +129,7 @@ def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
         elif kind == "files":
             old, new, index = names
             ordered = (new, old, index) if reverse else (old, new, index)
-            found.setdefault(
-                _chosen([_stripped(name, strip) for name in ordered if name != "/dev/null"], folder), EDIT
-            )
+            found.setdefault(_chosen([_stripped(name, strip) for name in ordered if name != "/dev/null"], folder), EDIT)
         if len(found) >= MOST_TARGETS:
             break
     found.pop("", None)

@@ -100,7 +100,7 @@ def test_what_puts_changes_aside_is_known_by_the_hook(work: Path, command: str, 
 def test_the_framework_does_the_same_before_a_push(pair, work: Path):
     me, peer = pair
     assert me.told("Bash", {"command": "git push"}) == ""
-    put(work, {".git/hooks/pre-push": FRAMEWORK.replace("pre-commit\"", "pre-push\"")})
+    put(work, {".git/hooks/pre-push": FRAMEWORK.replace('pre-commit"', 'pre-push"')})
     said = me.denied("Bash", {"command": "git push origin main"})
     assert "(`git push origin main`) would put aside" in said and "pre-commit takes" in said
     assert me.told("Bash", {"command": "git push --no-verify"}) == ""

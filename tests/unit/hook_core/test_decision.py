@@ -57,6 +57,15 @@ def decide_write(path: str, *held: Held, session: Session = ME, cwd: str = "/rep
     return decided(CLAUDE, "Write", {"file_path": path}, *held, session=session, cwd=cwd)
 
 
+def test_a_lock_that_was_taken_through_another_mount_of_the_folder() -> None:
+    session = Session("me", "identity:work codex", "/repo", "/repo")
+    session.mounts = ["/mnt/repo"]
+    for path, locked in (("/repo/a", "/mnt/repo/a"), ("sub/a", "/mnt/repo/sub"), ("/repo/a", "/repo/a")):
+        assert decide_write(path, lock(locked), session=session), path
+    for path, locked in (("/repository/a", "/mnt/repository/a"), ("/repo/a", "/mnt/repo/b"), ("/a", "/mnt/repo/a")):
+        assert decide_write(path, lock(locked), session=session) is None, path
+
+
 def reason_for(*, mine: str, theirs: str, note: str = "", age: int = 60) -> str:
     session = Session("me", mine, "/repo", "/repo", "/repo")
     denial = decide_write("/repo/f", lock("/repo/f", "peer-instance", theirs, note, age), session=session)

@@ -16,8 +16,7 @@ from support.traced import note
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.process import host_id
-from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell import collision
+from swarm_hook_core.shell import collision, effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
 from swarm_hook_core.traces import Trail, committed, journal_name, meetings, place_of, stash_entries, sweeps
 from swarm_hook_core.traces.meetings import Meetings
@@ -315,7 +314,13 @@ def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, monkeypat
     peer.edits("notes.md", "beta", "PEER")
     for module in (sweeps, committed, collision):
         monkeypatch.setattr(module, "GIT_SECONDS" if module is collision else "SECONDS", 0.0)
-    for command in ("git checkout .", "git stash", "git reset --hard", "git checkout -- notes.md", "git stash; git pull"):
+    for command in (
+        "git checkout .",
+        "git stash",
+        "git reset --hard",
+        "git checkout -- notes.md",
+        "git stash; git pull",
+    ):
         assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
     assert me.runs("git checkout -- other.md") == "" and "PEER" in (work / "notes.md").read_text()
 

@@ -16,7 +16,7 @@ from support.sessions import argv, ready_store
 from support.traced import Player, git
 from support.transcripts import Blocks
 
-from swarm_hook_core import budget, session_events, shell, traces
+from swarm_hook_core import budget, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.traces import journal, meetings, others, unread
 from swarm_mcp.store import Store
@@ -565,6 +565,37 @@ def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path) -> No
         assert "File too large" in said["additionalContext"] and "swarm-mcp doctor" in said["additionalContext"]
     assert asked("ulimit -f 0;", SWARM_FAIL="closed")["permissionDecision"] == "deny"
     assert asked()["permissionDecision"] == "deny", "once it can be noted"
+
+
+def test_a_folder_that_is_mounted_twice_is_one(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link stands for the second mount: it has the same device and inode, and its path is not resolved here."""
+    (tmp_path / "again").symlink_to(work)
+    resolve = os.path.realpath
+    again = str(tmp_path.resolve() / "again")
+    me, peer = Player("codex", work), Player("codex", Path(again))
+
+    def mounted(path: str, **given: bool) -> str:
+        return path if (str(path) + "/").startswith(again + "/") else resolve(path, **given)
+
+    with monkeypatch.context() as there:
+        there.setattr(os.path, "realpath", mounted)
+        there.setattr(paths, "_resolved", mounted)
+        assert peer.edits("notes.md", "beta", "PEER") == ""
+        assert peer.runs("mkdir -p new; echo x > new/made.md") == ""
+    said = me.runs("cp other.md notes.md")
+    assert said.startswith("denied: ") and f"{work}/notes.md" in said
+    for command in ("git stash", "git checkout .", "rm -r new", "git clean -fd"):
+        assert me.runs(command).startswith("denied: "), command
+    assert me.runs("cat notes.md") == "" and me.runs("cp other.md notes.md") == ""
+    with Store() as store, monkeypatch.context() as there:
+        there.setattr(paths, "_resolved", mounted)
+        there.setattr(os.path, "realpath", mounted)
+        store.locks.acquire(peer.row, f"{again}/other.md")
+        store.locks.acquire(peer.row, f"{again}/folder/")
+    for command in ("echo x >> other.md", "git checkout HEAD -- other.md", "rm -r ../work", "mkdir -p folder/new"):
+        said = me.denied("Bash", {"command": command})
+        assert "swarm lock blocked" in said and f"{work}" in said, command
+    assert peer.row["root"] == again
 
 
 def test_a_file_that_no_repository_has_is_kept_as_well(tmp_path: Path) -> None:

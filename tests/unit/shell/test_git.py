@@ -472,7 +472,10 @@ def test_patches_name_their_files(checkout, monkeypatch):
     assert sorted(Said(here, "git apply -R --exclude='*.txt' ../fix.patch", "src").writes) == ["src/c.py", "src/new.py"]
     assert Said(here, "git apply --stat fix.patch").writes == Said(here, "git apply --cached fix.patch").writes == []
     assert Said(here, "git apply --cached fix.patch").git == [(".", "apply", "--cached", "fix.patch")]
-    for command, locked in (("git apply --cached fix.patch", every), ("git diff main feature | git apply --cached", every)):
+    for command, locked in (
+        ("git apply --cached fix.patch", every),
+        ("git diff main feature | git apply --cached", every),
+    ):
         (call,) = effects_of(command, str(here.top)).git
         touch = touched(call, [str(here.top / name) for name in (*locked, "lib/other.py")], AMPLE)
         assert sorted(touch.certain) == sorted(str(here.top / name) for name in locked) and not touch.unsure, command

@@ -1,8 +1,8 @@
-"""Hooks of a commit, or a push, that put what is not staged aside while they run: the pre-commit framework, lint-staged and their like.
+"""Hooks of a commit, or a push, that put what is not staged aside: pre-commit, lint-staged and their like.
 
-pre-commit and prek take all unstaged changes out of the work tree, and bring them back as a patch. lint-staged resets the
-work tree to its own backup where a task fails. Either way an edit that another session makes meanwhile is thrown away.
-A hook is known by its text, or by that of what it starts; none of it is run.
+pre-commit and prek take all unstaged changes out of the work tree, and bring them back as a patch. lint-staged resets
+the work tree to its own backup where a task fails. Either way an edit that another session makes meanwhile is lost. A
+hook is known by its text, or by that of what it starts; none of it is run.
 """
 
 import os
