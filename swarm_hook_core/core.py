@@ -203,10 +203,20 @@ class HookCore:
             from swarm_hook_core.watching import watch
 
             watch.begin(self.config, call, verdict.watched, now)
+        if verdict.denial is None and says_files and not self.is_within and peers.any():
+            self._watch_edit(session, call, peers, verdict, now)
         self._add_news(call, verdict, peers)
         if verdict.denial is not None:
             self._shorten(verdict.denial, call, session)
         return verdict
+
+    def _watch_edit(self, session, call, peers, verdict, now: float) -> None:
+        """Have locked files around an edit compared at the next hook: another plugin may run a formatter after it."""
+        from swarm_hook_core.watching import edits, watch
+
+        breaches = edits.begin(self.config, call, session, peers, now)
+        words = watch.report(self.config, call, breaches, self.registrar.command if breaches else None, self.driver)
+        verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
 
     def _leave_plan(self, session, call, effects, peers, verdict, now: float) -> None:
         """Leave what the kernel is to hold; where that fails the call is judged as if it could hold nothing."""
