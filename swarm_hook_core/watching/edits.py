@@ -3,7 +3,8 @@
     <state>/edited/<session>    the last edit of this session that went ahead beside locks of others
 
 Clients run such a formatter beside our own hook after the edit, so that nothing is compared then, and no process is
-started for it. These records do not lie in `watched`: while that is there each session's hooks start Python after each call.
+started for it. These records do not lie in `watched`: while that folder is there, the hooks of all sessions start Python
+after each call.
 """
 
 import os

@@ -34,7 +34,7 @@ class Breach:
     `file` and its `key`; the lock's own file (`lock`), `holder` (instance), its `agent` (empty: the session itself),
     `label` and `note`; `kind` as ``snapshot.difference`` has it; `kept`, path of the earlier content, empty where
     there is none and `why` says so;
-    `at`, when, in Unix seconds; the `tool` and `command` of the call, whether it has `ended`; `edit`: whether it was one.
+    `at`, when, in Unix seconds; the `tool` and `command` of the call, and whether it has `ended`; `edit`: it was one.
     """
 
     __slots__ = ("file", "key", "lock", "holder", "agent", "label", "note", "kind", "kept", "why", "at", "tool",
