@@ -459,10 +459,10 @@ class HookCore:
         """What the model is told of earlier calls whose end nobody told; nearly always empty."""
         if not self.is_watching():
             return ""
-        from swarm_hook_core.watching import watch
+        from swarm_hook_core.watching import edits, watch
 
         try:
-            breaches = watch.settle(self.config, event, time.time())
+            breaches = watch.settle(self.config, event, time.time()) + edits.settle(self.config, event)
         except Exception as error:
             self.record_fault("watch", error)
             return ""

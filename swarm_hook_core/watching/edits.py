@@ -3,7 +3,7 @@
     <state>/edited/<session>    the last edit of this session that went ahead beside locks of others
 
 Clients run such a formatter beside our own hook after the edit, so that nothing is compared then, and no process is
-started for it. These records do not lie in `watched`: while that folder is there, the hooks of all sessions start Python
+started for it. These records do not lie in `watched`: while that folder is there, hooks of all sessions start Python
 after each call.
 """
 
@@ -27,7 +27,7 @@ def begin(config, call, session, peers, now: float) -> list:
     try:
         if not call.session_id:
             return []
-        breaches = settle(config, call.session_id, _NEXT_EDIT, now)
+        breaches = _settled(config, call.session_id, _NEXT_EDIT)
         held = _near(call, session, peers)
         if held:
             _note(config, call, held, now)
@@ -39,8 +39,13 @@ def begin(config, call, session, peers, now: float) -> list:
         return []
 
 
-def settle(config, session_id: str, hook: str, now: float) -> list:
-    """Return the breaches since the last edit of this session; the record goes, but at a PreToolUse soon after it."""
+def settle(config, event) -> list:
+    """Return the breaches since the session's last edit; the record goes, but at a PreToolUse soon after it."""
+    # A session that is being compacted goes on.
+    return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)
+
+
+def _settled(config, session_id: str, hook: str) -> list:
     facts = _taken(session_id)
     if facts is None:
         return []

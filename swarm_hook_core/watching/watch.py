@@ -82,9 +82,6 @@ def settle(config, event, now: float) -> list:
         if record is not None:
             over = _is_over(record, hook, now)
             breaches += _settled(config, record, now, over, record.facts.get("background"))
-    from swarm_hook_core.watching import edits
-
-    breaches += edits.settle(config, session_id, hook, now)
     if hook in _ENDS:
         records.sweep(now)  # what killed hooks have left must not keep everybody's hooks looking
     return breaches
