@@ -224,6 +224,8 @@ class HookCore:
             from swarm_hook_core.watching import watch
 
             watch.begin(self.config, call, verdict.watched, now)
+        if verdict.denial is None and says_files and not self.is_within and peers.any():
+            self._watch_edit(session, call, peers, verdict, now)
         self._add_news(call, verdict, peers, session)
         if verdict.denial is not None:
             self._shorten(verdict.denial, call, session)
@@ -264,6 +266,14 @@ class HookCore:
         except Exception as error:  # what else the call does is looked at all the same
             self.record_fault("protected", error)
             return None
+
+    def _watch_edit(self, session, call, peers, verdict, now: float) -> None:
+        """Have locked files around an edit compared at the next hook: another plugin may run a formatter after it."""
+        from swarm_hook_core.watching import edits, watch
+
+        breaches = edits.begin(self.config, call, session, peers, now)
+        words = watch.report(self.config, call, breaches, self.registrar.command if breaches else None, self.driver)
+        verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
 
     def _leave_plan(self, session, call, effects, peers, verdict, now: float) -> None:
         """Leave what the kernel is to hold; where that fails the call is judged as if it could hold nothing."""
@@ -559,10 +569,10 @@ class HookCore:
         """What the model is told of earlier calls whose end nobody told; nearly always empty."""
         if not self.is_watching():
             return ""
-        from swarm_hook_core.watching import watch
+        from swarm_hook_core.watching import edits, watch
 
         try:
-            breaches = watch.settle(self.config, event, time.time())
+            breaches = watch.settle(self.config, event, time.time()) + edits.settle(self.config, event)
         except Exception as error:
             self.record_fault("watch", error)
             return ""

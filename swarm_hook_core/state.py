@@ -50,9 +50,19 @@ def watched_dir() -> str:
     return os.path.join(state_dir(), "watched")
 
 
+def edited_dir() -> str:
+    """Return the folder with the last edit of each session that edits beside locks of others."""
+    return os.path.join(state_dir(), "edited")
+
+
+def acting_dir() -> str:
+    """Return the folder of what holders of locks do themselves while files are being compared."""
+    return os.path.join(state_dir(), "acting")
+
+
 def is_watching() -> bool:
-    """Whether anybody's call is being watched. Costs one look at the disk."""
-    return os.path.isdir(watched_dir())
+    """Whether any call is being watched, or locked files around an edit."""
+    return os.path.isdir(watched_dir()) or os.path.isdir(edited_dir())
 
 
 def awaited_dir() -> str:

@@ -23,7 +23,9 @@ def is_writer(tool: str, tool_input=None, depth: int = 0) -> bool:
     if given is None:
         return False
     names = (*OUTPUTS, *OUTPUT_FOLDERS, *(() if reads(tool) else FILE_NAMES))
-    return any(name in given for name in names) or any(is_writer(*one, depth + 1) for one in _inner(given, depth))
+    return any(name in given for name in names) or any(
+        is_writer(name, inner, depth + 1) for name, inner in _inner(given, depth)
+    )
 
 
 def effects_of_tool(tool: str, tool_input, folder: str, depth: int = 0):
@@ -45,7 +47,7 @@ def effects_of_tool(tool: str, tool_input, folder: str, depth: int = 0):
     found = ToolEffects(Effects(), tool, given, folder)
     if chosen is not None:
         return found.as_chosen(chosen)
-    effects = [effects_of_tool(*one, folder, depth + 1) for one in _inner(given, depth)]
+    effects = [effects_of_tool(name, inner, folder, depth + 1) for name, inner in _inner(given, depth)]
     if any(one is not None for one in effects):
         for one in effects:
             if one is not None:

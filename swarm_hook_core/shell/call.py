@@ -88,7 +88,7 @@ class Call:
 
     def runs_project(self) -> None:
         """It runs the project's own code: tests, a build; a guess where the command says that this updates files."""
-        from swarm_hook_core.shell.programs.updaters import reason
+        from swarm_hook_core.shell.updaters import reason
 
         self.walk.effects.runs = True
         why = reason(self)

@@ -1,21 +1,30 @@
 """The records of calls that are being watched, and the marks of what holders do themselves meanwhile.
 
     <state>/watched/<session>/<call>.<when>-<id>-<random>   one call that has begun; nothing was heard of its end
-    <state>/watched/_own/<instance>     calls that this session began itself: lines "<ns> <file's digest or *> <call>",
+    <state>/acting/<instance>           calls that this session began itself: lines "<ns> <file's digest or *> <call>",
                                         and, of one of its agents, " <agent's digest>"
-    <state>/watched/_own/_ended         calls that have ended: lines "<ns> <call> -"
+    <state>/acting/_ended               calls that have ended: lines "<ns> <call> -"
 
 `call` is what its beginning and its end have in common (``call_key``), `id` a digest of the client's own id for it,
 which not every way of asking carries.
 
-The folder is there only while some call is watched: a hook that finds none has nothing to do. A record belongs to
+`watched` is there only while some call is watched: a hook that finds none has nothing to do. A record belongs to
 whoever has renamed it, so two hooks that end at once never take the same one.
 """
 
 import os
 
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
-from swarm_hook_core.state import make_private, name_of, open_private, read_private, watched_dir, write_private
+from swarm_hook_core.state import (
+    acting_dir,
+    edited_dir,
+    make_private,
+    name_of,
+    open_private,
+    read_private,
+    watched_dir,
+    write_private,
+)
 from swarm_hook_core.watching.snapshot import digest_of
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
@@ -27,7 +36,7 @@ LARGEST_RECORD = 64 << 20  # bytes
 UNENDED_NS = 600 * 10**9
 
 # No plain id has an underscore, and what `name_of` makes of others ends in digits: none can mean these.
-_OWN, _ENDED, _TAKEN = "_own", "_ended", ".taken"
+_ENDED, _TAKEN = "_ended", ".taken"
 
 
 def folder_of(session_id: str) -> str:
@@ -136,7 +145,7 @@ def drop(path: str) -> None:
         os.rmdir(os.path.dirname(path))
     except OSError:
         return
-    _close()
+    close()
 
 
 def sweep(now: float) -> None:
@@ -144,17 +153,17 @@ def sweep(now: float) -> None:
     try:
         names = os.listdir(watched_dir())
     except OSError:
-        return
+        names = []
     for name in names:
         folder = os.path.join(watched_dir(), name)
         try:
-            if name != _OWN and os.lstat(folder).st_mtime < now - DROPPED_SECONDS:
+            if os.lstat(folder).st_mtime < now - DROPPED_SECONDS:
                 for entry in os.listdir(folder):
                     os.remove(os.path.join(folder, entry))
                 os.rmdir(folder)
         except OSError:
             continue
-    _close()
+    close()
 
 
 # ------------------------------------------------------------------------------------------------- own marks
@@ -172,20 +181,24 @@ def mark_own(instance_id: str, files, call: str, now_ns: int, agent: str = "") -
 
 def mark_end(call: str, now_ns: int) -> None:
     """Note that `call` has ended, whoever made it; nothing where nobody marks his own. Raises OSError."""
-    if os.path.isdir(os.path.join(watched_dir(), _OWN)):
+    if os.path.isdir(acting_dir()):
         _append(_ENDED, [f"{now_ns} {call} -\n"])
 
 
-def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: int, agent: str = "") -> bool:
+def acted(
+    instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: int, agent: str = "", is_edit: bool = False
+) -> bool:
     """Whether what happened to absolute `file` between `first_ns` and `last_ns` may be this session's own doing.
 
     With `agent` only what that one of its agents did counts; else what any of them did.
 
     It may, if a call of its own that writes the file began after `began_ns`, or one that may write anything was
-    running. One whose end nobody told counts as running if it is not much older than that.
+    running. One whose end nobody told counts as running if it is not much older than that; beside an edit (`is_edit`),
+    while nobody is told of ends, until the same agent's next call.
     """
     wanted, ends, whose = _mark_of(file), None, _id_of(agent)
-    for when, what, call, *by in _lines(name_of(instance_id)):
+    marks = _lines(name_of(instance_id))
+    for place, (when, what, call, *by) in enumerate(marks):
         if when > last_ns or (agent and by != [whose]):
             continue
         if what == wanted and when >= began_ns:
@@ -194,13 +207,15 @@ def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: in
             if ends is None:
                 ends = _lines(_ENDED)
             end = min((at for at, ended, _ in ends if ended == call and at >= when), default=0)
+            if is_edit and not end:
+                end = min((at for at, _what, _call, *other in marks[place + 1 :] if other == by), default=0)
             if end >= first_ns or (not end and when >= began_ns - UNENDED_NS):
                 return True
     return False
 
 
 def _append(name: str, lines: list) -> None:
-    path = os.path.join(watched_dir(), _OWN, name)
+    path = os.path.join(acting_dir(), name)
     make_private(os.path.dirname(path))
     handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
@@ -215,7 +230,7 @@ def _append(name: str, lines: list) -> None:
 
 def _lines(name: str) -> list:
     try:
-        marks = read_private(os.path.join(watched_dir(), _OWN, name), 2 * MARKS_BYTES).decode("ascii", "replace")
+        marks = read_private(os.path.join(acting_dir(), name), 2 * MARKS_BYTES).decode("ascii", "replace")
         parts = [line.split() for line in marks.splitlines()]
     except OSError:
         return []
@@ -229,20 +244,22 @@ def _mark_of(file: str) -> str:
 # --------------------------------------------------------------------------------------------------- innards
 
 
-def _close() -> None:
-    """Remove the folder of all records where no session has one any more."""
+def close() -> None:
+    """Remove the folders of records and marks where nothing is watched any more."""
     try:
-        left = os.listdir(watched_dir())
-        if any(name != _OWN for name in left):
-            return
-        own = os.path.join(watched_dir(), _OWN)
-        if left:
-            for name in os.listdir(own):
-                os.remove(os.path.join(own, name))
-            os.rmdir(own)
         os.rmdir(watched_dir())
+    except FileNotFoundError:
+        pass
     except OSError:
         return  # somebody has begun another
+    if os.path.isdir(edited_dir()) or not os.path.isdir(acting_dir()):
+        return
+    try:
+        for name in os.listdir(acting_dir()):
+            os.remove(os.path.join(acting_dir(), name))
+        os.rmdir(acting_dir())
+    except OSError:
+        return
 
 
 def _id_of(call_id: str) -> str:

@@ -76,7 +76,9 @@ def _identity(config, session) -> str:
 def _words(breaches: list, viewer: str, own_id: str) -> str:
     """What the model of the writing session reads."""
     first = breaches[0]
+    is_edit = all(breach.edit for breach in breaches)
     ran = "while your last command ran" if all(breach.ended for breach in breaches) else "since your command began"
+    ran = "after your last edit" if is_edit else ran
     one, command = len(breaches) == 1, untrusted_text.command(first.command)
     if one:
         lines = [f"swarm: {ran} ({command}), {_line(first, viewer, own_id)}."]
@@ -85,10 +87,18 @@ def _words(breaches: list, viewer: str, own_id: str) -> str:
         lines += [f"- {_line(breach, viewer, own_id)}" for breach in breaches[:LISTED]]
         if len(breaches) > LISTED:
             lines.append(f"- and {len(breaches) - LISTED} more")
-    lines.append(
-        f"Stop: do not build on {'this change' if one else 'these changes'}, do not repair anything by hand, and do"
-        f" not run such a command again. Tell {_whom(breaches, viewer, own_id)} what you ran."
-    )
+    these, whom = "this change" if one else "these changes", _whom(breaches, viewer, own_id)
+    if is_edit:
+        lines.append(
+            f"Something that is run after edits, a formatter perhaps, changes more than the edited file. Do not build"
+            f" on {these} and do not repair anything by hand: before you edit again have it leave other files alone,"
+            f" or ask the person running you. Tell {whom} what happened."
+        )
+    else:
+        lines.append(
+            f"Stop: do not build on {these}, do not repair anything by hand, and do not run such a command again."
+            f" Tell {whom} what you ran."
+        )
     kept = next((breach for breach in breaches if breach.kept), None)
     if kept:
         lines.append(

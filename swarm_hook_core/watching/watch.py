@@ -21,6 +21,7 @@ KEEPING_SECONDS = 0.04  # for all copies of one call; what is left over is watch
 BACKGROUND_SECONDS = 3600  # a command known to run in the background is watched for so long
 UNTOLD_SECONDS = 600  # one whose end was never told, past the end of its turn
 FRESH_SECONDS = 1.0  # a call that began just now, perhaps the very one that asks
+EDIT_NS = 60 * 10**9  # after an edit, in which what a client runs after it may change files
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 COMMAND_LENGTH = 200
 
@@ -33,11 +34,11 @@ class Breach:
     `file` and its `key`; the lock's own file (`lock`), `holder` (instance), its `agent` (empty: the session itself),
     `label` and `note`; `kind` as ``snapshot.difference`` has it; `kept`, path of the earlier content, empty where
     there is none and `why` says so;
-    `at`, when, in Unix seconds; the `tool` and `command` of the call, and whether it has `ended`.
+    `at`, when, in Unix seconds; the `tool` and `command` of the call, and whether it has `ended`; `edit`: it was one.
     """
 
     __slots__ = ("file", "key", "lock", "holder", "agent", "label", "note", "kind", "kept", "why", "at", "tool",
-                 "command", "ended")  # fmt: skip
+                 "command", "ended", "edit")  # fmt: skip
 
     def __init__(self, **facts):
         for name in self.__slots__:
@@ -107,8 +108,6 @@ def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
 
 
 def _begin(config, call, held, now: float) -> None:
-    from swarm_hook_core.watching.kept import Kept
-
     session_id = call.session_id
     if not session_id or not held:
         return
@@ -116,20 +115,7 @@ def _begin(config, call, held, now: float) -> None:
     for name in names[: max(0, len(names) - records.RECORDS_AT_ONCE + 1)]:
         records.drop(os.path.join(records.folder_of(session_id), name))
     now_ns = time.time_ns()
-    keeper = _Keeper(Kept(now))
-    locks = []
-    for one, place, key, paths, complete in watched_files.files_of(held, FILES_AT_ONCE):
-        entries = []
-        for path in paths:
-            path_key = watched_files.key_of_file(place, key, path)
-            entries.append([path, path_key, *keeper.look_at(path, path_key)])
-        facts = {"file": one.file, "key": key, "holder": one.instance_id, "agent": one.agent, "label": one.label}
-        if one.pattern:
-            facts.update(pattern=one.pattern, base=one.base)
-        facts.update(note=" ".join(one.note.split())[:COMMAND_LENGTH], entries=entries)
-        # Up to which name all files are known, so that others are new: to the end, or the last that there was room for.
-        facts["until"] = None if complete else paths[-1] if paths else ""
-        locks.append(facts)
+    locks = locks_as_they_are(held, now, FILES_AT_ONCE)
     facts = {
         "runtime": config.runtime_name,
         "tool": call.tool,
@@ -141,6 +127,27 @@ def _begin(config, call, held, now: float) -> None:
     }
     records.write(session_id, records.call_key(config.runtime_name, call), call.id, facts, now_ns)
     records.sweep(now)
+
+
+def locks_as_they_are(held, now: float, most: int) -> list:
+    """Return what is noted of each of `held`, and of its files, at most so many; what is in them is kept."""
+    from swarm_hook_core.watching.kept import Kept
+
+    keeper = _Keeper(Kept(now))
+    locks = []
+    for one, place, key, paths, complete in watched_files.files_of(held, most):
+        entries = []
+        for path in paths:
+            path_key = watched_files.key_of_file(place, key, path)
+            entries.append([path, path_key, *keeper.look_at(path, path_key)])
+        facts = {"file": one.file, "key": key, "holder": one.instance_id, "agent": one.agent, "label": one.label}
+        if one.pattern:
+            facts.update(pattern=one.pattern, base=one.base)
+        facts.update(note=" ".join(one.note.split())[:COMMAND_LENGTH], entries=entries)
+        # Up to which name all files are known, so that others are new: to the end, or the last that there was room for.
+        facts["until"] = None if complete else paths[-1] if paths else ""
+        locks.append(facts)
+    return locks
 
 
 class _Keeper:
@@ -203,7 +210,7 @@ def _command_of(tool_input) -> str:
 def _settled(config, record, now: float, ends: bool, background) -> list:
     """The breaches in a record that is ours; it goes where its call `ends`, else it waits for the next time."""
     try:
-        breaches = _compare(record.facts, ends)
+        breaches = compare(record.facts, ends)
     except Exception as error:
         _fault(config, error)
         breaches, ends = [], True
@@ -218,7 +225,7 @@ def _settled(config, record, now: float, ends: bool, background) -> list:
     return breaches
 
 
-def _compare(facts: dict, ends: bool) -> list:
+def compare(facts: dict, ends: bool) -> list:
     """What has changed since these facts were noted, which are brought up to the present."""
     from swarm_hook_core.watching.kept import folder
 
@@ -236,8 +243,11 @@ def _compare(facts: dict, ends: bool) -> list:
                 continue
             at_ns = present.ctime_ns or time.time_ns()
             first_ns = at_ns - SLACK_NS if present.exists else facts["began"]  # nothing says when a file went
-            agent = lock.get("agent", "")
-            if records.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS, agent):
+            agent, is_edit = lock.get("agent", ""), facts.get("edit", False)
+            if is_edit and at_ns > facts["began"] + EDIT_NS:
+                entry[2:] = [str(present), "", "it changed long after the edit"]
+                continue
+            if records.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS, agent, is_edit):
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # told once for each call
@@ -248,7 +258,7 @@ def _compare(facts: dict, ends: bool) -> list:
                 Breach(
                     file=path, key=key, lock=lock["file"], holder=lock["holder"], agent=agent, label=lock["label"],
                     note=lock["note"], kind=kind, kept=place, why=why, at=at_ns / 1e9, tool=facts["tool"],
-                    command=facts["command"], ended=ends,
+                    command=facts["command"], ended=ends, edit=is_edit,
                 )
             )  # fmt: skip
     return breaches

@@ -7,13 +7,12 @@ where it is installed.
 import os
 
 from swarm_hook_core.shell.model import Found, absolute, is_known
+from swarm_hook_core.shell.programs.asked import Asked
 from swarm_hook_core.shell.programs.ignoring import IgnoreRules
-from swarm_hook_core.shell.programs.searchers import Asked
 
 MOST_BYTES = 1024 * 1024  # of a file that is read
 LONGEST_LINE = 4000  # characters that an expression is tried on
 LONGEST_PATTERN = 300
-SECONDS = 0.3  # for all files that a search is asked about
 
 # Options that say what is printed, or how, and change nothing of which files it is.
 _PLAIN = frozenset(
@@ -62,7 +61,7 @@ def _all(tests):
     """Return a function of a path: True where all `tests` say so, False where one denies it, else None."""
 
     def admits(path: str):
-        answer = True
+        answer: bool | None = True
         for test in tests:
             told = test(path)
             if told is False:
@@ -91,7 +90,7 @@ class _Search:
         self.without = has("--files-without-match", "--files-without-matches") or not self.is_rg and has("-L")
         self.inverts = has("-v", "--invert-match")
         self.tests = None  # of one line; made when the first file is asked about
-        self.ask = Asked(call, operands, known, SECONDS)
+        self.ask = Asked(call, operands, known)
 
     # Places
 

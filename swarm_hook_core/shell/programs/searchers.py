@@ -4,6 +4,7 @@ import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.asked import Asked
 
 _GREP_TAKES = (
     "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
@@ -50,7 +51,7 @@ def grep(call) -> None:
     if not all(map(is_known, [*options.values(*options.given), pattern or ""])):
         pattern = UNKNOWN
     founds: list = []
-    matched = Asked(call, operands, pattern is None or is_known(pattern), SECONDS_TO_ASK)
+    matched = Asked(call, operands, pattern is None or is_known(pattern))
     for word in operands or ["."]:
         inner = call.found(word)
         path = absolute(call.folder, word)
@@ -89,42 +90,6 @@ def _both(one, other):
         return False if second is False else None if first is None or second is None else True
 
     return admits
-
-
-SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
-
-
-class Asked:
-    """Runs the search itself, on one file, for at most `seconds` for all of them together."""
-
-    def __init__(self, call, operands, knows_pattern, seconds):
-        self.name = call.name
-        self.words = list(call.words)
-        for word in operands:  # operands stand last, so the last of each is the one
-            at = len(self.words) - 1 - self.words[::-1].index(word)
-            del self.words[at]
-        self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
-        self.left = seconds
-
-    def __call__(self, path: str):
-        import time
-
-        from swarm_hook_core.spawn import run
-
-        if not self.can or self.left <= 0 or any(map(_names_another_file, self.words)):
-            return None
-        if not os.path.isfile(path):
-            return False
-        start = time.monotonic()
-        words = self.words if "--" in self.words else [*self.words, "--"]
-        result = run([self.name, *words, path], self.left)
-        self.left -= time.monotonic() - start
-        return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
-
-
-def _names_another_file(word: str) -> bool:
-    """Tell whether an option has patterns read from a file, or a program run on each file."""
-    return word.partition("=")[0] in ("--pre", "--file") or (word[:2] == "-f" and word != "-")
 
 
 _FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}

@@ -181,6 +181,6 @@ def test_own_marks_tell_agents_apart(repo: Path) -> None:
     assert (acted(""), acted("a1"), acted("a2")) == (True, True, False)
     records.mark_own("s", [], "other", when)
     assert (acted("a2"), acted("a1")) == (False, True)
-    lines = (Path(records.watched_dir()) / "_own" / "s").read_text().splitlines()
+    lines = (Path(records.acting_dir()) / "s").read_text().splitlines()
     assert [len(line.split()) for line in lines] == [4, 3], "what has no agent reads as it always did"
     assert json.dumps(lines)

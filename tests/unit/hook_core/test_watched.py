@@ -29,6 +29,7 @@ from support.sessions import (
     start,
     wired_command,
     write,
+    write_payload,
 )
 
 from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
@@ -207,6 +208,65 @@ def test_what_the_holder_does_itself_is_not_held_against_the_peer(runtime: str, 
     (repo / "g").write_text("the peer's\n")
     said = after(runtime, payload)
     assert str(repo / "g") in said and f"{repo / 'f'} " not in said
+
+
+def edited(runtime: str, me: str, repo: Path, name: str) -> str:
+    """What a session is told at an edit that passes, of the file `name`."""
+    payload = write_payload(runtime, me, repo, str(repo / name))
+    ran = run(runtime, "pre_tool_use", payload)
+    assert '"deny"' not in ran.out and mistakes() == []
+    return str(json.loads(ran.out)["hookSpecificOutput"]["additionalContext"]) if ran.out else ""
+
+
+def test_a_formatter_that_another_plugin_runs_after_an_edit_is_noticed(runtime: str, repo: Path, state: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    holder = peer_locks(repo, repo / "f", "renumbering")
+    assert edited(runtime, me, repo, "mine.txt") == "" and not (state / "watched").exists(), "no process after the edit"
+    (repo / "f").write_text("formatted\n")
+    said = edited(runtime, me, repo, "other.txt")
+    for words in ("after your last edit", "mine.txt", str(repo / "f"), "renumbering", "formatter", holder["id"]):
+        assert words in said, said
+    (row,) = wait_for(alterations)
+    assert Path(row["kept"]).read_text() == "theirs\n" and row["holder_id"] == holder["id"]
+    assert edited(runtime, me, repo, "mine.txt") == "", "told once"
+    turn = {**captured(runtime, "Stop", repo), "session_id": me}
+    run(runtime, "turn", turn)
+    assert not (state / "edited").exists() and not (state / "acting").exists() and mistakes() == []
+
+
+def test_after_an_edit_a_shell_call_and_the_end_of_the_turn_compare_too(runtime: str, repo: Path, state: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f")
+    edited(runtime, me, repo, "mine.txt")
+    (repo / "f").unlink()
+    payload = {**captured(runtime, "PreToolUse.Bash", repo), "session_id": me, "tool_input": {"command": "ls"}}
+    assert "was removed" in run(runtime, "pre_tool_use", payload).out
+    edited(runtime, me, repo, "mine.txt")
+    (repo / "f").write_text("anew\n")
+    run(runtime, "turn", {**captured(runtime, "Stop", repo), "session_id": me})
+    assert wait_for(lambda: [row["kind"] for row in alterations()] == ["removed", "created"])
+    assert not (state / "edited").exists()
+
+
+def test_edits_beside_what_nobody_but_the_holder_changes_cost_no_word(runtime: str, repo: Path, state: Path) -> None:
+    me, peer = new_session(), new_session()
+    start(runtime, me, repo)
+    edited(runtime, me, repo, "mine.txt")
+    assert not (state / "edited").exists(), "nobody has locked anything"
+    start(runtime, peer, repo)
+    peer_locks(repo, repo / "f", runtime=runtime, session_id=peer)
+    edited(runtime, me, repo, "mine.txt")
+    assert edited(runtime, peer, repo, "f") == ""
+    (repo / "f").write_text("the holder's\n")
+    assert edited(runtime, me, repo, "mine.txt") == "" and mistakes() == []
+    record = next((state / "edited").iterdir())
+    facts = json.loads(record.read_text())
+    facts["began"] -= 3600 * 10**9  # long ago
+    record.write_text(json.dumps(facts))
+    (repo / "f").write_text("by an editor\n")
+    assert edited(runtime, me, repo, "mine.txt") == ""
 
 
 def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:

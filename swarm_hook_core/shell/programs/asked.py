@@ -1,0 +1,40 @@
+"""A search program that is asked of one file whether it finds something in it."""
+
+import os
+
+from swarm_hook_core.shell.model import is_known
+
+SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
+
+
+class Asked:
+    """Runs the search itself, on one file at a time."""
+
+    def __init__(self, call, operands, knows_pattern):
+        self.name = call.name
+        self.words = list(call.words)
+        for word in operands:  # operands stand last, so the last of each is the one
+            at = len(self.words) - 1 - self.words[::-1].index(word)
+            del self.words[at]
+        self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
+        self.left = SECONDS_TO_ASK
+
+    def __call__(self, path: str):
+        import time
+
+        from swarm_hook_core.spawn import run
+
+        if not self.can or self.left <= 0 or any(map(_names_another_file, self.words)):
+            return None
+        if not os.path.isfile(path):
+            return False
+        start = time.monotonic()
+        words = self.words if "--" in self.words else [*self.words, "--"]
+        result = run([self.name, *words, path], self.left)
+        self.left -= time.monotonic() - start
+        return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
+
+
+def _names_another_file(word: str) -> bool:
+    """Tell whether an option has patterns read from a file, or a program run on each file."""
+    return word.partition("=")[0] in ("--pre", "--file") or (word[:2] == "-f" and word != "-")

@@ -1,0 +1,150 @@
+"""Locked files around an edit, compared at the session's next hook: a formatter that another plugin runs after edits.
+
+    <state>/edited/<session>    the last edit of this session that went ahead beside locks of others
+
+Clients run such a formatter beside our own hook after the edit, so that nothing is compared then, and no process is
+started for it. These records do not lie in `watched`: while that folder is there, hooks of all sessions start Python
+after each call.
+"""
+
+import os
+import time
+
+from swarm_hook_core.json_text import dumps, loads
+from swarm_hook_core.naming import HOLD, TERMINAL
+from swarm_hook_core.state import edited_dir, name_of, write_private
+from swarm_hook_core.watching import records, watch
+
+MOST_LOCKS = 40
+MOST_FILES = 60
+_NEXT_EDIT = "edit"
+# Holders that tell nobody what they do themselves: a person's terminal, and a command that holds a lock while it runs.
+_UNMARKED = (TERMINAL, HOLD)
+
+
+def begin(config, call, session, peers, now: float) -> list:
+    """Note the locked files around an edit that goes ahead; return the breaches since the last one of this session."""
+    try:
+        if not call.session_id:
+            return []
+        breaches = _settled(config, call.session_id, _NEXT_EDIT)
+        held = _near(call, session, peers)
+        if held:
+            _note(config, call, held, now)
+        elif os.path.isdir(edited_dir()):
+            _close()
+        return breaches
+    except Exception as error:
+        _fault(config, error)
+        return []
+
+
+def settle(config, event) -> list:
+    """Return the breaches since the session's last edit; the record goes, but at a PreToolUse soon after it."""
+    # A session that is being compacted goes on.
+    return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)
+
+
+def _settled(config, session_id: str, hook: str) -> list:
+    facts = _taken(session_id)
+    if facts is None:
+        return []
+    try:
+        breaches = watch.compare(facts, True)
+        if hook == "PreToolUse" and time.time_ns() < facts["began"] + watch.EDIT_NS:
+            write_private(_path(session_id), dumps(facts))
+        elif hook != _NEXT_EDIT:  # which leaves a record of its own, for which marks of the holders are still needed
+            _close()
+        return breaches
+    except Exception as error:
+        _fault(config, error)
+        _close()
+        return []
+
+
+def _near(call, session, peers) -> list:
+    """Return locks of others in the same checkout, those on patterns and of holders without hooks apart."""
+    from swarm_hook_core.collisions import all_keys
+    from swarm_hook_core.paths import git_root
+
+    found, _more = peers.first_under(all_keys(session, git_root(call.folder), "/"), MOST_LOCKS)
+    return [held for held in found[:MOST_LOCKS] if not held.pattern and _is_marked(held)]
+
+
+def _is_marked(held) -> bool:
+    runtime = held.evidence["runtime"] if held.evidence is not None else ""
+    return runtime not in _UNMARKED and not (held.agent or "").startswith("hold:")
+
+
+def _note(config, call, held, now: float) -> None:
+    facts = {
+        "runtime": config.runtime_name,
+        "tool": call.client_tool or call.tool,
+        "command": _edit_of(config, call),
+        "id": call.id,
+        "began": time.time_ns(),
+        "edit": True,
+        "locks": watch.locks_as_they_are(held, now, MOST_FILES),
+    }
+    write_private(_path(call.session_id), dumps(facts))
+
+
+def _edit_of(config, call) -> str:
+    """Return the edit in a few words: the tool and the first of its files."""
+    from swarm_hook_core.targets import absolute_paths
+
+    paths = absolute_paths(config, call.tool, call.input, call.folder)
+    name = os.path.relpath(paths[0], call.folder) if paths else ""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{call.client_tool or call.tool} {name}{more}".strip()[: watch.COMMAND_LENGTH]
+
+
+def _path(session_id: str) -> str:
+    return os.path.join(edited_dir(), name_of(session_id))
+
+
+def _taken(session_id: str):
+    """Return the facts of a session's last edit, from now on nobody else's; None where there are none."""
+    path = _path(session_id)
+    mine = f"{path}.{os.getpid()}.taken"
+    try:
+        os.rename(path, mine)
+    except OSError:
+        return None
+    try:
+        with open(mine, encoding="utf-8", errors="surrogateescape") as file:
+            facts = loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        facts = None
+    os.remove(mine)
+    if not isinstance(facts, dict):
+        _close()
+        return None
+    return facts
+
+
+def _close() -> None:
+    """Remove the folder where no session has a record any more, and the marks that nobody needs then."""
+    try:
+        os.rmdir(edited_dir())
+    except OSError:
+        _drop_old()
+        return
+    records.close()
+
+
+def _drop_old() -> None:
+    """Drop what sessions left that were killed."""
+    end = time.time() - records.DROPPED_SECONDS
+    try:
+        for entry in os.scandir(edited_dir()):
+            if entry.stat(follow_symlinks=False).st_mtime < end:
+                os.remove(entry.path)
+    except OSError:
+        return
+
+
+def _fault(config, error: BaseException) -> None:
+    from swarm_hook_core import faults
+
+    faults.record(config.runtime_name, "watch", faults.describe(error))
