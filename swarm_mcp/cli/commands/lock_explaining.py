@@ -94,11 +94,9 @@ def _say_write(write: dict, path: str, reader: Reader) -> None:
         who = _named(write, reader)
     else:
         who = "a session that holds nothing"
-    is_stopped = write["guarded"] or not write["instance_id"]
-    if not is_stopped:
+    if not write["allowed"] and write["instance_id"] and not write["guarded"]:
         say(f"a write by {who} would go ahead: no hooks of ours guard that session")
-        if not write["allowed"]:
-            say(f"a session that they guard would be refused: {reason}")
+        say(f"a session that they guard would be refused: {reason}")
         return
     refused = [kind for kind, one in write["kinds"].items() if not one["allowed"]]
     if not refused:

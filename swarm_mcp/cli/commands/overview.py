@@ -21,10 +21,13 @@ from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.folders import current_scope
 from swarm_mcp.overview.refusal_words import why_refused
-from swarm_mcp.overview.timeline import Happening, Refused, refused_files
 from swarm_mcp.store import Store
 from swarm_mcp.views import name_of, public_instance, registration, short
 from swarm_mcp.visibility import veiled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.overview.timeline import Happening, Refused
 
 DAY_SECONDS = 86400
 HOUR_SECONDS = 3600
@@ -70,7 +73,8 @@ def status(args: Arguments) -> int:
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
         storms = [_seen(one, viewer) for one in store.storms.known(scope, STORMS)]
-        from swarm_mcp.overview.machines import team_now  # which the other verbs here do not need
+        from swarm_mcp.overview.machines import team_now  # which the other verbs here do not need, as the next
+        from swarm_mcp.overview.timeline import refused_files
 
         team = team_now(store, scope)
         refused = refused_files(store, scope, reader.people, now - HOUR_SECONDS, REFUSED)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fixtures import wait_for
 from support.sessions import (
     RUNTIMES,
     captured,
@@ -145,14 +146,14 @@ def test_that_a_file_is_free_is_told_whole_at_the_next_hook(work: Path) -> None:
     holder = peer_locks(work, work / "notes.md", label="holder")
     assert write("claude-code", session_id, work, work / "notes.md").reason
     with Store() as store:
-        from support.fixtures import wait_for
-
         wait_for(lambda: store.database.rows("SELECT 1 FROM swarm_denials"))
         store.locks.release(holder, str(work / "notes.md"))
     payload = {**captured("claude-code", "PreToolUse.Bash", work), "session_id": session_id, "cwd": str(work)}
     payload["tool_input"] = {"command": "ls"}
-    said = json.loads(run("claude-code", "pre_tool_use", payload).out)["hookSpecificOutput"]["additionalContext"]
-    assert f"{work}/notes.md is free: holder {holder['id'][:8]}" in said and "unread" not in said
+    # Where the coordinator has no time for it, the next hook asks again.
+    said = json.loads(wait_for(lambda: run("claude-code", "pre_tool_use", payload).out))["hookSpecificOutput"]
+    words = said["additionalContext"]
+    assert f"{work}/notes.md is free: holder {holder['id'][:8]}" in words and "unread" not in words
     assert unread(mine) == [], "told whole, it is read"
     assert run("claude-code", "pre_tool_use", payload).out == ""
 
