@@ -15,6 +15,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.links import leads_to, put_link, take_link
+from swarm_mcp.runtimes.server_name import NAME, OTHER_NAME, servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 PLUGIN_FILE = "integrations/opencode/index.ts"
@@ -61,7 +62,13 @@ class OpenCode(InPlace):
         return Path(os.path.realpath(root)) if root else None
 
     def beside(self, root: Path | None) -> list[Finding]:
-        return [Finding("opencode start", "info", SLOW_START)] if root and _starts_slowly() else []
+        found = [Finding("opencode start", "info", SLOW_START)] if root and _starts_slowly() else []
+        files = [link().parent.parent / name for name in ("config.json", "opencode.json", "opencode.jsonc")]
+        theirs = [file for file in files if NAME in servers_in_json(file, "mcp")]
+        if root and theirs:  # the plugin sees all servers, and takes the name that is free
+            text = f"swarm's MCP server is called {OTHER_NAME!r} here: {theirs[0]} has a {NAME!r} of yours, which stays"
+            found.append(Finding("opencode server name", "ok", text))
+        return found
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {

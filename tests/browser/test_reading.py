@@ -97,6 +97,10 @@ def test_at_no_width_there_is_more_than_fits(ground, browse):
             tab.page.set_viewport_size({"width": width, "height": 800})
             wide = tab.page.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, f"{name} is {wide} wide at {width}"
+            cut = tab.page.evaluate(
+                "[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth).length"
+            )
+            assert not cut, f"tables of {name} are cut at {width}"
 
 
 def test_all_is_reached_by_keyboard_and_seen_where_one_is(ground, browse):

@@ -127,3 +127,20 @@ def test_a_name_in_the_file_from_before_is_replaced(home: Path, tmp_path: Path) 
     bundle.write(place, local=True, servers=server_name.other_names([cline], place))
     cline.install(place, Steps())
     assert list(json.loads(path.read_text())["mcpServers"]) == ["swarm", "swarm-locks"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"type": "local", "command": ["npx", "mine"]}, True), ({"type": "remote", "url": "http://127.0.0.1/"}, True),
+        ({"type": "local", "command": ["/bin/swarm-mcp", "serve"]}, False),
+    ],
+)  # fmt: skip
+def test_of_opencode_whose_plugin_takes_a_free_name_itself_it_is_said(entry: dict, said: bool, home: Path) -> None:
+    opencode = runtime("opencode")
+    file = home / ".config" / "opencode" / "opencode.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"mcp": {"swarm": entry}}))
+    found = {one.name: one.message for one in opencode.beside(home)}
+    assert ("opencode server name" in found) == said
+    assert not said or str(file) in found["opencode server name"]
