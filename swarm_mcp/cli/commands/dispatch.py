@@ -153,8 +153,8 @@ def dispatch(args: Arguments) -> int:
     it is typed again: tasks that are done stay so, and workers that go on are waited for. Exit 1 unless all is done.
 
     Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, a script that no agent
-    has started, or anybody with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch is refused. Exit 0 where the task is there, even if no worker
-    could be started for it (status spawn_failed), and however it has ended; --json says which.
+    has started, or anybody with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch is refused. Exit 0 where the task is
+    there, even if no worker could be started for it (status spawn_failed), and however it has ended; --json says which.
 
     example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
     """
