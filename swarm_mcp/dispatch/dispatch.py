@@ -69,8 +69,8 @@ class CompletionWait(NamedTuple):
         """Return how the wait ended, None while it goes on.
 
         ``{status, task_id, waited_seconds, waited_ms}`` with `status` ``completed`` (with ``task_status`` done,
-        failed or cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no such
-        task any more); and ``messages``, the mail about this task that the requester had not read. That mail
+        failed or cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no
+        such task any more); and ``messages``, the mail about this task that the requester had not read. That mail
         is claimed, not yet read: acknowledge its ids once they have been handed out.
         """
         task = store.tasks.get(self.requester.scope, self.task_id)

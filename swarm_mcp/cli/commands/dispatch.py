@@ -162,7 +162,9 @@ def dispatch(args: Arguments) -> int:
     with Store() as store:
         requester = dispatching_session(store, args)
         if request.mode == YOLO and is_unattended(store, requester) and not is_on("SWARM_ALLOW_YOLO"):
-            raise Refused(NO_YOLO)
+            if not args.json:
+                raise Refused(NO_YOLO)
+            return refused(args, "dispatch", {"error": NO_YOLO})
         reader = Reader(args, store, token(requester.label or "", "identity"))
         if args.given("--all"):
             from swarm_mcp.cli.all_tasks import dispatch_all
