@@ -105,6 +105,25 @@ def acting_session(store: Store, args) -> Session:
     return _shell(store, args) if is_own_shell and found.directory != here() else found
 
 
+def dispatching_session(store: Store, args) -> Session:
+    """The instance that hands out work: as `acting_session`, and where no agent is around this command, its own shell.
+
+    A script, a timer and a CI job have no terminal, and may start a worker as they may `run` an agent. Raises
+    UnknownInstance.
+    """
+    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    is_script = not named and not _in_agents_shell() and surrounding_session(store) is None
+    try:
+        found = acting_session(store, args)
+    except UnknownInstance:
+        if not is_script:
+            raise
+        return _shell(store, args)
+    if is_script and found.runtime != TERMINAL and "mode:gateway" not in (found.label or "").split():
+        return _shell(store, args)  # it happens to be the only session here, and has no part in this command
+    return found
+
+
 def lock_holder(store: Store, args) -> Session:
     """The instance that a command locks for: with ``--detach`` a new one that lives as long as its leases.
 
@@ -141,6 +160,11 @@ def discard_lock_holder(store: Store, instance: Session) -> None:
 def is_person(store: Store) -> bool:
     """Whether a person gives this command, and no agent: at a terminal, and in no agent's shell."""
     return _at_terminal() and not agents_around(store)
+
+
+def is_unattended(store: Store, instance: Session) -> bool:
+    """Whether `instance` is the shell of a script, with no person in front of it."""
+    return instance.runtime == TERMINAL and not is_person(store)
 
 
 def _at_terminal() -> bool:

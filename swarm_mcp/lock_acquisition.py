@@ -7,6 +7,8 @@ the time it only looks; who is not at the front writes nothing.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from swarm_hook_core import clock
 from swarm_hook_core.state import is_in_team
 from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
@@ -18,7 +20,7 @@ from swarm_mcp.team.telling import tell_team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from swarm_mcp.team.locking import TeamGrant
 
@@ -78,6 +80,7 @@ class LockWait:
         self._lapse: float | None = None
         self.obstacle: Lock | Waiter | None = None  # what was in the way, and until when
         self._next_look = 0.0  # it is enough to ask whether it still is
+        self._had: set[int] | None = None  # fences of what the instance held before
 
     def advance(self, store: Store) -> Taken | None:
         """The locks once they are held, None while there is something to wait for.
@@ -85,6 +88,9 @@ class LockWait:
         Raises LockRefused when the time is over, Deadlock where waiting would never end, and what
         ``locks.acquire_all`` raises; the place in the queue is given up then.
         """
+        rows: list[Lock] | None = None
+        if self._had is None:
+            self._had = {lock.fence for lock in store.locks.of(self.instance.id)}
         try:
             rows = self._attempt(store) if self.wanted.ticket else self._begin(store)
             if rows is None:
@@ -93,6 +99,7 @@ class LockWait:
             return _confirmed(store, rows)
         except BaseException:
             self.give_up(store)
+            self.put_back(store, rows or [])
             raise
 
     def left(self) -> float:
@@ -106,6 +113,13 @@ class LockWait:
         store.queue.leave(ticket)
         if ticket:
             tell_team()
+
+    def put_back(self, store: Store, rows: Iterable[Lock]) -> None:
+        """Release what the wait has taken; what the instance held before stays."""
+        for lock in rows:
+            if lock.fence not in (self._had or ()):
+                with suppress(Refused):  # it has gone on already
+                    store.locks.release(self.instance, lock.file, lock.agent or "", lock.fence)
 
     # -------------------------------------------------------------- innards
 
@@ -211,18 +225,20 @@ def acquire(
     if seconds == 0:
         return take(store, instance, wanted)
     wait = LockWait(instance, wanted, seconds)
-    with store.changes() as changes:
-        try:
+    taken: Taken | None = None
+    try:
+        with store.changes() as changes:
             told = None
             while (taken := wait.advance(store)) is None:
                 if tell and wait.obstacle and _mark(wait.obstacle) != told:
                     told = _mark(wait.obstacle)
                     tell(wait.obstacle)
                 changes.wait(wait.left())
-        except BaseException:
-            wait.give_up(store)
-            raise
-    return taken
+        return taken
+    except BaseException:  # interrupted: nobody learns what was granted meanwhile
+        wait.give_up(store)
+        wait.put_back(store, taken or [])
+        raise
 
 
 def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:

@@ -68,9 +68,9 @@ class CompletionWait(NamedTuple):
     def look(self, store: Store) -> dict | None:
         """Return how the wait ended, None while it goes on.
 
-        ``{status, task_id, waited_seconds}`` with `status` ``completed`` (with ``task_status`` done, failed or
-        cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no such
-        task any more); and ``messages``, the mail about this task that the requester had not read. That mail
+        ``{status, task_id, waited_seconds, waited_ms}`` with `status` ``completed`` (with ``task_status`` done,
+        failed or cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no
+        such task any more); and ``messages``, the mail about this task that the requester had not read. That mail
         is claimed, not yet read: acknowledge its ids once they have been handed out.
         """
         task = store.tasks.get(self.requester.scope, self.task_id)
@@ -84,6 +84,7 @@ class CompletionWait(NamedTuple):
             return None
         waited = round(time.monotonic() - self.begun, 3)
         ended: dict = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
+        ended["waited_ms"] = round(waited * 1000)
         if task:
             ended.update(task_status=task.status, result=task.result, task=task)
         ended["messages"] = store.messages.take(self.requester, ALL, about=self.task_id)

@@ -157,6 +157,9 @@ def public_text(text: str) -> str:
 # ------------------------------------------------------------------ permission
 
 
+NO_YOLO = "mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it"
+
+
 def may_dispatch(requester: Session) -> bool:
     """Return whether a session may hand out work to sessions that it starts."""
     return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester.label or "").split()
@@ -312,7 +315,7 @@ def _require_run_options(request: DispatchRequest, requester: Session) -> None:
     if request.effort not in EFFORTS:
         raise Refused(f"unknown effort {request.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
     if request.mode == YOLO and not may_use_yolo(requester):
-        raise Refused("mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it")
+        raise Refused(NO_YOLO)
 
 
 def _split(line: str) -> tuple[str, ...]:

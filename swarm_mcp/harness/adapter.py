@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Ending, Price
+from swarm_mcp.harness.outcome import Cost, Ending, Price
 from swarm_mcp.harness.query import Query
 
 
@@ -157,6 +157,13 @@ class HarnessAdapter(ABC):
         Never runs the harness.
         """
         return None
+
+    def session_cost(self, session_id: str) -> Cost:
+        """Return what that session has cost so far, as far as its own record says so in the harness's own count.
+
+        Never runs the harness.
+        """
+        return Cost()
 
     def format_command(self, name: str) -> str:
         """Return how a prompt invokes the skill or command `name`."""

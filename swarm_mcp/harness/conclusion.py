@@ -9,8 +9,6 @@ from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.events import Ledger
 from swarm_mcp.harness.outcome import (
-    PER_RUN,
-    SESSION_CUMULATIVE,
     Changes,
     Cost,
     Ending,
@@ -18,6 +16,7 @@ from swarm_mcp.harness.outcome import (
     cost_of,
     own_part,
     priced,
+    without_session,
 )
 from swarm_mcp.harness.query import Query
 from swarm_mcp.harness.record import RUNTIME, EventSink
@@ -64,7 +63,10 @@ def concluded(
         counted = spent._replace(model=counted.model or spent.model)
     named = (counted.model, ledger.model, given.get("model"), adapter.model(query))
     model = next((name for name in named if name and isinstance(name, str)), None)
-    cost = priced(own_part(counted, before, adapter.cumulative), adapter.prices, model)
+    own = own_part(counted, before, adapter.cumulative)
+    if _is_of_the_session(adapter, query, before, ledger.session_id or _session_of(adapter, given)):
+        own = without_session(counted, adapter.cumulative)
+    cost = priced(own, adapter.prices, model)
     if "cost" in adapter.cumulative and counted.total_cost_usd is None and cost.total_cost_usd is not None:
         # It was cut off, and our estimate stands for what the harness has counted by now and will tell next time.
         known = 0.0 if before == Cost() else before.total_cost_usd
@@ -96,7 +98,6 @@ def concluded(
         session_params=kept,
         cost=cost._replace(model=model),
         session_cost=counted,
-        usage_basis=SESSION_CUMULATIVE if _is_of_the_session(adapter, query, before, session_id) else PER_RUN,
         model=model,
         provider=given.get("provider") if isinstance(given.get("provider"), str) else None,
         retry_not_before=_moment(given.get("retry_not_before"), trouble, ledger) if failure else None,

@@ -17,7 +17,7 @@ from swarm_mcp.harness.query import Query
 # Of swarm itself, and of the terminal that a session sits in; `_OWN_ENDS` are of every runtime's own (SWARM_CC_LABEL).
 _OWN = frozenset({
     "SWARM_MCP_INSTANCE_ID", "SWARM_TASK_ID", "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO", "HERDR_PANE_ID",
-    "HERDR_PANE", "SWARM_LOOP_CONFIG", "SWARM_MCP_SESSION_ARGUMENT", "SWARM_ITERATION",
+    "HERDR_PANE", "SWARM_LOOP_CONFIG", "SWARM_RUN_WORDS", "SWARM_MCP_SESSION_ARGUMENT", "SWARM_ITERATION",
     RUN_ID, OUTLIVES,
 })  # fmt: skip
 API_KEY = "SWARM_API_KEY"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED = "auth_failed", "not_installed", "rate_limited"
 CONTEXT_OVERFLOW, PROCESS_CRASHED, ABORTED, TIMEOUT = "context_overflow", "process_crashed", "aborted", "timeout"
@@ -75,7 +75,7 @@ class Ending(NamedTuple):
     native_lines: int = 0
 
 
-PER_RUN, SESSION_CUMULATIVE = "per_run", "session_cumulative"
+PER_RUN = "per_run"
 
 
 class Changes(NamedTuple):
@@ -102,8 +102,8 @@ class RunResult(NamedTuple):
     clear_session         the session that was asked for does not exist any more: forget it
     cost                  of this run alone, also where the harness counts the whole session
     session_cost          as the harness counted, the basis of the next run's delta
-    usage_basis           what `cost` is of: ``per_run``, or ``session_cumulative`` where the harness counts a
-                          session of which nobody knows what it had cost before (resumed by its bare id)
+    usage_basis           what `cost` is of: ``per_run``. What of it cannot be told from the session's earlier part is
+                          not known (None)
     retry_not_before      Unix seconds; for an error that passes
     result_json           the answer by schema, else what could not be understood ({"stdout", "stderr"})
     attempts              how often a child was started: 2 after a fresh retry
@@ -128,7 +128,7 @@ class RunResult(NamedTuple):
     model: str | None = None
     provider: str | None = None
     retry_not_before: float | None = None
-    result_json: object = None
+    result_json: Any = None
     record: str = ""
     attempts: int = 1
     usage_basis: str = PER_RUN
@@ -277,8 +277,17 @@ def added(one: Cost, other: Cost) -> Cost:
 
 def own_part(counted: Cost, before: Cost, cumulative: frozenset[str]) -> Cost:
     """Return this run's part of what a harness `counted` over a session; `before` is what it counted last time."""
-    names = (("total_cost_usd",) if "cost" in cumulative else ()) + (TOKENS if "tokens" in cumulative else ())
+    names = _counted_over_sessions(cumulative)
     return counted._replace(**{name: _less(getattr(counted, name), getattr(before, name)) for name in names})
+
+
+def without_session(counted: Cost, cumulative: frozenset[str]) -> Cost:
+    """Return `counted` without the figures that are of a whole session, whose earlier part is not known."""
+    return counted._replace(**dict.fromkeys(_counted_over_sessions(cumulative)))
+
+
+def _counted_over_sessions(cumulative: frozenset[str]) -> tuple[str, ...]:
+    return (("total_cost_usd",) if "cost" in cumulative else ()) + (TOKENS if "tokens" in cumulative else ())
 
 
 def priced(cost: Cost, prices: Mapping[str, Price], model: str | None) -> Cost:

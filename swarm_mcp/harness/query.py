@@ -125,9 +125,12 @@ def _texts(table: object) -> dict[str, str]:
 
 
 def checked(query: Query) -> Query:
-    """Return the query. Raises Refused for one that makes no sense."""
+    """Return the query, its fields of their types. Raises Refused for one that makes no sense."""
     import os
 
+    from swarm_mcp.harness.query_types import normalized
+
+    query = normalized(query)
     if not query.prompt.strip() and not query.command:
         raise Refused("a run needs a prompt")
     if query.mode not in MODES:

@@ -262,4 +262,15 @@ def _call(listeners: list, *words: object) -> None:
         try:
             listener(*words)
         except Exception as error:  # one that fails must not keep the others, or the run, from going on
-            faults.record(RUNTIME, "listener", f"{type(error).__name__}: {error}")
+            if str(getattr(listener, "__module__", "")).partition(".")[0] == "swarm_mcp":
+                faults.record(RUNTIME, "listener", f"{type(error).__name__}: {error}")
+            else:
+                _tell_caller(listener)
+
+
+def _tell_caller(listener: object) -> None:
+    """Log that a caller's own listener has raised: by default that stands on standard error, with where it was."""
+    import logging
+
+    name = getattr(listener, "__qualname__", type(listener).__name__)
+    logging.getLogger("swarm_mcp.harness").error("the listener %s of a run has raised", name, exc_info=True)

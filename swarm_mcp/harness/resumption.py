@@ -95,12 +95,28 @@ def decide(adapter: HarnessAdapter, query: Query, previous: object = None) -> Re
         if _can(adapter, wanted, query._replace(cwd="")) is not False:
             return Resumption(refused=f"session {wanted} worked in another folder than {query.cwd}")
         return Resumption(refused=f"session {wanted} does not exist any more", forget=True)
-    return Resumption(wanted, before=known.cost if known else Cost())
+    return Resumption(wanted, before=_cost_before(adapter, wanted, query, known))
+
+
+def _cost_before(adapter: HarnessAdapter, session_id: str, query: Query, known: ResumableSession | None) -> Cost:
+    """Return what the session had cost: as its own record says, which has what a person did in it, else as we know."""
+    before = Cost()
+    if adapter.cumulative and not _is_elsewhere(query):
+        try:
+            before = adapter.session_cost(session_id)
+        except Exception as error:
+            faults.record(RUNTIME, adapter.name, faults.describe(error))
+    return before if before != Cost() else known.cost if known else Cost()
+
+
+def _is_elsewhere(query: Query) -> bool:
+    """Return whether the child may keep its sessions elsewhere than this process would look."""
+    return any(name == "HOME" or name.endswith(("_HOME", "_DIR", "_SESSIONS")) for name in query.env)
 
 
 def _can(adapter: HarnessAdapter, session_id: str, query: Query) -> bool | None:
-    if any(name == "HOME" or name.endswith(("_HOME", "_DIR", "_SESSIONS")) for name in query.env):
-        return None  # the child may keep its sessions elsewhere than this process would look
+    if _is_elsewhere(query):
+        return None
     try:
         return adapter.can_resume(session_id, query.cwd)
     except Exception as error:

@@ -28,6 +28,7 @@ from swarm_mcp.harness.membership import joined
 from swarm_mcp.harness.outcome import Changes, Cost, Ending, RunResult
 from swarm_mcp.harness.private_folder import private_folder
 from swarm_mcp.harness.query import Query, checked
+from swarm_mcp.harness.query_types import normalized
 from swarm_mcp.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.harness.requirements import left_out, require_possible
 from swarm_mcp.harness.resumption import Resumption, decide
@@ -43,6 +44,8 @@ class Run:
     `membership` is the run's place in the swarm (``membership.Membership``), None for none; `previous` the
     ``session_params`` of an earlier result, whose session is to be continued where that can be.
 
+    Raises Refused where a field of the query is of a type that says nothing there.
+
     ``with run:`` (and ``async with run:``) starts it, and ends it at the end of the block, should it still go on.
     ``await run`` is what `result` is, and keeps nothing else of the event loop waiting.
     """
@@ -57,6 +60,7 @@ class Run:
         previous: dict | None = None,
     ):
         adapter = registry.get(adapter) if isinstance(adapter, str) else adapter
+        query = normalized(query)
         self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
         self._adapter = adapter

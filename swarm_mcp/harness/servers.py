@@ -15,6 +15,7 @@ from pathlib import Path
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import McpServer, Query, server_of
+from swarm_mcp.harness.scrub import passwords_in
 
 OURS = "swarm"
 PROJECT_FILE = ".mcp.json"
@@ -23,7 +24,7 @@ LARGEST_FILE = 1 << 20
 SWITCH = "SWARM_HARNESS_PROJECT_SERVERS"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET = re.compile(r"key|token|secret|password|authorization|cookie|credential", re.IGNORECASE)
-_HOLDS_A_SECRET = re.compile(r"key|token|secret|passw|pwd|auth|cookie|credential|dsn|_url$", re.IGNORECASE)
+_HOLDS_A_SECRET = re.compile(r"key|token|secret|passw|pwd|auth|cookie|credential|dsn", re.IGNORECASE)
 # Where a server of ours finds the same store, state and settings as this process. Codex gives servers nearly nothing.
 _PASSED_ON = ("SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_MCP_PROFILE_DIR", "AGENT_IDENTITY",
               "SWARM_IDENTITY", "SWARM_HERMES_IDENTITY", "SWARM_MCP_FILE_ROOT",
@@ -130,7 +131,8 @@ class HiddenValues:
     """What the variables and headers of servers hold, in the child's environment: argv and files have names alone.
 
     `env` is made-up name -> value, for ``Launch.env``. A name ends in ``_SECRET`` where that of the variable or header
-    tells of one, else in ``_VALUE``: scrubbing goes by that, and would take a folder's name out of every line.
+    tells of one, or the value has a password in it, else in ``_VALUE``: scrubbing goes by that, and would take the name
+    of a folder, or an address, out of every line.
     """
 
     def __init__(self) -> None:
@@ -138,7 +140,7 @@ class HiddenValues:
 
     def name_for(self, server: str, purpose: str, value: str) -> str:
         """Return the name of a new variable with `value`, which `server` is to have as `purpose`."""
-        end = "SECRET" if _HOLDS_A_SECRET.search(purpose) else "VALUE"
+        end = "SECRET" if _HOLDS_A_SECRET.search(purpose) or passwords_in(value) else "VALUE"
         stem = re.sub(r"[^A-Za-z0-9]", "_", f"{server}_{purpose}").upper()
         name = f"SWARM_RUN_{stem}_{len(self.env) + 1}_{end}"
         self.env[name] = value

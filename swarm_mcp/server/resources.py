@@ -15,6 +15,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.paths import LONGEST
 from swarm_hook_core.untrusted_text import cut_text
 from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import STATUSES
 from swarm_mcp.folders import file_of
 from swarm_mcp.paging import page
 from swarm_mcp.server.calls import Calls
@@ -81,7 +82,7 @@ def read(call: Call, uri: str) -> Answer:
     if _file_in(uri):
         return bounded(Answer(_lock(call.store, row, _file_in(uri))))
     if row is None:
-        return Answer({} if uri == TASKS else [])
+        return Answer({status: [] for status in STATUSES} if uri == TASKS else [])
     if uri == TASKS:
         return bounded(Answer(call.store.tasks.glance(row)))
     after, asked = _query(uri, "after"), _query(uri, "limit")

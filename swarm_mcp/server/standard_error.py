@@ -1,7 +1,8 @@
 """The server's standard error: a log for a person, which a client need not read.
 
 A client that leaves its end of the pipe unread would otherwise stop the server once the pipe is full: every thread
-that prints would wait there for ever. Each line is cut to what a pipe takes at once, and left out where nobody makes room.
+that prints would wait there for ever. Each line is cut to what a pipe takes at once, and left out where there is no
+room.
 """
 
 from __future__ import annotations

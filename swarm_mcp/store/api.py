@@ -655,6 +655,9 @@ class Runs(Protocol):
     def of_task(self, scope: str, task_id: str) -> list[Run]:
         """Return the runs of a task, newest first."""
 
+    def of_session(self, harness: str, session_id: str) -> dict | None:
+        """Return the ``session_params`` of the newest run in that session of a harness; None where there is none."""
+
     def walk(self, scope: str, state: str = "", after: str = "") -> Iterator[tuple[str, Run]]:
         """Yield the runs of a scope, of one state where that is given, newest first."""
 

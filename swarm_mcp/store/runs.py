@@ -123,6 +123,13 @@ class Runs:
                 return row.session_params
         return None
 
+    def of_session(self, harness: str, session_id: str) -> dict | None:
+        """Return what resuming a harness's session takes, as the newest run that was in it left it; None for none."""
+        text = session_id.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        rows = self._rows("WHERE harness = ? AND session_params LIKE ? ESCAPE '\\'", (harness, f'%"{text}"%'))
+        found = (row.session_params for row in rows)
+        return next((params for params in found if params and params.get("session_id") == session_id), None)
+
     # ---------------------------------------------------------------- guests
 
     def of_instance(self, instance_id: str) -> Run | None:

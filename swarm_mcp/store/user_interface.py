@@ -28,6 +28,11 @@ _OLDER = "identity/herdr/"  # where panes were published once
 _NAMES = ("backend", "handle_kind", "handle")
 # What a lock and its owner show of the holder's pane.
 PANE_COLUMNS = ("workspace_backend", "workspace_handle", "pane_id")
+# All that a pane's value may say; `details` is whatever its publisher likes.
+PUBLISHED = (
+    "schema_version", "backend", "handle_kind", "handle", "pane_id", "handle_aliases", "pane_aliases", "socket_path",
+    "workspace_id", "tab_id", "details",
+)  # fmt: skip
 UI_STATES = ("pending", "running", "done", "failed")  # of an order
 UI_ENDED = ("done", "failed")
 
@@ -73,7 +78,8 @@ class Panes:
     def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
         if found["pane_id"] == known["handle"]:
             return False
-        value = {**known, **{name: text for name, text in found.items() if text}, "handle": found["pane_id"]}
+        now = {name: text for name, text in found.items() if text}
+        value = {"schema_version": 1, **known, **now, "handle": found["pane_id"]}
         earlier = sorted(pane_handles(known) - {found["pane_id"]})
         value.update(handle_aliases=earlier, pane_aliases=earlier)
         with self._db.writing():
@@ -194,6 +200,11 @@ def pane_summary(value: dict) -> dict:
     return {**shown, "handle_kind": value["handle_kind"], "pane_id": value.get("pane_id")}
 
 
+def whole_pane(instance_id: str, value: dict) -> dict:
+    """Return a published pane with all that was published of it, and its key."""
+    return {"key": _key(instance_id), **{name: value[name] for name in PUBLISHED if name in value}}
+
+
 def _in_state(scope: str, status: str) -> tuple[str, tuple]:
     """Return the condition, and its values, of a scope's orders. Raises SwarmError for no status of one."""
     if status and status not in UI_STATES:
@@ -215,7 +226,11 @@ def _pane_of(text: str) -> dict:
         return {}
     # The older key's value names the pane alone.
     value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
-    return value if all(isinstance(value[name], str) and value[name] for name in _NAMES) else {}
+    if not all(isinstance(value[name], str) and value[name] for name in _NAMES):
+        return {}
+    if value["handle_kind"] == "pane" and not (isinstance(value.get("pane_id"), str) and value["pane_id"]):
+        value["pane_id"] = value["handle"]  # a front end looks for either
+    return value
 
 
 def _beside_pane(lock: dict, pane: dict) -> dict:

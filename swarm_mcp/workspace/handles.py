@@ -7,7 +7,7 @@ import time
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.store.user_interface import pane_handles, pane_summary
+from swarm_mcp.store.user_interface import pane_handles, pane_summary, whole_pane
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import backend as backend_named
 from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
@@ -86,6 +86,7 @@ def _match(store: Store, row: Session, value: dict, pane: Pane | None) -> dict:
     if pane:
         now = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
         repaired = store.panes.repair(row, value, now)
+        value = store.panes.published(row.id) if repaired else value
         value = {**value, "handle": pane.handle, "pane_id": pane.handle}
-    shown = {"instance_id": row.id, "label": row.label, **pane_summary(value)}
+    shown = {"instance_id": row.id, "label": row.label, **pane_summary(value), **whole_pane(row.id, value)}
     return {**shown, "identity_repaired": True} if repaired else shown

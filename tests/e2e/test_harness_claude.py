@@ -140,6 +140,15 @@ def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> 
     away = made.result()
     assert away.session_id not in (first.session_id, fork.session_id) and not away.is_error
     assert [data["category"] for data in made.told("error")] == ["session_not_found"]
+    # By its bare id: in its own folder, and of the cost what is its own, by the list, since the client counts all.
+    bare = start(claude, "five", resume_session_id=str(away.session_id), cwd=claude.ground.checkout / "sub").result()
+    assert bare.session_id == away.session_id and bare.usage_basis == "per_run"
+    assert bare.session_cost.total_cost_usd == pytest.approx(2 * away.cost.total_cost_usd)
+    assert bare.cost.total_cost_usd == pytest.approx(away.cost.total_cost_usd, rel=0.01)
+    made = start(claude, "six", resume_session_id=str(away.session_id))
+    elsewhere = made.result()
+    assert elsewhere.session_id != away.session_id and not elsewhere.is_error
+    assert ["worked in another folder" in data["message"] for data in made.told("error")] == [True]
 
 
 @requirement("A-34")

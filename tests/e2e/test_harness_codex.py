@@ -72,12 +72,12 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     gate, extra = Gate(), {"aside": McpServer("sleep", ("30",), {"ASIDE_TOKEN": SECRET})}
     calls[1] = Step(calls=(calls[1],), gate=gate)
     made = start(agent, "whole", *calls, prompt=f"{play('whole')} {SECRET}", client_tools=(double,), mcp_servers=extra,
-                 append_system_prompt="Mark my words", env={"X_TOKEN": SECRET})  # fmt: skip
+                 append_system_prompt=f"Mark my words {'so many ' * 40_000}to the end", env={"X_TOKEN": SECRET})  # fmt: skip
     assert gate.wait_reached()
     lines = agent.ground.command_lines()
     argv = next(line for line in lines if "mcp_servers=" in line and str(agent.ground.checkout) in line)
     assert "--dangerously-" not in argv
-    assert [line for line in lines if SECRET in line] == []
+    assert [line for line in lines if SECRET in line or "Mark my" in line or "- swarm-mcp: " in line] == []
     gate.open()
     result = made.well()
     assert (result.output, result.exit_code) == ("The script whole is over.", 0)
@@ -93,12 +93,22 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     assert usage["context_used_tokens"] == 55 and usage["context_total_tokens"] > 100_000
     assert codex.can_resume(result.session_id or "", str(agent.ground.checkout))
     context = agent.context("whole")
-    assert "Mark my words" in context and "- swarm-mcp: " in context
+    assert "Mark my words so many" in context and "so many to the end" in context and "- swarm-mcp: " in context
     record = Path(result.record).read_text()
     assert SECRET not in record and "apply_patch" in record
     left = sorted(path.name for path in agent.ground.checkout.iterdir())
     assert left == [".git", "new.md", "notes.md", "other.md", "sub"]
     assert agent.ground.coordinator.sessions() == []
+
+
+def test_servers_that_do_not_start_are_named(agent: Codex) -> None:
+    servers = {"missing": McpServer("/no/such/program"), "quits": McpServer("/bin/sh", ("-c", "exit 3"))}
+    watched, _ = ran(agent, "without", agent.create("without.md", "x\n"), mcp_servers=servers)
+    failed = [
+        server for data in watched.told("custom") if data["name"] == "codex.mcp_failed" for server in data["data"]
+    ]
+    assert {server["name"] for server in failed} == {"missing", "quits"}
+    assert all(server["status"] == "failed" and server["error"] for server in failed)
 
 
 @pytest.mark.promise("a worker obeys locks")
@@ -192,7 +202,7 @@ def test_a_users_plugin_and_ours_are_not_both_there(agent: Codex) -> None:
 
 def test_this_codex_counts_trust_as_we_do(agent: Codex) -> None:
     program = shutil.which("codex")
-    hooks = overrides.plugin_hooks(plugin_folder())
+    hooks = overrides.with_words(overrides.plugin_hooks(plugin_folder()))
     assert program and overrides.hashes_from_codex(program, hooks) == overrides.hashes(hooks)
     found = {check.code for check in codex.checks({"cwd": str(agent.ground.checkout)})}
     assert {"codex_hooks", "codex_provider_key"} <= found

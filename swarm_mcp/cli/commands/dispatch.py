@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
+from swarm_hook_core.environment import is_on
 from swarm_hook_core.labels import token
 from swarm_hook_core.wording import duration
-from swarm_mcp.acting_session import acting_session
+from swarm_mcp.acting_session import acting_session, dispatching_session, is_unattended
 from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import (
     ACTING,
@@ -32,7 +33,7 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.work_words import report_lines, run_lines
 from swarm_mcp.dispatch import control, task_trees
 from swarm_mcp.dispatch.dispatch import Answered, AwaitingEnd, Finished, Starting, State, carry_out
-from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
+from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, DispatchRequest
 from swarm_mcp.dispatch.spawners import SUPERVISED
 from swarm_mcp.dispatch.task_trees import TaskTree
 from swarm_mcp.domain.run import ENDED, Run
@@ -40,6 +41,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL, TYPES
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import here
+from swarm_mcp.harness.query import YOLO
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
@@ -150,15 +152,19 @@ def dispatch(args: Arguments) -> int:
     worker gets an even share of what is left of --max-cost for its limit, where its harness can be held to one. Killed,
     it is typed again: tasks that are done stay so, and workers that go on are waited for. Exit 1 unless all is done.
 
-    Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, or anybody with
-    SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch is refused. Exit 0 where the task is there, even if no worker
-    could be started for it (status spawn_failed), and however it has ended; --json says which.
+    Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, a script that no agent
+    has started, or anybody with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch is refused. Exit 0 where the task is
+    there, even if no worker could be started for it (status spawn_failed), and however it has ended; --json says which.
 
     example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
     """
     request = _request(args)
     with Store() as store:
-        requester = acting_session(store, args)
+        requester = dispatching_session(store, args)
+        if request.mode == YOLO and is_unattended(store, requester) and not is_on("SWARM_ALLOW_YOLO"):
+            if not args.json:
+                raise Refused(NO_YOLO)
+            return refused(args, "dispatch", {"error": NO_YOLO})
         reader = Reader(args, store, token(requester.label or "", "identity"))
         if args.given("--all"):
             from swarm_mcp.cli.all_tasks import dispatch_all

@@ -209,13 +209,20 @@ def _resumed(args, adapter, query):
         if not re.fullmatch(adapter.session_pattern, reference):
             raise SwarmError(f"{reference[:60]!r} is neither a run here nor a session of {adapter.name}") from None
     if params is None:
-        return query._replace(resume_session_id=reference), None
+        with Store(read_only=True) as store:  # what its last run here has said: its folder, and what it had cost
+            return query._replace(resume_session_id=reference), store.runs.of_session(adapter.name, reference)
     if params.get("harness", adapter.name) != adapter.name:
         raise SwarmError(f"that session is one of {params['harness']}: add --harness {params['harness']}")
     return query._replace(resume_session_id=str(params.get("session_id") or "")), params
 
 
 # ------------------------------------------------------------------------------------------- the run
+def _say_lost_session(event) -> None:
+    """Say on standard error that the session of --resume is not continued, whatever else is shown."""
+    if event.kind == "error" and event.data.get("category") == "session_not_found":
+        complain(f"swarm-mcp run: {one_line(str(event.data.get('message')))}")
+
+
 def _supervised(args, adapter, query, previous):
     """The result, and the number of the signal that ended it (0 for none)."""
     from swarm_mcp.domain.run import CANCEL
@@ -240,6 +247,7 @@ def _supervised(args, adapter, query, previous):
     if args.given("--watch"):
         shown = Watched(args, query.cwd, adapter.model(query))
     run.on_event(shown.note)
+    run.on_event(_say_lost_session)
     try:
         with ended_by_signals(run) as caught:
             run.start()

@@ -18,7 +18,7 @@ from swarm_mcp.harness.claude.launch import launch
 from swarm_mcp.harness.claude.stream import WINDOWS, cut_off, parse
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
-from swarm_mcp.harness.query import YOLO, Query
+from swarm_mcp.harness.query import YOLO, Query, parse_object
 from swarm_mcp.runtimes.base import PLUGIN_ID
 from swarm_mcp.runtimes.claude_code import home
 
@@ -88,15 +88,18 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         return error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether the session's transcript is there. `cwd` does not matter: it resumes from any folder."""
+        """Return whether the session's transcript is there, and of this folder: the client would go on from any."""
         if not re.fullmatch(self.session_pattern, session_id):
             return False
         try:
             # The folders are named by cwd, in a way that is the client's own.
             with os.scandir(home() / "projects") as folders:
-                return any(os.path.isfile(os.path.join(entry.path, f"{session_id}.jsonl")) for entry in folders)
+                files = [os.path.join(entry.path, f"{session_id}.jsonl") for entry in folders]
         except OSError:
             return False
+        began = [_folder_of(file) for file in files if os.path.isfile(file)]
+        wanted = os.path.realpath(cwd) if cwd else ""
+        return any(not wanted or not folder or os.path.realpath(folder) == wanted for folder in began)
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
         folders = (str(home()), os.path.join(cwd, ".claude"))
@@ -121,6 +124,7 @@ KEY = "ANTHROPIC_API_KEY"
 TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 LARGEST = 4 << 20
+BEGINNING = 1 << 20  # bytes of a transcript in which its folder is looked for
 
 
 def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict], instructions: str) -> list[Check]:
@@ -170,6 +174,20 @@ def _root(env: Mapping[str, str], config: Mapping[str, object]) -> list[Check]:
         return []
     text = "as root the client refuses --dangerously-skip-permissions (mode yolo)"
     return [Check("claude_root", WARN, text, "run as another user; in a throw-away container, set IS_SANDBOX=1")]
+
+
+def _folder_of(transcript: str) -> str:
+    """Return the folder where a session began, as the first line of its transcript that has one says; else empty."""
+    try:
+        with open(transcript, "rb") as file:
+            lines = file.read(BEGINNING).split(b"\n")
+    except OSError:
+        return ""
+    for line in lines:
+        folder = parse_object(line).get("cwd") if b'"cwd"' in line else None
+        if isinstance(folder, str) and folder:
+            return folder
+    return ""
 
 
 def _settings(folder: Path, cwd: object) -> tuple[list[dict], list[Check]]:

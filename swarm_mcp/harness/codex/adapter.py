@@ -18,7 +18,7 @@ from swarm_mcp.harness.codex import overrides, rollout, stream
 from swarm_mcp.harness.codex import skills as codex_skills
 from swarm_mcp.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Ending, Price
+from swarm_mcp.harness.outcome import Cost, Ending, Price
 from swarm_mcp.harness.query import READ_ONLY, YOLO, Query, parse_json
 from swarm_mcp.runtimes.codex import home
 
@@ -72,8 +72,9 @@ def _catalog(program: str) -> dict[str, int | None]:
 
 _SANDBOX = {READ_ONLY: "read-only", YOLO: "danger-full-access"}
 ANSWER = "answer.json"
-# A user who silences Codex's log would silence denials too. The second says how long it waits before it asks again.
-LOG = "error,codex_core::responses_retry=warn"
+# A user who silences Codex's log would silence denials too. The others say how long it waits before it asks again, and
+# which MCP servers have not started.
+LOG = "error,codex_core::responses_retry=warn,codex_mcp::rmcp_client=warn"
 
 
 class Codex(HarnessAdapter):
@@ -101,8 +102,8 @@ Do not use when the agent must ask somebody (nobody is there, so what needs appr
 be exact: it is worked out from a table of list prices, and is not known for a model that is not in it.
 Settings: model (CODEX_DEFAULT_MODEL; default: its own), effort (low, medium, high, max; default: its own), mode
 (read-only, edit, yolo; default edit: it writes below its folder, below additional_directories, and in the folder for
-temporary files), system_prompt (takes the place of its own instructions), append_system_prompt (takes the place of
-developer_instructions in its settings), additional_directories, resume_session_id, fork_session, output_schema (it
+temporary files), system_prompt (takes the place of its own instructions), append_system_prompt (told at the session's
+start), additional_directories, resume_session_id, fork_session, output_schema (it
 must say "additionalProperties": false), mcp_servers, skills (named to the model; /name or $name at the beginning of a
 prompt puts one in; CODEX_SKILLS_DIR is one more folder of them), additional_args, command (what to start instead of
 codex; SWARM_HARNESS_CODEX), env, timeout_seconds (0: none), grace_seconds (15). It says only at the end
@@ -133,8 +134,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         added = [
             text for text in (query.append_system_prompt, codex_skills.listed_in_prompt(query.skills, skills)) if text
         ]
-        if added:
-            settings.append(override("developer_instructions", "\n\n".join(added)))
+        told = overrides.written_words("\n\n".join(added), folder) if added else {}
         settings += [*servers.overrides, *self._hooks(words, query.env)]
         argv = [*words, "exec", "--json", "--skip-git-repo-check", "-s", _SANDBOX.get(query.mode, "workspace-write")]
         argv += ["-C", query.cwd, *(part for extra in query.additional_directories for part in ("--add-dir", extra))]
@@ -148,7 +148,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         # What is said of folders and of the sandbox counts for a resumed session only before this word.
         if query.resume_session_id:
             argv += ["fork" if query.fork_session else "resume", query.resume_session_id]
-        return Launch((*argv, "-"), {**servers.env, "RUST_LOG": LOG}, prompt.text, (), prompt.notes)
+        return Launch((*argv, "-"), {**servers.env, **told, "RUST_LOG": LOG}, prompt.text, (), prompt.notes)
 
     def parse(self, line: str, state: dict) -> list[Event]:
         return stream.parse(line, state)
@@ -184,6 +184,10 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         # Codex would go on from anywhere; what it remembers of files is true of one folder.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
+    def session_cost(self, session_id: str) -> Cost:
+        path = rollout.path_of(session_id, home()) if self._fits(session_id) else None
+        return stream.cost_of(rollout.last_turn(path).session_usage) if path else Cost()
+
     def command_places(self, cwd: str) -> list[CommandPlace]:
         return [CommandPlace(folder) for folder in codex_skills.user_folders(os.path.expanduser("~"), home(), cwd)]
 
@@ -216,7 +220,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         """Our hooks and the trust in them, and the user's copy of the plugin off: no hook runs twice."""
         from swarm_mcp.harness.plugin import plugin_folder
 
-        hooks = overrides.plugin_hooks(plugin_folder())
+        hooks = overrides.with_words(overrides.plugin_hooks(plugin_folder()))
         # Words of somebody's own (a wrapper, npx) are not started twice.
         program = shutil.which(words[0], path=env.get("PATH") or None) if len(words) == 1 else None
         trust = overrides.trust_for(program or "", hooks)
@@ -291,7 +295,7 @@ def _hooks(program: str) -> list[Check]:
     from swarm_mcp.installation import plugin_source
 
     try:
-        hooks = overrides.plugin_hooks(plugin_source())
+        hooks = overrides.with_words(overrides.plugin_hooks(plugin_source()))
     except SwarmError as error:
         return [Check("codex_hooks_broken", ERROR, str(error), "install swarm-mcp again")]
     said, ours = overrides.hashes_from_codex(program, hooks), overrides.hashes(hooks)

@@ -119,6 +119,7 @@ _RETRY = re.compile(r"Reconnecting\.\.\. (?:\d+/\d+|(waiting for network))\s*")
 # Codex waits for a network for ever, and asks about every ten seconds, then less often.
 MOST_WAITS = 4
 _DENIED = re.compile(r"(?:Command|Tool call) blocked by PreToolUse hook: (.*)")
+_NO_SERVER = re.compile(r'MCP server startup failed server_name="?([^"\s]+)"? error=(.*)')
 _CALL = re.compile(r"\. (Command|Tool): ")
 _OWN_LINE = re.compile(r"\S+\s+[A-Z]+\s+[\w:]+: |(?:Error|error|WARNING)\b")  # no part of a denied call
 LARGEST_TEXT = 100_000  # characters of one tool's result; the whole is in Codex's own record
@@ -147,13 +148,14 @@ def parse(line: str, state: dict) -> list[Event]:
 
 
 def parse_stderr(line: str, state: dict) -> list[Event]:
-    """Return calls that a hook has denied, and waits for the API: Codex writes them on standard error alone."""
+    """Return denied calls, MCP servers that do not start, and waits for the API: Codex logs them, and tells nothing."""
     found = _DENIED.search(line)
     if not found:
         if state.get("denied") and not _OWN_LINE.match(line):
             return [events.custom("codex.denied_call", {"line": line})]  # it is printed whole, a patch in many lines
         state["denied"] = False
-        return _waits(line, state)
+        dead = _NO_SERVER.search(line)
+        return [_server_failed(*dead.groups())] if dead else _waits(line, state)
     state["denied"] = True
     # A reason may itself have words that look like the end, so the last ones count.
     ends = list(_CALL.finditer(found.group(1)))
@@ -185,6 +187,11 @@ def _started(native: dict, state: dict) -> list[Event]:
 def _completed(usage: object, state: dict) -> Event:
     state.update(usage=usage, completed=True)
     return events.result(state.get("words"), cost=cost_of(usage).to_dict())
+
+
+def _server_failed(name: str, why: str) -> Event:
+    """The event of an MCP server that did not start, in the form that other harnesses give it."""
+    return events.custom("codex.mcp_failed", [{"name": name, "status": "failed", "error": one_line(why)}])
 
 
 def _waits(line: str, state: dict) -> list[Event]:

@@ -18,7 +18,7 @@ class Anthropic(ModelProtocol):
 
     name = "anthropic"
     label = "Anthropic Messages API"
-    default_model = "claude-sonnet-4-6"
+    default_model = "claude-sonnet-5-5"
     key = "ANTHROPIC_API_KEY"
     env = """\
 ANTHROPIC_API_KEY      API key (or ANTHROPIC_AUTH_TOKEN, sent as a bearer)

@@ -13,12 +13,16 @@ URL, MAX_TOKENS = "https://api.openai.com/v1/chat/completions", 4096
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 
 
+# OpenAI's own models of today refuse `max_tokens`, which all other servers of this form know.
+_LONGEST_NAME = {URL: "max_completion_tokens"}
+
+
 class OpenAI(ModelProtocol):
     """The provider ``openai``."""
 
     name = "openai"
     label = "OpenAI and compatible chat completions"
-    default_model = "gpt-4o"
+    default_model = "gpt-6.1-sol"
     key = "OPENAI_API_KEY"
     env = """\
 OPENAI_API_KEY      API key (servers of one's own may do without)
@@ -48,7 +52,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
         system = [{"role": "system", "content": payload["system"]}] if payload.get("system") else []
         body = {
             "model": payload.get("model") or environ.get("HARNESS_MODEL") or self.default_model,
-            "max_tokens": number(environ, "OPENAI_MAX_TOKENS") or MAX_TOKENS,
+            _LONGEST_NAME.get(url, "max_tokens"): number(environ, "OPENAI_MAX_TOKENS") or MAX_TOKENS,
             "messages": [*system, *(payload.get("messages") or [])],
             **sampling(environ, "OPENAI"),
         }

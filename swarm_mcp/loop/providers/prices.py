@@ -8,8 +8,8 @@ from swarm_mcp.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.loop.providers.protocol import Reply, number
 from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
 
-# Models of the loop's own defaults; the others are where the clients of their makers have them.
-_DEFAULTS = {
+# Models that were the loop's own defaults; the others are where the clients of their makers have them.
+_EARLIER = {
     "claude-sonnet-4-6": Price(3.0, 0.30, 15.0, "2026-02-17", 3.75),
     "gpt-4o": Price(2.5, 1.25, 10.0, "2024-10-02"),
 }
@@ -32,7 +32,7 @@ def published(provider: str) -> Mapping[str, Price]:
     from swarm_mcp.harness.claude.adapter import Claude
     from swarm_mcp.harness.codex.adapter import PRICES
 
-    return {**_DEFAULTS, **Claude.prices, **PRICES}
+    return {**_EARLIER, **Claude.prices, **PRICES}
 
 
 def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> Cost:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import suppress
 from dataclasses import replace
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
+from swarm_mcp.errors import LockRefused, UnknownInstance
 from swarm_mcp.lock_acquisition import (
     LONGEST_WAIT,
     LockWait,
@@ -76,7 +75,6 @@ class _Wait:
         """The answer where there is nothing to wait for."""
         self._row = call.member()
         self._wanted = _wanted(call.store, self._row, self._arguments)
-        self._had = {lock.fence for lock in call.store.locks.of(self._row.id)}
         self._wait = LockWait(self._row, self._wanted, self._arguments["wait_seconds"])
         return self.look(call)
 
@@ -85,14 +83,15 @@ class _Wait:
         with self._turn:
             if self._given_up or self._wait is None:
                 return None
+            wait = self._wait
             try:
-                taken = self._wait.advance(call.store)
+                taken = wait.advance(call.store)
             except LockRefused as refusal:
                 return _refused(call.store, refusal, self._wanted)
         if taken is None:
             return None
         answer = _granted(taken, self._arguments)
-        return replace(answer, on_lost=lambda store: self._give_back(store, taken))
+        return replace(answer, on_lost=lambda store: wait.put_back(store, taken))
 
     def left(self) -> float:
         """Seconds until the next look, at the latest."""
@@ -104,12 +103,6 @@ class _Wait:
             self._given_up = True
             if self._wait is not None:
                 self._wait.give_up(call.store)
-
-    def _give_back(self, store: Store, rows: list[Lock]) -> None:
-        for lock in rows:
-            if lock.fence not in self._had:
-                with suppress(Refused):  # it has gone on already
-                    store.locks.release(self._row, lock.file, lock.agent or "", lock.fence)
 
 
 def _wanted(store: Store, row: Session, arguments: dict) -> LockRequest:

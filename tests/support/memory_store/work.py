@@ -317,6 +317,10 @@ class Runs(Part):
     def of_task(self, scope: str, task_id: str) -> list[Run]:
         return [run for run in self._newest_first(scope) if run.task_id == task_id]
 
+    def of_session(self, harness: str, session_id: str) -> dict | None:
+        kept = (run.session_params for run in self._newest_first() if run.harness == harness)
+        return next((params for params in kept if params and params.get("session_id") == session_id), None)
+
     def _newest_first(self, scope: str = "") -> list[Run]:
         return [run for run in self.memory.runs.values() if scope in ("", run.scope)][::-1]
 

@@ -31,6 +31,7 @@ from swarm_mcp.harness.adapter import Capabilities
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.process_adapter import Process
 from swarm_mcp.harness.resumption import ResumableSession, serialize
+from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.server.tool import Call
 from swarm_mcp.server.tools import all_tools
 
@@ -322,10 +323,21 @@ def test_an_agents_shell_is_no_person(ground: Ground, env: dict) -> None:
     assert (code, shells) == (1, [])
 
 
-def test_without_a_terminal_nobody_is_registered(ground: Ground) -> None:
-    done = ground.process("dispatch", "Do it", "--no-spawn", stdin=subprocess.DEVNULL)
-    assert done.code == 1 and "no session is registered" in done.err
-    assert ground.sql("SELECT * FROM instances") == []
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_a_script_without_a_terminal_dispatches_as_its_own_shell(others: int, ground: Ground) -> None:
+    """As `run` does, whoever else is in the scope; but in no mode that is a person's to choose, nor for an agent."""
+    for number in range(others):
+        ground.session(str(number), "role:reviewer")
+    words = ("dispatch", "Do it", "--no-spawn", "--json")
+    quiet = {name: value for name, value in os.environ.items() if name not in SHELL_VARIABLES}
+    done = ground.process(*words, stdin=subprocess.DEVNULL, env=quiet)
+    assert (done.code, done.json["status"]) == (0, "no_worker"), done
+    requester = ground.sql("SELECT * FROM instances WHERE id = ?", done.json["task"]["requester"])
+    assert [row["label"] for row in requester] == ["mode:gateway origin:terminal"]
+    refused = ground.process(*words, "--mode", "yolo", stdin=subprocess.DEVNULL, env=quiet)
+    assert refused.code == 1 and "for a person at a terminal" in refused.json["error"]
+    agent = ground.process(*words, stdin=subprocess.DEVNULL, env={**quiet, "CLAUDECODE": "1"})
+    assert agent.code == 1
 
 
 @requirement("C-68")

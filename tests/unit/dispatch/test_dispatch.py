@@ -387,7 +387,8 @@ def test_the_wait_ends_with_the_task_and_brings_its_mail(ground: Ground, lead: d
         thread.join()
         assert took < 0.5 and time.monotonic() - begun >= 0.4
         ended = answer["completion"]
-        named = ["status", "task_id", "waited_seconds", "task_status", "result", "task", "messages"]
+        assert ended["waited_ms"] == round(1000 * ended["waited_seconds"]) >= 400
+        named = ["status", "task_id", "waited_seconds", "waited_ms", "task_status", "result", "task", "messages"]
         assert list(ended) == named
         assert (ended["status"], ended["task_status"], ended["result"]) == ("completed", "done", "all good")
         assert [m["content"].split("] ")[0] for m in ended["messages"]] == [f"[task:{task_id}"] * 2
@@ -418,7 +419,7 @@ def test_the_wait_ends_where_the_task_is_gone(ground: Ground, lead: dict) -> Non
     thread = later(0.3, lambda: ground.sql("DELETE FROM tasks WHERE id = ?", task_id))
     ended = dispatch(ground, lead, completion_wait_seconds=30)["completion"]
     thread.join()
-    assert list(ended) == ["status", "task_id", "waited_seconds", "messages"]
+    assert list(ended) == ["status", "task_id", "waited_seconds", "waited_ms", "messages"]
     assert (ended["status"], ended["task_id"]) == ("missing", task_id)
 
 

@@ -400,6 +400,8 @@ def test_can_resume(home: Path) -> None:
     place.mkdir(parents=True)
     (place / f"{SESSION}.jsonl").write_text("{}\n")
     assert CLAUDE.can_resume(SESSION, "/x") is True
+    (place / f"{SESSION}.jsonl").write_text('{"type": "mode"}\n{"cwd": "/some/where"}\n{"cwd": "/x"}\n')
+    assert [CLAUDE.can_resume(SESSION, folder) for folder in ("/some/where", "/x", "")] == [True, False, True]
     (home / ".claude" / "x.jsonl").write_text("{}\n")
     for other in ("", "x", "--resume", "../../x", SESSION.replace("0", "1"), SESSION + "\n"):
         assert CLAUDE.can_resume(other, "/x") is False

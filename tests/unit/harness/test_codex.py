@@ -29,6 +29,14 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------- the stream
 
 
+def test_a_server_that_does_not_start_has_an_event_of_its_own() -> None:
+    line = '2026-11-26T20:33:51.6Z  WARN codex_mcp::rmcp_client: MCP server startup failed server_name="a-b" error=No such file'
+    (found,) = codex.parse_stderr(line, {})
+    assert found.data == {
+        "name": "codex.mcp_failed", "data": [{"name": "a-b", "status": "failed", "error": "No such file"}],
+    }  # fmt: skip
+
+
 def test_how_long_the_api_wants_to_be_left_alone_is_in_its_log() -> None:
     found, _ = RECORDED.replayed("retry_after")
     told = [event.data["data"] for event in found if event.kind == "custom"]

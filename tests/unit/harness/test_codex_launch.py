@@ -15,6 +15,7 @@ from support.toml_reader import reader
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import plugin, registry
+from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.codex import overrides
 from swarm_mcp.harness.codex import skills as skills_of_codex
 from swarm_mcp.harness.codex.overrides import configured_servers, server_overrides
@@ -92,6 +93,17 @@ def test_modes_are_sandboxes_and_nothing_is_ever_asked(tmp_path: Path, mode: str
     assert not [word for word in argv if word.startswith("--dangerously")]
 
 
+def told_in(launch: Launch) -> str:
+    """What is added to the system prompt: by a hook, from a private file."""
+    file = launch.env.get(overrides.WORDS)
+    return json.loads(Path(file).read_text())["hookSpecificOutput"]["additionalContext"] if file else ""
+
+
+def test_an_added_system_prompt_may_be_of_any_length(tmp_path: Path) -> None:
+    launch = launched(tmp_path, append_system_prompt="x" * 300_000)
+    assert len(told_in(launch)) == 300_000 and max(map(len, launch.argv)) < 100_000
+
+
 @requirement("D-02")
 def test_settings_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_DEFAULT_MODEL", "luna")
@@ -100,7 +112,8 @@ def test_settings_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                       output_schema=schema)  # fmt: skip
     said = said_in(launch.argv)
     assert launch.argv[launch.argv.index("-m") + 1] == "gpt-6-luna"
-    assert said["model_reasoning_effort"] == "max" and said["developer_instructions"] == '"quoted"\\\n\tü'
+    assert said["model_reasoning_effort"] == "max" and told_in(launch) == '"quoted"\\\n\tü'
+    assert "quoted" not in " ".join(launch.argv), "no prompt stands in a command line"
     assert Path(said["model_instructions_file"]).read_text() == "Only\nthis"
     assert json.loads(Path(launch.argv[launch.argv.index("--output-schema") + 1]).read_text()) == schema
     assert launch.argv[launch.argv.index("-o") + 1] == str(tmp_path / "run" / "answer.json")
@@ -265,12 +278,12 @@ def test_the_model_is_told_of_skills_that_codex_does_not_find(skills: Path, monk
     monkeypatch.setenv("CODEX_HOME", str(skills / "nothing"))
     before = sorted(str(path) for path in skills.rglob("*"))
     launch = launched(skills, append_system_prompt="Mark", skills=(str(skills / "run/tidy"),))
-    said = said_in(launch.argv)["developer_instructions"]
+    said = told_in(launch)
     assert said.startswith("Mark\n\n") and f"- tidy: How to tidy (file: {skills}/run/tidy/SKILL.md)" in said
     assert "TIDY" not in said
     monkeypatch.setenv("CODEX_HOME", str(skills / ".codex"))
-    assert "developer_instructions" not in said_in(launched(skills, skills=(str(skills / "run/tidy"),)).argv)
-    assert sorted(str(path) for path in skills.rglob("*")) == before
+    assert told_in(launched(skills, skills=(str(skills / "run/tidy"),))) == ""
+    assert sorted(str(path) for path in skills.rglob("*") if path.name != "words.json") == before
     assert codex.format_command("tidy") == "/tidy"
     assert "no skill called 'nope'" in launched(skills, prompt="/nope x").notes[0]
 

@@ -15,7 +15,10 @@ from support.requirement import requirement
 
 import swarm_mcp.harness as front_door
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import Event, HarnessError, Query, Run, RunResult, Unsupported
+from swarm_mcp.faults import recorded_faults
+from swarm_mcp.harness import Event, HarnessError, McpServer, Query, Run, RunResult, Unsupported
+from swarm_mcp.harness.query import checked
+from swarm_mcp.harness.query_types import normalized
 
 pytestmark = pytest.mark.slow
 GOOD = "tell('init', 's-1'); tell('say', 'hello'); tell('result', 'all done')"
@@ -156,3 +159,56 @@ def test_a_harness_by_its_name(tmp_path: Path) -> None:
     assert Run("process", query).result().output == "hello"
     with pytest.raises(Refused, match="Unknown HARNESS_PROVIDER"):
         Run("no-such", query)
+
+
+def test_what_is_obviously_meant_is_taken(tmp_path: Path) -> None:
+    """Paths, lists, numbers as texts, and servers as `.mcp.json` has them."""
+    look = "tell('result', os.getcwd() + ' ' + os.environ['PORT'] + ' ' + os.environ['RATE'])"
+    query = Query("x", tmp_path, env={"PORT": 8080, "RATE": 0.5}, log_file=tmp_path / "log", additional_args=[7])
+    assert Run(Scripted(look), query).result().output == f"{tmp_path.resolve()} 8080 0.5"
+    assert (tmp_path / "log").exists()
+    servers = {
+        "one": {"command": Path("/bin/cat"), "args": [tmp_path, 3], "env": {"N": 1}, "cwd": tmp_path},
+        "two": {"type": "http", "url": "http://127.0.0.1:1/", "headers": {"X-N": 2}},
+        "three": McpServer(Path("/bin/cat"), [tmp_path], {"N": 1}, cwd=tmp_path),
+    }
+    found = normalized(Query("x", tmp_path, mcp_servers=servers, skills=[tmp_path])).mcp_servers
+    assert found["one"] == McpServer("/bin/cat", (str(tmp_path), "3"), {"N": "1"}, str(tmp_path))
+    assert found["two"] == McpServer(url="http://127.0.0.1:1/", headers={"X-N": "2"})
+    assert found["three"] == McpServer("/bin/cat", (str(tmp_path),), {"N": "1"}, str(tmp_path))
+
+
+WRONG = {
+    "cwd": (None, 7, b"/tmp"), "prompt": (None, 7), "model": (3,), "mode": (None, ["edit"]), "task_id": (7,),
+    "env": ({"A": None}, {"A": True}, {7: "x"}, [("A", "b")]), "fork_session": ("yes",),
+    "additional_directories": ("/tmp", [None]), "additional_args": ("--x", 7, [["--x"]]), "skills": ({"a": 1},),
+    "timeout_seconds": ("5", True, float("nan"), float("inf"), None), "grace_seconds": (float("nan"),),
+    "max_turns": (1.5, "3", 10**30), "max_cost_usd": (float("nan"),), "output_schema": ("{}", []),
+    "client_tools": ((7,), "x"), "mcp_servers": ({"s": 7}, {"s": {}}, {"s": {"command": 7}}, {"s": {"type": "ws"}},
+    {"s": {"command": "x", "env": {"A": None}}}, {"s": {"command": "x", "args": "y"}}, ["x"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, some in WRONG.items() for value in some])
+def test_a_field_of_a_wrong_type_is_refused_by_its_name(field: str, value: object, tmp_path: Path) -> None:
+    before = len(recorded_faults())
+    query = Query("x", str(tmp_path))._replace(**{field: value})
+    with pytest.raises(Refused, match=field):
+        Run(Scripted(GOOD), query).result()
+    with pytest.raises(Refused, match=field):
+        checked(query)
+    assert len(recorded_faults()) == before
+
+
+def test_no_query_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="wants a Query, not dict"):
+        Run(Scripted(GOOD), {"prompt": "x", "cwd": str(tmp_path)})
+
+
+def test_a_callers_listener_that_raises_is_no_fault_of_ours(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_event: object) -> None:
+        raise RuntimeError("the caller's own fault")
+
+    run = Run(Scripted(GOOD), Query("x", str(tmp_path))).on_event(broken)
+    assert not run.result().is_error
+    assert recorded_faults() == [] and "the caller's own fault" in caplog.text and "broken" in caplog.text

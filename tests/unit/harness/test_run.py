@@ -670,12 +670,19 @@ def test_a_child_is_told_of_its_round_and_of_whoever_had_it_started(tmp_path: Pa
 
 @requirement("C-03")
 def test_what_a_cost_is_of(tmp_path: Path) -> None:
-    """A harness that counts a session: what a bare id had cost before is not known, what a result says of it is."""
+    """A harness that counts a session: of a bare id the run's own part is not known, or its own record tells it."""
     script = f"tell('init', '{SESSION}'); tell('result', 'x', False, {{'total_cost_usd': 0.5}})"
     bare, _ = seen_of(run_of(Scripted(script), tmp_path, resume_session_id=SESSION))
-    assert (bare.usage_basis, bare.cost.total_cost_usd) == ("session_cumulative", 0.5)
+    assert (bare.usage_basis, bare.cost.total_cost_usd, bare.session_cost.total_cost_usd) == ("per_run", None, 0.5)
     known, _ = seen_of(run_of(Scripted(script), tmp_path, previous=bare.session_params))
     assert (known.usage_basis, known.cost.total_cost_usd) == ("per_run", 0.0)
+
+    class Recorded(Scripted):
+        def session_cost(self, session_id: str) -> Cost:
+            return Cost(0.2)  # somebody has gone on by hand since
+
+    recorded, _ = seen_of(run_of(Recorded(script), tmp_path, resume_session_id=SESSION))
+    assert recorded.cost.total_cost_usd == 0.3
     first, _ = seen_of(run_of(Scripted(script), tmp_path))
     assert first.usage_basis == first.to_dict()["usage_basis"] == "per_run"
 

@@ -95,6 +95,14 @@ def test_run(ground: Ground, program: list[str], files: list[str], tmp_path: Pat
     again = ("run", "--harness", "echo", "--resume", result["run_id"], "--fork", "--json", "x")
     told = json.loads(ground.process(*again, program=program).json["output"])
     assert (told["fork_session"], told["resume_session_id"]) == (True, "one")
+    # By its bare id the session is one of the folder that its last run was in, and that is said.
+    done = ground.process(
+        "run", "--harness", "echo", "--resume", "one", "--directory", str(beside), "x", program=program
+    )
+    assert done.code == 0 and f"session one worked in {ground.repo}" in done.err and "a new session begins" in done.err
+    done = ground.process("run", "--harness", "echo", "--resume", "lost", "--json", "x", program=program)
+    assert json.loads(done.json["output"])["resume_session_id"] == "lost"
+    assert "swarm-mcp run: session lost was to be continued, and session one began" in done.err
 
 
 def test_the_answer_by_schema_is_the_answer(ground: Ground, program: list[str]) -> None:

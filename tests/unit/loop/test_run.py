@@ -17,7 +17,11 @@ from support.requirement import requirement
 
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.harness import Query, Run
+from swarm_mcp.harness.claude.adapter import Claude
+from swarm_mcp.harness.codex.adapter import PRICES, SHORT
 from swarm_mcp.loop import session as session_files
+from swarm_mcp.loop.providers.anthropic import Anthropic
+from swarm_mcp.loop.providers.openai import OpenAI
 
 pytestmark = pytest.mark.slow
 
@@ -108,6 +112,14 @@ def test_interrupted_calls_have_a_result_when_the_session_goes_on(model: Model, 
     assert model.told() == [session_files.INTERRUPTED]
 
 
+def test_the_models_by_default_are_those_that_the_makers_clients_know() -> None:
+    """So that none is asked for that was taken away long ago, and each has a price."""
+    assert Anthropic.default_model in Claude.models.values() and Anthropic.default_model in Claude.prices
+    assert OpenAI.default_model in SHORT.values() and OpenAI.default_model in PRICES
+    asked = OpenAI().request({}, {}, False).body, OpenAI().request({}, {"OPENAI_API_URL": "http://x/"}, False).body
+    assert ["max_completion_tokens" in body for body in asked] == [True, False]
+
+
 def test_events(model: Model, way: str, project: Path) -> None:
     model.script = [Say("Looking.", (("list_dir", {}), ("no_such_tool", {}))), Say("Done.")]
     ran = loop("--json", stdin="look around")
@@ -122,7 +134,7 @@ def test_events(model: Model, way: str, project: Path) -> None:
     assert (result["output"], cost["output_tokens"], cost["cache_read_tokens"]) == ("Done.", 40, 14)
     assert cost["num_turns"] == 2
     # Twice what an answer of 100 tokens in, 20 out, 7 from a cache and 3 into one costs by the list.
-    dollars = 2 * (100 * 3 + 20 * 15 + 7 * 0.3 + 3 * 3.75) if way == ANTHROPIC else 2 * (100 * 2.5 + 20 * 10 + 7 * 1.25)
+    dollars = 2 * (100 * 2 + 20 * 10 + 7 * 0.1 + (3 * 2.5 if way == ANTHROPIC else 0))
     assert cost["total_cost_usd"] == pytest.approx(dollars / 1e6)
     assert cost["input_tokens"] == 200  # without what came from a cache
     used = [event["context_used_tokens"] for event in ran.events if event["type"] == "context_usage"]

@@ -9,6 +9,8 @@ import pytest
 from support.fixtures import Ground
 from support.toolbox import TOOLS
 
+from swarm_mcp import lock_acquisition
+from swarm_mcp.domain.session import Session
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.calls import Calls
@@ -16,6 +18,7 @@ from swarm_mcp.server.handshake_cache import HandshakeCache
 from swarm_mcp.server.open_requests import OpenRequests
 from swarm_mcp.server.stdio import Backlog
 from swarm_mcp.server.tool import Answer
+from swarm_mcp.store.changes import Changes
 
 TURNS = 8  # of the event loop, in which a grant comes from its worker thread to the one that has asked
 
@@ -89,3 +92,24 @@ def test_an_answer_to_a_cancelled_request_is_lost_whichever_comes_first(order: s
         return lost
 
     assert len(asyncio.run(play())) == (0 if "again" in order else 1)
+
+
+@pytest.mark.parametrize("moment", ["while it is confirmed", "on its way out"])
+def test_a_command_that_is_interrupted_in_the_moment_of_its_grant_leaves_no_lock(
+    moment: str, ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = Session(ground.session("1"))
+    ground.lock(me, "mine.txt")
+
+    def interrupted(*_words: object) -> None:
+        raise KeyboardInterrupt
+
+    if moment == "while it is confirmed":
+        monkeypatch.setattr(lock_acquisition, "_confirmed", interrupted)
+    else:
+        monkeypatch.setattr(Changes, "__exit__", interrupted)
+    with ground.store() as store:
+        wanted = lock_acquisition.requested(store, me, ["mine.txt", "f.txt"], None, None, note="n")
+        with pytest.raises(KeyboardInterrupt):
+            lock_acquisition.acquire(store, me, wanted, 5.0)
+    assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [f"{ground.scope}/mine.txt"]

@@ -15,6 +15,7 @@ from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, l
 
 import swarm_mcp
 from swarm_hook_core.process import start_time
+from swarm_mcp.domain.task import STATUSES
 
 pytestmark = pytest.mark.slow
 
@@ -248,7 +249,7 @@ def test_resources_show_what_the_session_may_see(ground: Ground, server: Server)
     assert template["uriTemplate"] == "swarm://lock{?file}" and template["description"]
     assert (read(server, "swarm://inbox"), read(server, "swarm://tasks"), read(server, "swarm://instances")) == (
         [],
-        {},
+        {status: [] for status in STATUSES},
         [],
     )
 

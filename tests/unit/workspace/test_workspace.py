@@ -237,6 +237,27 @@ def test_a_pane_that_was_moved_is_found_and_published_anew(ground: Ground, herdr
     assert published(ground, bob)["handle_aliases"] == ["w1:p2", "w2:p7"]
 
 
+@pytest.mark.parametrize("key", ["identity/workspace/herdr/", "identity/herdr/"])
+def test_a_repair_keeps_what_another_front_end_has_published(key: str, ground: Ground, herdr: Herdr):
+    """Where that has published a handle alone, its pane is of that name."""
+    herdr.pane("w1:p2")
+    ann, bob = join(ground, "1"), join(ground, "2")
+    told = {"backend": "herdr", "handle_kind": "pane", "handle": "w1:p2", "details": {"title": "tests", "row": 3}}
+    told = {"pane_id": "w1:p2", "details": told["details"]} if key == "identity/herdr/" else told
+    ground.add("kv", scope=ground.scope, key=key + bob["id"], value=json.dumps(told))
+    (row,) = [one for one in ground.swarm("instances", "--json").json if one["id"] == bob["id"]]
+    assert (row["workspace_handle"], row["pane_id"]) == ("w1:p2", "w1:p2")
+    ground.lock(bob, "f")
+    (lock,) = ground.swarm("locks", "--json").json
+    assert (lock["pane_id"], lock["workspace"]["pane_id"]) == ("w1:p2", "w1:p2")
+    herdr.move("w1:p2", "w2:p7")
+    (match,) = call(ground, ann, "resolve_workspace_handle", handle="w2:p7")["matches"]
+    assert match["identity_repaired"] and (match["schema_version"], match["details"]) == (1, told["details"])
+    assert (match["pane_id"], match["handle_aliases"]) == ("w2:p7", ["w1:p2"])
+    value = published(ground, bob)
+    assert (value["schema_version"], value["details"], value["pane_id"]) == (1, told["details"], "w2:p7")
+
+
 def test_a_repair_outlives_the_sessions_next_turn(ground: Ground, herdr: Herdr):
     """Hooks name the pane by the environment of the session, which keeps the first name for ever."""
     herdr.pane("w1:p2")
@@ -352,7 +373,8 @@ def test_a_handle_leads_to_its_session(ground: Ground, herdr: Herdr):
         "instance_id": bob["id"], "ambiguous": False,
         "matches": [
             {"instance_id": bob["id"], "label": bob["label"], "workspace_backend": "herdr", "workspace_handle": "w1:p2",
-             "handle_kind": "pane", "pane_id": "w1:p2"}
+             "handle_kind": "pane", "pane_id": "w1:p2", "key": f"identity/workspace/herdr/{bob['id']}",
+             "schema_version": 1, "backend": "herdr", "handle": "w1:p2"}
         ],
     }  # fmt: skip
     assert resolved(ground, ann, "w1:p9", validate=False) == ("w1:p9", None, False, 0)

@@ -1,0 +1,24 @@
+"""Write the programs of docs/python.md into a folder, for a type checker: they are what users begin with.
+
+usage: python tests/documents/python_programs.py FOLDER
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+def main(folder: Path) -> None:
+    """Write each program of the page as ``<name>.py``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = re.findall(r"```python\n# (\w+)\.py\b[^\n]*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found, f"{PAGE} has no programs"
+    for name, text in found:
+        (folder / f"page_{name}.py").write_text(text, encoding="utf-8")
+
+
+main(Path(sys.argv[1]))
