@@ -29,12 +29,14 @@ class Loss:
 class Denial:
     """A refused call: the `path` it would have written, the lock (`held`) or the `loss`, and the `reason`.
 
-    `certain`: whether it would write it, and not only may. `times`: how many denials of this path there were lately,
-    with this one, 0 where that is not known; `is_news`: whether the coordinator is to be told of it (``storms``).
-    `file`: what to say it waits for; of a pattern no more than this path. `brief`: the reason for a client that has no
-    room for more, and `rest`, what else it is to hear; both empty where it has (``brief_reason``). `short`: the reason in
-    fewer words, where whoever denies knows them. `deed`: what was tried, where that is a person's alone (``protected``),
-    else empty; then nothing is `held`.
+    certain  True if the call would write the file, False if it only may
+    times    how many denials of this path there were lately, with this one; 0 if that is not known
+    is_news  True if the coordinator is to be told of it (``storms``)
+    file     the file that the session waits for; of a pattern no more than this path
+    brief    the reason for a client that has no room for more, and `rest`, what else its model is to hear; both empty
+             for other clients (``brief_reason``)
+    short    the reason in fewer words, for a denial that is repeated; empty if there are none
+    deed     the attempt, if it is a person's alone to do (``protected``); then there is neither `held` nor `loss`
     """
 
     __slots__ = ("path", "held", "loss", "reason", "certain", "times", "is_news", "brief", "rest", "short", "deed")

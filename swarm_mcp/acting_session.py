@@ -111,8 +111,8 @@ def dispatching_session(store: Store, args) -> Session:
     A script, a timer and a CI job have no terminal, and may start a worker as they may `run` an agent. Raises
     UnknownInstance.
     """
-    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
-    is_script = not named and not _in_agents_shell() and surrounding_session(store) is None
+    named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
+    is_script = not named and not is_marked() and surrounding_session(store) is None
     try:
         found = acting_session(store, args)
     except UnknownInstance:

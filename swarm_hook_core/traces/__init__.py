@@ -64,15 +64,17 @@ _IGNORES_CASE = sys.platform in ("darwin", "win32")  # where mostly names are th
 class Trail:
     """What is to be noted of `call` once it may pass, by the session that makes it; `leave` writes it down.
 
-    `level`: the level in force for it; `owners`: what the owners of files are to hear of it, ``(Trace, how, by, where the
-    content before is kept, how often it was denied)``. `is_asked`: nobody makes the call (``asked``), so that nothing may
-    come of it.
+    level     the level in force for it
+    owners    what the owners of files are to hear of it: ``(Trace, how, by, where the content before is kept, how often
+              it was denied)``
+    is_asked  True for a call that is only asked about (``asked``): nothing is written down then
     """
 
     is_asked = False
 
     __slots__ = (
-        "config", "call", "level", "own_name", "owners", "_places", "_lines", "_left", "_real", "_of_others", "_targets",
+        "config", "call", "level", "own_name", "owners",
+        "_places", "_lines", "_left", "_real", "_of_others", "_targets",
     )  # fmt: skip
     _real: "Callable[[str], str] | None"
 

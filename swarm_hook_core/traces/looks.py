@@ -58,7 +58,7 @@ def _note_part(trail, meetings, path: str, spans, parts: list) -> None:
 
 def _earlier_parts(own: bytes, path: str, state: str) -> list:
     """``(first, last)`` of the lines that were shown of the file while it was in this `state`."""
-    found = []
+    found: list = []
     for entry in journal.newest_first(own, path, ("part",)):
         words = entry.text.rsplit(" ", 2)
         if words[0] != state or len(words) != 3 or len(found) == MOST_PARTS:

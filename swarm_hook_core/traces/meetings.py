@@ -156,17 +156,16 @@ class Meetings:
             return None
         end, stamps = time.monotonic() + WAIT_SECONDS, None
         while True:
-            for theirs in self._others_in(place):
-                entry = next(
-                    (one for one in asides.open_in(theirs.data, self._now) if _is_in_tree(resolved, one)), None
-                )
-                trace = theirs.trace(resolved, entry) if entry is not None else None
-                if trace is not None:
-                    break
-            else:
+            found = [
+                (trace, entry.text)
+                for theirs in self._others_in(place)
+                for entry in asides.open_in(theirs.data, self._now)
+                if _is_in_tree(resolved, entry) and (trace := theirs.trace(resolved, entry)) is not None
+            ]
+            if not found:
                 return None
             if not waits or time.monotonic() > end:
-                return trace, entry.text
+                return found[0]
             time.sleep(LONG_PAUSE)
             last, stamps = stamps, self._stamps(place)
             if stamps != last:

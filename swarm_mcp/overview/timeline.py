@@ -108,7 +108,11 @@ def newest(store: Store, scope: str, people: People, since: int, limit: int, wha
     if what == "waited":
         rows = [row for row in rows if row.type == "context.lock_acquired" and payload_of(row).get("waited")]
     else:
-        kinds = [f"context.lock_{what}", f"context.write_{what}", *(["protection.attempted"] if what == "denied" else [])]
+        kinds = [
+            f"context.lock_{what}",
+            f"context.write_{what}",
+            *(["protection.attempted"] if what == "denied" else []),
+        ]
         rows = [row for row in rows if row.type in kinds]
     return _told(store, rows[:limit], people)
 

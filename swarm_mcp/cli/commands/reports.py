@@ -97,6 +97,8 @@ def _attempt(args, file: str) -> Attempt:
 
 
 HOWS = (REPLACE, REMOVE)
+
+
 @verb(
     Usage(
         Word("DEED", "what was tried"),
