@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at a transcript's end: the second where the first does not say
 LARGEST = 1024 * 1024  # bytes of a file that is compared
-MOST_FILES = 20  # of one call
+MOST_SECONDS = 1.0  # for all files of one call; those behind that count as not shown
 PATIENCE = 0.3  # seconds for which the result of a read may be missing in the transcript
 PAUSE = 0.05
 OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
@@ -46,28 +46,31 @@ class Transcript:
         self._folder = call.folder
         self._is_agent = bool(call.agent)
         self._path = self._form.of_agent(call.transcript, call.agent) if call.agent else call.transcript
-        self._asked = 0
+        self._spent = 0.0
 
     def has_shown(self, path: str, resolved: str) -> bool:
         """Return True if the model was shown the file at `path`, `resolved` without links, as it is now.
 
         In doubt it was not: the transcript is missing, of another form, or goes back further than is read.
         """
-        self._asked += 1
-        if self._asked > MOST_FILES:
+        if self._spent > MOST_SECONDS:
             return False
+        begun = time.monotonic()
         try:
-            lines = _lines(_regular(resolved, LARGEST))
-            end = time.monotonic() + PATIENCE
-            while True:
-                is_shown, is_awaited = self._search(
-                    {os.path.basename(path), os.path.basename(resolved)}, resolved, lines
-                )
-                if is_shown or not is_awaited or time.monotonic() > end:
-                    return is_shown
-                time.sleep(PAUSE)
+            return self._is_shown({os.path.basename(path), os.path.basename(resolved)}, resolved, begun + PATIENCE)
         except (OSError, ValueError):
             return False
+        finally:
+            self._spent += time.monotonic() - begun
+
+    def _is_shown(self, names, resolved: str, end: float) -> bool:
+        """As `has_shown`; a result that is missing is waited for until `end`. Raises OSError, ValueError."""
+        lines = _lines(_regular(resolved, LARGEST))
+        while True:
+            is_shown, is_awaited = self._search(names, resolved, lines)
+            if is_shown or not is_awaited or time.monotonic() > end:
+                return is_shown
+            time.sleep(PAUSE)
 
     def _search(self, names, resolved: str, lines: list) -> tuple:
         """``(it was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
@@ -83,7 +86,7 @@ class Transcript:
                 shown = _without_returns(text).split("\n")
                 if first > 0 and lines[first - 1 : first - 1 + len(shown)] == shown:
                     left.difference_update(range(first - 1, first - 1 + len(shown)))
-            if lines and not lines[-1]:
+            if len(lines) > 1 and not lines[-1]:
                 left.discard(len(lines) - 1)  # behind the end of the last line
             if not left:
                 return True, False
@@ -94,24 +97,24 @@ class Transcript:
 
     def _looks(self, data: bytes, names, resolved: str) -> "Iterator[tuple[str, str | None, int]]":
         """``(call, text, first line)`` of the reads of the file in `data`; None for the text of a call."""
-        marks = {mark for name in names for mark in _spellings(name)}
-        of_file: set = set()
-        for raw in data.split(b"\n"):
-            if not any(mark in raw for mark in marks):
-                continue
-            for call, path, text, first in self._parsed(raw):
-                if path is None:
-                    is_of_file = call in of_file
-                else:
-                    is_of_file = isinstance(path, str) and self._leads_to(path, resolved)
-                if not is_of_file or not isinstance(call, str):
+        found: dict = {}
+        for mark in {mark for name in names for mark in _spellings(name)}:
+            found.update(_lines_with(mark, data))
+        of_file: dict = {}
+        for place in sorted(found):
+            for call, path, text, first in self._parsed(found[place]):
+                if not (isinstance(path, str) and isinstance(call, str) and self._leads_to(path, resolved)):
                     continue
                 if text is None and call:
-                    of_file.add(call)
-                    marks.add(call.encode("utf-8", "replace"))
+                    of_file[call] = None
                     yield call, None, 0
                 elif isinstance(text, str) and isinstance(first, int):
                     yield call, text, first
+        for made in of_file:  # their results need not name the file
+            for _place, raw in _lines_with(made.encode("utf-8", "replace"), data):
+                for call, path, text, first in self._parsed(raw):
+                    if path is None and call == made and isinstance(text, str):
+                        yield call, text, first
 
     def _parsed(self, raw: bytes) -> list:
         from swarm_hook_core.json_text import loads_object
@@ -194,6 +197,15 @@ def _agent_of_parts(path: str, agent: str) -> str:
 
 
 FORMS = {"blocks": Form(_of_blocks, _agent_of_blocks), "parts": Form(_of_parts, _agent_of_parts)}
+
+
+def _lines_with(mark: bytes, data: bytes) -> "Iterator[tuple[int, bytes]]":
+    """``(place, line)`` of each line in which `mark` stands."""
+    place = data.find(mark)
+    while place >= 0:
+        begin, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+        yield begin, data[begin : end if end >= 0 else len(data)]
+        place = data.find(mark, end) if end >= 0 else -1
 
 
 def _spellings(name: str) -> list:

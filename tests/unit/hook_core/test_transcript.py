@@ -91,9 +91,10 @@ def of_another(written: Blocks, file: Path) -> None:
     written.reads(other)
 
 
-Deed = Callable[[Blocks, Path], None]
+Deed = Callable[[Blocks, Path], object]
 LOOKS: list[tuple[str, bool, Deed]] = [
     ("nothing", False, lambda written, file: None),
+    ("nothing of a file that was emptied", False, lambda written, file: bool(file.write_text(""))),
     ("read", True, lambda written, file: written.reads(file)),
     ("read before the change", False, stale),
     ("then cut off by another", False, shortened),
@@ -181,9 +182,9 @@ def test_large_files_are_not_compared(written: Blocks, file: Path, monkeypatch: 
     assert not shown(written, file)
 
 
-def test_of_very_many_files_some_are_looked_for(written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_ends(written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written.reads(file)
-    monkeypatch.setattr(transcript, "MOST_FILES", 1)
+    monkeypatch.setattr(transcript, "MOST_SECONDS", 0)
     call = SimpleNamespace(folder=str(file.parent), agent="", transcript=str(written.path))
     one = Transcript(SimpleNamespace(transcript=written.form), call)  # type: ignore[attr-defined]
     assert [one.has_shown(str(file), str(file)) for _ in range(2)] == [True, False]
