@@ -11,7 +11,7 @@ from swarm_hook_core.state import state_dir
 # Made again whenever it is needed: it goes with an uninstallation.
 OURS = (
     "*-fault", "*-hooks.json", "assignment-*", "busy", "claims", "command", "crashes", "faults.jsonl",
-    "faults.jsonl.1", "fetched", "kernel", "loop", "plugin", "plugin.lock", "protection", "python",
+    "faults.jsonl.1", "fetched", "kernel", "loop", "plugin", "plugin.lock", "protected", "protection", "python",
     "repeated-denials.jsonl",
     "repeated-denials.jsonl.1", "repositories", "running", "server", "slots", "swarm-*", "traces", "unheard",
     "watched", "work",
