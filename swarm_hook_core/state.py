@@ -52,7 +52,7 @@ def watched_dir() -> str:
 
 def edited_dir() -> str:
     """Return the folder with the last edit of each session that edits beside locks of others."""
-    return os.path.join(state_dir(), "edited")
+    return os.path.join(state_dir(), "watched-edits")
 
 
 def acting_dir() -> str:

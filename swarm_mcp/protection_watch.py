@@ -14,6 +14,7 @@ from swarm_hook_core import protected, settings
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import config_path, state_dir, write_private
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.session_hooks import mark_of
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
@@ -59,20 +60,38 @@ def remember_guard(common: str, is_guarded: bool) -> None:
     _write(record)
 
 
-def look(store: Store, row: Session, starts: bool) -> None:
-    """Find out what protects the session `row` less than it did, and tell. `starts`: also what takes longer to see."""
+def look(store: Store, row: Session, marks: str) -> None:
+    """Find out what protects the session `row` less than it did, and tell.
+
+    What was looked at is listed in the file `marks`, so that nobody looks again before it changes.
+    """
     record = _read()
     before = dumps(record)
     found = [
         *_settings_lowered(record, row.scope),
-        *_store_replaced(record, store, starts),
+        *_store_replaced(record, store),
         *_guard_gone(record, row.scope),
-        *(_clients_gone(record) if starts else ()),
+        *_clients_gone(record),
     ]
     for what, words in found:
         store.protection.lowered(row.scope, None, what, words)
     if dumps(record) != before:
         _write(record)
+    try:
+        write_private(marks, listed(store, row.scope))
+    except OSError:
+        return  # it is looked at again then
+
+
+def listed(store: Store, scope: str) -> str:
+    """The files that say what protects the sessions of `scope`, with marks of what they are now, a line each."""
+    common = protected.git_folder(scope)
+    hooks = [os.path.join(folder, name) for folder in ("hooks", protected.GUARD_FOLDER) for name in protected.GUARDED]
+    of_git = [os.path.join(common, name) for name in ("config", *hooks)] if common else []
+    paths = [config_path(), *of_git, *[path for path, _client in protected.settings_files()]]
+    store_path = str(store.described().get("db_path") or "")
+    lines = [str(store.events_so_far()), f"{mark_of(store_path, '@')} {store_path}"]
+    return "\n".join([*lines, *(f"{mark_of(path)} {path}" for path in paths if "\n" not in path)])
 
 
 # -------------------------------------------------------------------------- what is compared
@@ -101,7 +120,7 @@ def _settings_lowered(record: dict, scope: str) -> list[tuple[str, str]]:
     return found
 
 
-def _store_replaced(record: dict, store: Store, starts: bool) -> list[tuple[str, str]]:
+def _store_replaced(record: dict, store: Store) -> list[tuple[str, str]]:
     path = str(store.described().get("db_path") or "")
     try:
         seen = os.stat(path)
@@ -110,8 +129,7 @@ def _store_replaced(record: dict, store: Store, starts: bool) -> list[tuple[str,
     mark, events = f"{seen.st_dev}:{seen.st_ino}", store.events_so_far()
     known = record["stores"].get(path)
     is_known = isinstance(known, list) and len(known) == 2 and isinstance(known[1], int)
-    if not is_known or known[0] != mark or starts or events < known[1]:
-        record["stores"] = {path: [mark, events]}
+    record["stores"] = {path: [mark, events]}
     # A new file may get the old one's number; but events are counted on, whatever is cleaned up.
     if not is_known or (known[0] == mark and events >= known[1]):
         return []

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import is_in_team
+from swarm_hook_core.state import is_in_team, name_of, state_dir
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.store import Store
+
+LARGEST = 64 * 1024  # characters of the list of what protects a checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class StoreRegistrar:
 
             shown["summary"] = scope_summary(store, row)
         if tell:
-            find_lowered(store, row, starts=bool(session["source"]))
+            find_lowered(store, row)
             self._untold = store.notices.take(row)
             shown["notices"] = [notice.text for notice in self._untold]
             self.has_mail = store.notices.are_messages_unread(row)
@@ -111,16 +113,44 @@ class StoreRegistrar:
             raise NotRegistered(describe(error)) from error
 
 
-def find_lowered(store: Store, row: Session, starts: bool) -> None:
-    """Have it said where less protects this session than before; a fault in that keeps nobody from working."""
+def find_lowered(store: Store, row: Session) -> None:
+    """Have it said where less protects this session than before; a fault in that keeps nobody from working.
+
+    Nothing is loaded for it while the files that say so are as they were at the last look.
+    """
+    path = os.path.join(state_dir(), "protected", name_of(row.scope))
     try:
+        if _is_as_it_was(path, store):
+            return
         from swarm_mcp.protection_watch import look
 
-        look(store, row, starts)
+        look(store, row, path)
     except Exception as error:
         from swarm_hook_core import faults
 
         faults.record("coordinator", "protection", faults.describe(error))
+
+
+def _is_as_it_was(path: str, store: Store) -> bool:
+    """Compare the files listed at `path`, a line each (``protection_watch.listed``), with what they are now."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            number, *lines = file.read(LARGEST).splitlines()
+    except (OSError, ValueError):
+        return False
+    marks = (line.partition(" ") for line in lines)
+    return store.events_so_far() >= int(number) and all(mark_of(name, mark) == mark for mark, _, name in marks)
+
+
+def mark_of(path: str, like: str = "") -> str:
+    """What is another text once the file at `path` has changed; of the store, as in `like`, once it is another file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "-"
+    if like.startswith("@"):
+        return f"@{found.st_dev}:{found.st_ino}"
+    return f"{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
 
 
 def find_terminal(store: Store, request: Registration, anew: bool) -> None:

@@ -175,6 +175,8 @@ def _scenes(you: Shell, shop: Path, clients: str) -> Iterator[Scene]:
     yield you.screen("handed", "swarm-mcp locks")
     yield you.screen("log", "swarm-mcp log --since 3h")
     yield you.screen("denials", "swarm-mcp log schema.sql")
+    for name, session in (("claude-code", CLAUDE), ("codex", CODEX)):  # whose clients this process has played
+        swarm("deregister", "--runtime", name, "--session-id", session)
     yield you.screen("uninstall", "swarm-mcp uninstall")
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 PEER_LABEL = "identity:personal night-shift"
 PEER_NAME = "night-shift"
+# What weakens the protection of others is given as by a person, whom a test has no terminal for.
+OF_PERSONS, PERSON = ("auto", "uninstall", "guard", "team"), {"SWARM_MCP_ALLOW_SPAWN": "1"}
 PATIENCE = 300.0  # seconds: a command ends by itself, on a busy machine too; this is for one that hangs
 
 
@@ -24,7 +26,7 @@ class Coordinator:
         done = subprocess.run(
             [str(self.executable), *arguments],
             cwd=self.checkout,
-            env=self.env,
+            env={**self.env, **(PERSON if arguments[0] in OF_PERSONS else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

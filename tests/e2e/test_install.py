@@ -18,7 +18,7 @@ from .appserver import AppServer, hooks, trust_hooks
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import Codex
-from .coordinator import PATIENCE
+from .coordinator import PATIENCE, PERSON
 from .ground import FILES, Ground, wait_for
 from .marketplace import PLUGIN, Marketplace
 
@@ -45,7 +45,7 @@ def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
     """What stays may only be the clients' own logs and caches, none of it a plugin of ours."""
     ground = newcomer.ground
     Marketplace(ground, "install").install(newcomer.name)
-    done = ground.run(["swarm-mcp", "uninstall"])
+    done = ground.run(["swarm-mcp", "uninstall"], env=PERSON)
     assert done.returncode == 0, done.stderr or done.stdout
     left = [name for name in contents(ground.home) if "swarm" in name and "mcp-logs" not in name]
     assert left == []
@@ -213,7 +213,7 @@ def test_an_upgrade_from_where_codex_had_the_plugin_from_before(newcomer: Client
     ground.coordinator.peer_lock("notes.md")
     newcomer.run("work", newcomer.replace(*CHANGE))
     assert_denied(newcomer, "work", "notes.md")
-    assert ground.run(["swarm-mcp", "uninstall"]).returncode == 0
+    assert ground.run(["swarm-mcp", "uninstall"], env=PERSON).returncode == 0
     assert not ours.exists() and not beside.exists()
 
 

@@ -18,6 +18,7 @@ from . import test_denial, test_lock_reach, test_unseen_writes
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import Codex
+from .coordinator import PERSON
 from .ground import Ground, wait_for
 
 pytestmark = pytest.mark.ways("mcp_tool")
@@ -192,7 +193,7 @@ def test_install_keeps_the_transport_and_doctor_names_it(newcomer: Client) -> No
 def test_uninstall_leaves_nothing(newcomer: Client) -> None:
     ground, install = newcomer.ground, ("install", "--client", newcomer.name, "--transport")
     for words in ((*install, "mcp_tool"), (*install, "command"), ("uninstall",)):
-        done = ground.run(["swarm-mcp", *words])
+        done = ground.run(["swarm-mcp", *words], env=PERSON)
         assert done.returncode == 0, done.stdout + done.stderr
     config = ground.home / ".codex" / "config.toml"
     assert not config.exists() or "swarm@swarm" not in config.read_text(), "trust in a hook of the other transport"

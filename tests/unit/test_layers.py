@@ -204,6 +204,7 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     ready_store()
     with Store() as store:
         store.cleanup.some()  # its turn comes every half minute, in whatever process
+    start(runtime, new_session(), tmp_path)  # once, what protects the sessions there is looked at
     me = new_session()
     if locked:
         peer_locks(tmp_path, tmp_path / "f")

@@ -101,7 +101,7 @@ def register(args: Arguments) -> int:
 
             shown["summary"] = scope_summary(store, row)
         if args.given("--tell"):
-            find_lowered(store, row, starts=bool(args.value("--source")))
+            find_lowered(store, row)
         with telling(store, row if args.given("--tell") else None) as notices:
             if notices:
                 shown["notices"] = notices

@@ -42,6 +42,7 @@ def test_a_live_peer_stays_without_force(ground: Ground, pair, monkeypatch, call
     assert refused.code == 1 and refused.err == "" and list(refused.json) == ["error"] and why in refused.json["error"]
     assert left(ground) == {mine["id"], peer["id"]}
     assert len(ground.sql("SELECT id FROM context")) == 1
+    monkeypatch.delenv("CLAUDE_CODE_SESSION_ID", raising=False)  # a person's
     assert ground.swarm("deregister", "--as", named, "--force", "--json").json["id"] == peer["id"]
     assert left(ground) == {mine["id"]} and ground.sql("SELECT id FROM context") == []
 

@@ -28,6 +28,7 @@ def state(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder with an entry of each kind, and a PATH without clients."""
     folder = ground.folder / "swarm-mcp"
     monkeypatch.setenv("SWARM_STATE_DIR", str(folder))
+    monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")  # as a person, while sessions are at work
     monkeypatch.setenv("PATH", os.defpath)
     for name in [*state_folder.OURS, *state_folder.THEIRS]:
         made = folder / name.replace("*", "x")
