@@ -129,12 +129,13 @@ class Meetings:
                     (one for one in asides.open_in(theirs.data, self._now) if _is_in_tree(resolved, one)), None
                 )
                 trace = theirs.trace(resolved, entry) if entry is not None else None
-                if trace is not None:
+                if entry is not None and trace is not None:
+                    found = trace, entry.text
                     break
             else:
                 return None
             if not waits or time.monotonic() > end:
-                return trace, entry.text
+                return found
             time.sleep(LONG_PAUSE)
             last, stamps = stamps, self._stamps(place)
             if stamps != last:

@@ -82,7 +82,7 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
         identity = token(session.label, "identity")
         told = wording.were_changed([trace for trace, _how, _by in met + swept], identity, now)
         if aside is not None:
-            told = "\n".join(filter(None, (told, "swarm: " + wording.during_hooks(*aside, identity))))
+            told = "\n".join(filter(None, (told, "swarm: " + wording.during_hooks(aside[0], aside[1], identity))))
         words = "\n".join(filter(None, (told, wording.are_cleared(clearings, identity), words)))
     return None, words
 
@@ -154,7 +154,7 @@ def _during_hooks(session, call, aside):
     from swarm_hook_core.labels import token
     from swarm_hook_core.traces import wording
 
-    words = wording.during_hooks(*aside, token(session.label, "identity"))
+    words = wording.during_hooks(aside[0], aside[1], token(session.label, "identity"))
     again = " Wait until that is over, a few seconds mostly, and try again; what you read meanwhile may be older text."
     return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}")
 
