@@ -1,6 +1,6 @@
 """Locked files around an edit, compared at the session's next hook: a formatter that another plugin runs after edits.
 
-    <state>/edited/<session>    the last edit of this session that went ahead beside locks of others
+    <state>/watched-edits/<session>    the last edit of this session that went ahead beside locks of others
 
 Clients run such a formatter beside our own hook after the edit, so that nothing is compared then, and no process is
 started for it. These records do not lie in `watched`: while that folder is there, hooks of all sessions start Python

@@ -232,7 +232,7 @@ def test_a_formatter_that_another_plugin_runs_after_an_edit_is_noticed(runtime: 
     assert edited(runtime, me, repo, "mine.txt") == "", "told once"
     turn = {**captured(runtime, "Stop", repo), "session_id": me}
     run(runtime, "turn", turn)
-    assert not (state / "edited").exists() and not (state / "acting").exists() and mistakes() == []
+    assert not (state / "watched-edits").exists() and not (state / "acting").exists() and mistakes() == []
 
 
 def test_after_an_edit_a_shell_call_and_the_end_of_the_turn_compare_too(runtime: str, repo: Path, state: Path) -> None:
@@ -247,21 +247,21 @@ def test_after_an_edit_a_shell_call_and_the_end_of_the_turn_compare_too(runtime:
     (repo / "f").write_text("anew\n")
     run(runtime, "turn", {**captured(runtime, "Stop", repo), "session_id": me})
     assert wait_for(lambda: [row["kind"] for row in alterations()] == ["removed", "created"])
-    assert not (state / "edited").exists()
+    assert not (state / "watched-edits").exists()
 
 
 def test_edits_beside_what_nobody_but_the_holder_changes_cost_no_word(runtime: str, repo: Path, state: Path) -> None:
     me, peer = new_session(), new_session()
     start(runtime, me, repo)
     edited(runtime, me, repo, "mine.txt")
-    assert not (state / "edited").exists(), "nobody has locked anything"
+    assert not (state / "watched-edits").exists(), "nobody has locked anything"
     start(runtime, peer, repo)
     peer_locks(repo, repo / "f", runtime=runtime, session_id=peer)
     edited(runtime, me, repo, "mine.txt")
     assert edited(runtime, peer, repo, "f") == ""
     (repo / "f").write_text("the holder's\n")
     assert edited(runtime, me, repo, "mine.txt") == "" and mistakes() == []
-    record = next((state / "edited").iterdir())
+    record = next((state / "watched-edits").iterdir())
     facts = json.loads(record.read_text())
     facts["began"] -= 3600 * 10**9  # long ago
     record.write_text(json.dumps(facts))
