@@ -37,13 +37,13 @@ def weigh(denial, session, call, peers, now: float) -> None:
 
 
 def weigh_loss(denial, session, call, now: float) -> None:
-    """Count a `denial` of `call` for its ``loss``: set its `times`, and whether the coordinator is to record it."""
+    """Count a `denial` of `call` for its ``loss``: set its `times`, unless they are known, and its `is_news`."""
     loss, own_id = denial.loss, session.instance_id
     if not own_id:
         denial.is_news = False  # nobody whose refusal could be recorded
         return
     whose = own_id, loss.held.instance_id, denial.path
-    denial.times = repeated_denials.lately(*whose, now - SECONDS, call.id)[0] + 1
+    denial.times = denial.times or repeated_denials.lately(*whose, now - SECONDS, call.id)[0] + 1
     denial.is_news = not repeated_denials.is_recorded(*whose, now - NOTED_SECONDS)
     from swarm_hook_core.paths import key_of
 
