@@ -37,7 +37,7 @@ def weigh(denial, session, call, peers, now: float) -> None:
 
 
 def weigh_loss(denial, session, call, now: float) -> None:
-    """Count a `denial` of `call` for its ``loss``: set its `times`, and whether the coordinator is to record it."""
+    """Count a `denial` of `call` for its ``loss``: set its `times`, unless they are known, and its `is_news`."""
     loss, own_id = denial.loss, session.instance_id
     if not own_id:
         denial.is_news = False  # nobody whose refusal could be recorded

@@ -160,7 +160,9 @@ def _seen(storm: Denial, viewer: str) -> dict:
 
 
 def _reason(last: Happening) -> str:
-    """Why a write was refused."""
+    """Why a write was refused, or what else a session was."""
+    if last.what != "denied":
+        return last.note
     return why_refused(last.details, last.at, last.other_name) or f"held by {last.other_name or HIDDEN}"
 
 
