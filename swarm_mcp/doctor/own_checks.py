@@ -200,7 +200,8 @@ def _environment() -> Finding:
 
 def _home() -> Finding:
     """Whether what swarm keeps for this user can be written: its state, its store, and the plugin's folder."""
-    places = {"state": state_dir(), "store": os.path.dirname(store_path()), "plugin": str(marketplace_folder())}
+    store, plugin = os.path.dirname(store_path()), str(marketplace_folder())
+    places = {"store": store, "plugin": plugin, "state": state_dir()}
     closed = {what: why for what, place in places.items() if (why := _why_closed(place))}
     if not closed:
         return Finding("home", "ok", f"state, store and plugin can be written ({places['state']})", details=places)
