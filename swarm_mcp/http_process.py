@@ -24,7 +24,7 @@ class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or h
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
         self._silent_since = self.loop.time()  # no request is complete, or nothing more of its body has come
-        self._last = None
+        self._last: object = None
         self._look = self.loop.call_later(CLIENT_SECONDS, self._close_half_open)
 
     def connection_lost(self, exc: Exception | None) -> None:
