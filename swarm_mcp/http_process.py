@@ -7,7 +7,6 @@ import contextlib
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -34,9 +33,9 @@ class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or h
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        cycle: Any = self.cycle
-        if cycle is not None and (cycle is not self._last or cycle.more_body):
-            self._last, self._silent_since = cycle, self.loop.time()
+        has_news = self.cycle is not None and self.cycle.more_body
+        if has_news or self.cycle is not self._last:
+            self._last, self._silent_since = self.cycle, self.loop.time()
 
     def _close_half_open(self) -> None:
         now = self.loop.time()
