@@ -24,7 +24,7 @@ class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or h
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
         self._silent_since = self.loop.time()  # no request is complete, or nothing more of its body has come
-        self._last = None
+        self._last: object = None
         self._look = self.loop.call_later(CLIENT_SECONDS, self._close_half_open)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -33,7 +33,8 @@ class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or h
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.cycle is not None and (self.cycle is not self._last or self.cycle.more_body):
+        has_news = self.cycle is not None and self.cycle.more_body
+        if has_news or self.cycle is not self._last:
             self._last, self._silent_since = self.cycle, self.loop.time()
 
     def _close_half_open(self) -> None:

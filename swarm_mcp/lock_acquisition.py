@@ -80,7 +80,7 @@ class LockWait:
         self._lapse: float | None = None
         self.obstacle: Lock | Waiter | None = None  # what was in the way, and until when
         self._next_look = 0.0  # it is enough to ask whether it still is
-        self._had: set[int] | None = None  # fences of what the instance held before
+        self._had: set[int | None] | None = None  # fences of what the instance held before
 
     def advance(self, store: Store) -> Taken | None:
         """The locks once they are held, None while there is something to wait for.

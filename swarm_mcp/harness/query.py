@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from swarm_mcp.errors import Refused
-
 READ_ONLY, EDIT, YOLO = "read-only", "edit", "yolo"
 MODES = (READ_ONLY, EDIT, YOLO)
 EFFORTS = ("", "low", "medium", "high", "max")
@@ -122,28 +120,6 @@ def server_of(entry: object) -> McpServer | None:
 def _texts(table: object) -> dict[str, str]:
     items = table.items() if isinstance(table, Mapping) else ()
     return {str(name): str(value) for name, value in items}
-
-
-def checked(query: Query) -> Query:
-    """Return the query, its fields of their types. Raises Refused for one that makes no sense."""
-    import os
-
-    from swarm_mcp.harness.query_types import normalized
-
-    query = normalized(query)
-    if not query.prompt.strip() and not query.command:
-        raise Refused("a run needs a prompt")
-    if query.mode not in MODES:
-        raise Refused(f"unknown mode {query.mode[:40]!r}; choose from {', '.join(MODES)}")
-    if query.effort not in EFFORTS:
-        raise Refused(f"unknown effort {query.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
-    if not os.path.isdir(query.cwd):
-        raise Refused(f"a worker cannot be started in {query.cwd}: there is no such folder")
-    if query.timeout_seconds < 0 or query.grace_seconds < 0:
-        raise Refused("a timeout cannot be negative")
-    if query.max_cost_usd < 0 or query.max_turns < 0:
-        raise Refused("a limit cannot be negative")
-    return query
 
 
 DEFAULTS = {"timeout_seconds": 0.0, "grace_seconds": GRACE_SECONDS}

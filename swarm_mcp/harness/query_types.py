@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.query import McpServer, Query, server_of
+from swarm_mcp.harness.query import EFFORTS, MODES, McpServer, Query, server_of
 
 LARGEST = 10**9  # seconds, dollars or turns
 
@@ -22,6 +22,24 @@ def normalized(query: Query) -> Query:
     if not isinstance(query, Query):
         raise Refused(f"a run wants a Query, not {_kind(query)}")
     return query._replace(**{name: _READERS[name](name, value) for name, value in query._asdict().items()})
+
+
+def checked(query: Query) -> Query:
+    """Return the query, its fields of their types. Raises Refused for one that makes no sense."""
+    query = normalized(query)
+    if not query.prompt.strip() and not query.command:
+        raise Refused("a run needs a prompt")
+    if query.mode not in MODES:
+        raise Refused(f"unknown mode {query.mode[:40]!r}; choose from {', '.join(MODES)}")
+    if query.effort not in EFFORTS:
+        raise Refused(f"unknown effort {query.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
+    if not os.path.isdir(query.cwd):
+        raise Refused(f"a worker cannot be started in {query.cwd}: there is no such folder")
+    if query.timeout_seconds < 0 or query.grace_seconds < 0:
+        raise Refused("a timeout cannot be negative")
+    if query.max_cost_usd < 0 or query.max_turns < 0:
+        raise Refused("a limit cannot be negative")
+    return query
 
 
 def _text(field: str, value: object) -> str:

@@ -27,8 +27,8 @@ from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.membership import joined
 from swarm_mcp.harness.outcome import Changes, Cost, Ending, RunResult
 from swarm_mcp.harness.private_folder import private_folder
-from swarm_mcp.harness.query import Query, checked
-from swarm_mcp.harness.query_types import normalized
+from swarm_mcp.harness.query import Query
+from swarm_mcp.harness.query_types import checked, normalized
 from swarm_mcp.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.harness.requirements import left_out, require_possible
 from swarm_mcp.harness.resumption import Resumption, decide

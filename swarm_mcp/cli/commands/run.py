@@ -93,7 +93,7 @@ def run(args: Arguments) -> int:
     from swarm_mcp.harness import registry
     from swarm_mcp.harness.errors import Unsupported
     from swarm_mcp.harness.outcome import UNSUPPORTED, answer_text
-    from swarm_mcp.harness.query import checked
+    from swarm_mcp.harness.query_types import checked
     from swarm_mcp.harness.requirements import left_out, require_possible
 
     adapter = registry.get(args.value("--harness"))

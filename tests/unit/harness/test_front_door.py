@@ -17,8 +17,7 @@ import swarm_mcp.harness as front_door
 from swarm_mcp.errors import Refused
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import Event, HarnessError, McpServer, Query, Run, RunResult, Unsupported
-from swarm_mcp.harness.query import checked
-from swarm_mcp.harness.query_types import normalized
+from swarm_mcp.harness.query_types import checked, normalized
 
 pytestmark = pytest.mark.slow
 GOOD = "tell('init', 's-1'); tell('say', 'hello'); tell('result', 'all done')"

@@ -16,7 +16,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.client_tools import NAME, ToolServer, with_tools
 from swarm_mcp.harness.plugin import described, plugin_folder, skill_folders
 from swarm_mcp.harness.query import McpServer, Query
-from swarm_mcp.harness.servers import own_server, project_file, project_servers, servers_for
+from swarm_mcp.harness.servers import HiddenValues, own_server, project_file, project_servers, servers_for
 
 pytestmark = pytest.mark.slow
 
@@ -161,3 +161,16 @@ def test_the_plugin_is_made_once_and_mended(tmp_path: Path, monkeypatch) -> None
     assert plugin_folder() == folder and {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == times
     hooks.write_text("{}")
     assert plugin_folder() == folder and hooks.read_bytes() == before
+
+
+def test_an_address_is_no_secret_and_one_with_a_password_is() -> None:
+    hidden = HiddenValues()
+    named = {
+        purpose: hidden.name_for("swarm", purpose, value)
+        for purpose, value in {
+            "SWARM_API_URL": "http://127.0.0.1:7777/api", "DATABASE_URL": "postgresql://me:hunter2-9x@db/x",
+            "SWARM_API_KEY": "x", "FOLDER": "/srv",
+        }.items()
+    }  # fmt: skip
+    kinds = {purpose: name.rpartition("_")[2] for purpose, name in named.items()}
+    assert kinds == {"SWARM_API_URL": "VALUE", "DATABASE_URL": "SECRET", "SWARM_API_KEY": "SECRET", "FOLDER": "VALUE"}
