@@ -81,7 +81,6 @@ FIRST = {
     "turn": {"edit": "denied", "context": "denied", "whole": "denied", "replace": "denied", "sweep": "denied"},
 }
 FIRST["notice"] = FIRST["off"]
-AFTER_THE_TURN = {"edit": "both", "context": "both", "whole": "both", "replace": "denied", "sweep": "denied"}
 GUARDED = {"context": "refused", "whole": "refused"}  # by Claude Code, before any hook
 
 
@@ -166,18 +165,16 @@ def test_writes_from_a_stale_read(pair: tuple[Client, Client], level: str, monke
         other.wait()
         if level in ("keep", "turn"):
             again = [file for file in files if came_of[file] in ("denied", "refused")]
-            if level == "turn" and isinstance(client, ClaudeCode):
-                # No hook sees its tool read: it is told once more, of what stands there now that the turn is over.
-                told_now = tried_again(session, client, again)
-                assert told_now == {file: AFTER_THE_TURN[WAYS[file].kind] for file in again}
-                again = [file for file in again if told_now[file] == "denied"]
             assert tried_again(session, client, again) == {
                 file: "denied" if WAYS[file].kind == "sweep" else "both" for file in again
             }
 
 
 def tried_again(session: Conversation, client: Client, files: list[str]) -> dict[str, str]:
-    """What comes of reading each of `files` again and trying once more, the peer's turn being over."""
+    """What comes of reading each of `files` again and trying once more, the peer's turn being over.
+
+    Claude Code's own tool for reading has no hook; that its session has read shows in what it writes then.
+    """
     calls = [call for file in files for call in (read(client, file), WAYS[file].call(client, file, "PEER"))]
     session.run(f"again-{len(files)}", *calls)
     told = client.results(f"again-{len(files)}")[-len(calls) :][1::2]
