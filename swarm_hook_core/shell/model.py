@@ -25,13 +25,16 @@ class Effects:
     guesses  Guess: may write something that the command does not name
     reads    Read: a file whose content, or what has changed in it, it certainly shows, or a part that is known
     texts    absolute path -> the Stream that it has put into that file last, or None where that is not known
+    copied   absolute path -> the Stream of a file of its own that it has put in the place of that one
     programs names of the programs that it runs, as far as they are known, and of git the command as well: ``git fetch``
     deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
     runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
     budget   the time to find and to judge them, which begins when this is made unless it is given
     """
 
-    __slots__ = ("writes", "trees", "git", "guesses", "reads", "texts", "programs", "deeds", "runs", "budget")
+    __slots__ = (
+        "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "runs", "budget",
+    )  # fmt: skip
 
     def __init__(self, budget=None):
         self.budget = budget or Budget()
@@ -41,6 +44,7 @@ class Effects:
         self.guesses: list = []
         self.reads: list = []
         self.texts: dict = {}
+        self.copied: dict = {}
         self.programs: set = set()
         self.deeds: list = []
         self.runs = False

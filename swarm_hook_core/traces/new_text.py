@@ -52,7 +52,9 @@ def _of_script(effects, path: str):
     """The new text of the file, where one statement of a script writes it."""
     whole = os.path.normpath(path)
     writes = [one for one in effects.writes if os.path.normpath(os.path.join(one.folder, one.path)) == whole]
-    stream = effects.texts.get(whole) if len(writes) == 1 and writes[0].how == REPLACE else None
+    if len(writes) != 1 or writes[0].how != REPLACE:
+        return None
+    stream = effects.copied.get(whole) or effects.texts.get(whole)
     text = stream.text if stream is not None else None
     return text if text is not None and "\0" not in text else None
 

@@ -171,7 +171,10 @@ def test_writes_from_a_stale_read(pair: tuple[Client, Client], level: str, monke
 
 
 def tried_again(session: Conversation, client: Client, files: list[str]) -> dict[str, str]:
-    """What comes of reading each of `files` again and trying once more, the peer's turn being over."""
+    """What comes of reading each of `files` again and trying once more, the peer's turn being over.
+
+    Claude Code's own tool for reading has no hook; that its session has read shows in what it writes then.
+    """
     calls = [call for file in files for call in (read(client, file), WAYS[file].call(client, file, "PEER"))]
     session.run(f"again-{len(files)}", *calls)
     told = client.results(f"again-{len(files)}")[-len(calls) :][1::2]

@@ -54,10 +54,18 @@ class _Transfer:
         """Whether what exists stays as it is."""
         return self.options.has("-n", "--no-clobber") or self.options.value("--update") in ("none", "none-fail")
 
-    def put(self, source: str, spared=False, how: str = REPLACE) -> list[str]:
-        """Write `source`, a file, to where it goes; the targets that were named."""
-        named = put(self.call, source, self.dest, self.inside, spared, how)
-        _back_up(self.call, self.options, named)
+    def made(self, source: str):
+        """The Stream of the file `source` where this script has made it; else None."""
+        return self.call.walk.files.contents.get(absolute(self.call.folder, source))
+
+    def put(self, source: str, spared=False, how: str = REPLACE, made=None) -> list[str]:
+        """Write `source`, a file, to where it goes; the targets that were named. `made`: as `made` has it."""
+        call = self.call
+        made = made or self.made(source)
+        named = put(call, source, self.dest, self.inside, spared, how)
+        for path in [absolute(call.folder, word) for word in named] if made is not None else ():
+            call.walk.effects.copied[path] = made
+        _back_up(call, self.options, named)
         return named
 
 
@@ -109,8 +117,9 @@ def mv(call) -> None:
             for word in goes_to:
                 call.write(word, EDIT if given.spares else REPLACE)
         else:
+            made = given.made(source)
             call.write(source, REMOVE)
-            given.put(source, given.spares)
+            given.put(source, given.spares, made=made)
 
 
 def ln(call) -> None:

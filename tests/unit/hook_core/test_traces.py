@@ -376,6 +376,13 @@ def test_a_text_that_keeps_the_other_s_lines_is_let_pass_without_a_look(work: Pa
     peer.edits("notes.md", "PEER", "PEER AGAIN")
     assert me.runs("printf 'PEER AGAIN %s' x > notes.md").startswith("denied: ")
     assert me.runs("cat > notes.md <<'EOF'\nhers and\nPEER AGAIN\nmine\nEOF") == ""
+    for verb in ("cp", "mv"):
+        peer.edits("notes.md", "PEER AGAIN", f"PEER AGAIN {verb}")
+        draft = "printf '%s\\n' {} > draft.md && {} draft.md notes.md"
+        assert me.runs(draft.format("mine PEER", verb)).startswith("denied: ")
+        assert me.runs(draft.format(f"'hers and' mine 'PEER AGAIN {verb}'", verb)) == ""
+        (work / "draft.md").unlink(missing_ok=True)
+        peer.edits("notes.md", f"PEER AGAIN {verb}", "PEER AGAIN")
     peer.runs("printf 'one\\ntwo\\n' > untracked.md")
     assert me.writes("untracked.md", "one\n").startswith("denied: ")
     assert me.writes("untracked.md", "one\ntwo\nthree\n") == ""
