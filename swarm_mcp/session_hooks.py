@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import is_in_team, name_of, state_dir
+from swarm_hook_core.state import is_in_team, mark_of, name_of, state_dir
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.store import Store
@@ -138,17 +138,6 @@ def _is_as_it_was(path: str, store: Store) -> bool:
         return False
     marks = (line.partition(" ") for line in lines)
     return store.events_so_far() >= int(number) and all(mark_of(name, mark) == mark for mark, _, name in marks)
-
-
-def mark_of(path: str, like: str = "") -> str:
-    """What is another text once the file at `path` has changed; of the store, as in `like`, once it is another file."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return "-"
-    if like.startswith("@"):
-        return f"@{found.st_dev}:{found.st_ino}"
-    return f"{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
 
 
 def find_terminal(store: Store, request: Registration, anew: bool) -> None:
