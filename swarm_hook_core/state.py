@@ -170,6 +170,17 @@ def name_of(word: str) -> str:
     return f"_{raw[:24].hex()}_{len(raw)}_{crc32(raw):08x}"
 
 
+def mark_of(path: str, like: str = "") -> str:
+    """What is another text once the file at `path` has changed; of the store, as in `like`, once it is another file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "-"
+    if like.startswith("@"):
+        return f"@{found.st_dev}:{found.st_ino}"
+    return f"{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
+
+
 def make_private(folder: str) -> None:
     """Create `folder` and what is missing above it, closed to other users.
 

@@ -12,9 +12,8 @@ import time
 
 from swarm_hook_core import protected, settings
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import config_path, state_dir, write_private
+from swarm_hook_core.state import config_path, mark_of, state_dir, write_private
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.file_marks import mark_of
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import is_in_team, name_of, state_dir
+from swarm_hook_core.state import is_in_team, mark_of, name_of, state_dir
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.file_marks import mark_of
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.store import Store
 
