@@ -62,7 +62,7 @@ class AskedCore(HookCore):
         return None if found == OFF else AskedTrail(self.config, call, found)
 
     def _call(self, path: str, how: str, agent: str) -> ToolCall:
-        folder = self._session.directory or os.path.dirname(path)
+        folder = self._session.directory or os.path.dirname(path) or "/"
         given = {"path": path, "how": how}
         return ToolCall(how, given, self._session_id, folder, agent=agent, client_tool=_TOOLS[how])
 
@@ -79,7 +79,10 @@ class AskedCore(HookCore):
 
     def _is_alone(self, call, path: str) -> bool:
         trail = self.trail_of(call)
-        return trail is None or trail.is_alone([os.path.realpath(path)])
+        try:
+            return trail is None or trail.is_alone([os.path.realpath(path)])
+        except (OSError, ValueError):  # a path that no file can have: each kind of write is asked about
+            return False
 
     def _session_of(self, call, only_beside_locks: bool):
         return self._session, self._reader

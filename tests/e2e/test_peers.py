@@ -46,6 +46,7 @@ def test_a_killed_peer_of_the_other_kind(both: dict[str, Client], holder: str, w
     assert_text(both[writer], "notes.md", "line two\n")
 
 
+@pytest.mark.promise("mail reaches models")
 def test_a_model_hears_of_its_mail_at_its_next_prompt_and_at_its_next_call(client: Client) -> None:
     coordinator = client.ground.coordinator
     peer = coordinator.register_peer("night-shift")

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.ways("install")
 BEFORE = "alpha\nbeta\ngamma\n"  # the peer makes PEER of beta, the session MINE of alpha
 GIT = "git -c user.name=e2e -c user.email=e2e@localhost"
 PEER = "the-night-shift"
+KEPT = pytest.mark.promise("uncommitted work is not lost at keep, whatever writes")
 
 
 class Way(NamedTuple):
@@ -128,7 +129,7 @@ def pair(request: pytest.FixtureRequest, both: dict[str, Client], name: str) -> 
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-@pytest.mark.parametrize("level", ["off", "notice", "keep", "turn"])
+@pytest.mark.parametrize("level", ["off", "notice", pytest.param("keep", marks=KEPT), "turn"])
 def test_writes_from_a_stale_read(pair: tuple[Client, Client], level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """X1 to X7, each at this level, and once more after the denial."""
     client, peer = pair

@@ -122,6 +122,7 @@ def played(client: Client, cases: dict[str, Case], extra: tuple[str, ...]) -> tu
     return {file: outcome(client, file) for file in cases}, dict(zip((file for file, _call in then), told, strict=True))
 
 
+@pytest.mark.promise("a whole-file write over a change that the model has not seen is denied, whatever the model")
 @pytest.mark.only("claude-code")
 @pytest.mark.parametrize("model", FAMILIES)
 def test_claude_code(client: Client, model: str) -> None:
@@ -166,6 +167,7 @@ def test_a_sub_agent_is_held_to_what_it_has_read_itself(client: Client, model: s
     assert [outcome(client, file) for file in files] == ["both", "kept"], client.results("errand")
 
 
+@pytest.mark.promise("a whole-file write over a change that the model has not seen is denied, whatever the model")
 @pytest.mark.only("codex")
 @pytest.mark.parametrize("model", CODEX_MODELS)
 def test_codex(client: Client, model: str) -> None:
