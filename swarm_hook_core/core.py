@@ -169,7 +169,7 @@ class HookCore:
                 raise ValueError("the payload names no tool")
             return None
         effects = None
-        if not self.is_within:
+        if not self.is_within or self.is_asked:
             denial, effects = self._for_a_person(call, says_files)
             if denial is not None:
                 from swarm_hook_core.decision import Verdict

@@ -156,7 +156,7 @@ def _note_denial(trail, lost, targets, cleared) -> str:
     """
     for trace, _how, _by in lost:
         trail.note("met", trace.path, trail.call.id or seen.NO_ID)
-        if trace.is_pending and not trace.is_checked and trace.journal:
+        if trace.is_pending and not trace.is_checked and trace.journal and not trail.is_asked:
             _await(trail, trace.journal)
     _take_back(trail, targets, cleared)
     try:
