@@ -122,6 +122,7 @@ _SETTINGS = ("settings.json", "config.toml", "config.yaml", "hooks.json", "mcp.j
              "_plugins.json", "-enablement.json", "disabled-hooks")  # fmt: skip
 _WORDS = ("swarm-mcp", "swarm_mcp", "swarm-locks", ".swarm", "swarm.db", "swarm@", "SWARM_", "swarm-hooks", "hookspath",
           "hooksPath", ".git/hooks", ".git/config", *_SETTINGS)  # fmt: skip
+_REMOVING = ("rm ", "mv ", "delete", "rmtree", "rm\t", "rename", "remove", "unlink")
 _PLACES = ("~", "HOME", ".local", ".config", ".claude", ".codex", "XDG_")
 
 
@@ -136,11 +137,16 @@ def speaks_of_protection(text: str) -> bool:
     """Whether a command's text may concern them. That costs a few looks through the text."""
     if any(word in text for word in _WORDS):
         return True
-    if "rm" in text or "mv" in text or "delete" in text:
-        home = os.path.expanduser("~")
-        if any(place in text for place in _PLACES) or (home != "/" and home in text):
-            return True
+    if any(word in text for word in _REMOVING) and (any(place in text for place in _PLACES) or _names_home(text)):
+        return True
     return any(os.path.basename(place) in text for place in _chosen_places())
+
+
+def _names_home(text: str) -> bool:
+    """Return True if `text` has the home folder's path, and no ordinary name behind it: checkouts lie below it, too."""
+    home = os.path.expanduser("~").rstrip("/")
+    rests = text.split(home)[1:] if home else ()
+    return any(not (rest[:1] == "/" and rest[1:2].isalnum()) for rest in rests)
 
 
 def _chosen_places() -> list:

@@ -228,9 +228,8 @@ def test_a_file_that_the_session_has_not_been_shown_is_not_overwritten(client: s
     peer.edits("notes.md", "PEER", "PEERS")
     told.reads(file, 1, 1)
     assert me.denied(write, whole)  # Y2: it has seen one line of it
-    peer.edits("notes.md", "PEERS", "PEER")
-    assert "was changed by" in me.told(edit, part)
-    peer.edits("notes.md", "PEER", "PEERS")
+    peer.edits("sub/deep.md", "beta", "PEER")
+    assert "was changed by" in me.told(edit, {**part, "file_path": str(work / "sub" / "deep.md")})
     told.reads(file)
     assert me.told(edit, part) == me.told(write, whole) == ""
     assert me.told("Bash", {"command": "echo x > notes.md"}) == ""  # whichever way it takes
