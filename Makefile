@@ -85,7 +85,7 @@ check: $(CHECKERS)
 	@"$(CHECK_BIN)/ruff" format --quiet --check . || { echo "run: make format" >&2; exit 1; }
 	@PYTHONPATH=. "$(CHECK_BIN)/lint-imports" --no-cache
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy"
-	@python3 tests/documents/python_programs.py "$(SWARM_DEV)/python-page"
+	@"$(PYTHON)" tests/documents/python_programs.py "$(SWARM_DEV)/python-page"
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy" "$(SWARM_DEV)/python-page" --no-error-summary
 
 format: $(CHECKERS)
