@@ -280,14 +280,24 @@ def kill_processes_of(home: Path) -> None:
             file.unlink(missing_ok=True)
 
 
+def _runs_in_group(group: int) -> bool:
+    """Return True while a process of the group has not ended; a zombie has."""
+    asked = ["ps", "-A", "-o", "pgid=,stat="]
+    rows = (line.split() for line in subprocess.run(asked, capture_output=True, text=True).stdout.splitlines())
+    return any(row[0] == str(group) and row[1][:1] not in "ZX" for row in rows if len(row) == 2)
+
+
 def kill_group(process: subprocess.Popen[str]) -> None:
-    """SIGKILL for the process and its group (it leads one); waits until it is reaped."""
-    if process.poll() is None:
+    """SIGKILL for the process and its group (it leads one); waits until it is reaped and no other of them runs."""
+    is_killed = process.poll() is None
+    if is_killed:
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
     process.wait()
+    while is_killed and _runs_in_group(process.pid):  # a client's launcher may be gone before the client is
+        time.sleep(0.02)
     for stream in (process.stdout, process.stderr):
         if stream:
             stream.close()

@@ -111,7 +111,7 @@ def test_run_resume_and_fork(models: ModelServer, checkout: Path) -> None:
     assert kinds.count("tool_start") == kinds.count("tool_end") == 2
     assert json.loads(results(models)[0])["ok"] is True, "the swarm's own tools are the model's"
     assert "EXTRA WORDS" in models.exchanges("/messages")[0].body["system"]
-    assert first.cost.output_tokens == 15 and first.cost.total_cost_usd == pytest.approx((150 * 3 + 15 * 15) / 1e6)
+    assert first.cost.output_tokens == 15 and first.cost.total_cost_usd == pytest.approx((150 * 2 + 15 * 10) / 1e6)
     assert LOOP.can_resume(first.session_id or "", str(checkout)) is True
     assert LOOP.can_resume(first.session_id or "", str(checkout.parent)) is False
     assert LOOP.can_resume("20990101-000000-1", str(checkout)) is False

@@ -22,7 +22,8 @@ from .test_more_clients import Stock
 pytestmark = pytest.mark.ways("install")
 
 BEFORE = "alpha\nbeta\ngamma\n"
-MINE, PEERS_AND_MINE = "MINE\nbeta\ngamma\n", "MINE\nPEER\ngamma\n"
+MINE = "MINE\nbeta\ngamma\n"
+PEERS_AND_MINE = "MINE\nPEER, too\ngamma\n"  # the peer's line is changed: only what was shown decides
 # The first two refuse to overwrite what was not read; those behind them do so, and write.
 FAMILIES = ("claude-haiku-4-5", "claude-sonnet-4-5", "claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5")
 REFUSE = FAMILIES[:2]
@@ -74,7 +75,7 @@ def writes_after(look: Calls) -> Calls:
 
 
 def writes_in_its_shell(client: Client, file: str) -> list[Call]:
-    return [*reads(client, file), client.shell(f"printf 'MINE\\nPEER\\ngamma\\n' > {file}")]
+    return [*reads(client, file), client.shell(f"printf 'MINE\\nPEER, too\\ngamma\\n' > {file}")]
 
 
 def edits(client: Client, file: str) -> list[Call]:

@@ -134,6 +134,8 @@ def test_without_the_server_locks_hold_here_and_say_so_within_two_seconds(
         new_engine.start()
         wait_for(lambda: north.json("team", "status", code=None)["ok"])
         assert north.write("s1", "src/b.py") == ""
+        # Its client is this process, and an agent acts for no other session.
+        north.hook("session-end", "s1", hook_event_name="SessionEnd")
         assert north.json("lock", "src/a.py", "--as", told["instance_id"])["team"]["settled"] is True
     finally:
         north.end()
