@@ -107,6 +107,14 @@ class Trail:
         folders = dict.fromkeys([self.call.folder, *map(os.path.dirname, paths)])
         return not any(others_in(place, self.own_name) for place in {self.place_of(folder) for folder in folders})
 
+    def pass_over(self, error: OSError) -> None:
+        """Record that a journal cannot be read. Raises NotChecked where a person wants the call denied for that."""
+        from swarm_hook_core import fail_closed, faults
+
+        if not self.is_asked:
+            faults.record_hourly(self.config.runtime_name, "traces", faults.describe(error))
+        fail_closed.demand(self.config, self.call, f"what others have changed: {error}")
+
     def may_lead_elsewhere(self) -> bool:
         """Whether a call that does not say its files could reach a place elsewhere in which others have journals.
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.environment import identity
-from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import token
 from swarm_hook_core.state import store_path
-from swarm_hook_core.traces import OFF, TURN, Trail, level
+from swarm_hook_core.traces import OFF, TURN, level
+from swarm_hook_core.traces.onlooking import OnlookersTrail
 from swarm_mcp.guard.check import BUSY_SECONDS, committer
 from swarm_mcp.guard.repository import Repository
 from swarm_mcp.store import Store
@@ -49,7 +49,8 @@ def changed_by_others(folder: str, who: str = "") -> Changes:
     repository = Repository(folder)
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         me = committer(store, who) or me_is_nobody
-        trail = Trail(SimpleNamespace(runtime_name=me.runtime or ""), _commit(me.session_id or "", repository), chosen)
+        session = me.runtime or "", me.session_id or ""
+        trail = OnlookersTrail("guard", "pre-commit", repository.top, chosen, *session)
         if trail.is_alone():
             return nothing
         from swarm_hook_core.traces.meetings import Meetings
@@ -61,8 +62,3 @@ def changed_by_others(folder: str, who: str = "") -> Changes:
         traces = [trace for trace in traces if not went_on_with(meetings, trace)]
     viewer = token(me.label or "", "identity") if me is not me_is_nobody else identity(PREFIX)
     return Changes(traces, bool(traces) and chosen == TURN, repository.top, viewer)
-
-
-def _commit(session_id: str, repository: Repository) -> ToolCall:
-    """A commit as the call of a session."""
-    return ToolCall("git commit", {}, session_id, repository.top)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from types import SimpleNamespace
 from typing import NamedTuple
 
 from swarm_hook_core.budget import Budget
-from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.traces import Trail, level, others_in, place_of
+from swarm_hook_core.traces import level, others_in, place_of
+from swarm_hook_core.traces.onlooking import OnlookersTrail
 from swarm_mcp.overview.file_marks import Marks, file_marks
 from swarm_mcp.overview.people import People
 from swarm_mcp.store import Store
@@ -51,8 +50,7 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
         return []
     from swarm_hook_core.traces.meetings import Meetings
 
-    nobody = ToolCall("look", {}, "", scope)
-    trail = Trail(SimpleNamespace(runtime_name=""), nobody, level(PREFIX, scope))
+    trail = OnlookersTrail("swarm", "edits", scope, level(PREFIX, scope))
     try:
         with closing(store.as_hooks_read_it()) as reader:
             meetings = Meetings(trail, reader, time.time(), Budget(SECONDS))

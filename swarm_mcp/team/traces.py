@@ -13,14 +13,13 @@ import os
 import threading
 import time
 from contextlib import closing
-from types import SimpleNamespace
 
 from swarm_hook_core import faults
 from swarm_hook_core.budget import Budget
-from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.state import make_private, state_dir, write_private
-from swarm_hook_core.traces import KEEP, Trail, entry, first_line, journal_name, keys_of, others_in, place_of
+from swarm_hook_core.traces import KEEP, entry, first_line, journal_name, keys_of, others_in, place_of
+from swarm_hook_core.traces.onlooking import OnlookersTrail
 from swarm_mcp.domain.session import TEAM
 from swarm_mcp.store.team_outbox import canonical, path_at, place_in
 from swarm_mcp.team.protocol import KEPT, TRACE, item
@@ -127,7 +126,7 @@ class Traces:
         oldest = time.time() - KEPT[TRACE]
         found: dict[str, dict[str, int]] = {}
         for top in self._tops:
-            trail = Trail(SimpleNamespace(runtime_name=""), ToolCall("look", {}, "", top), KEEP)
+            trail = OnlookersTrail("team", "traces", top, KEEP)
             try:
                 with closing(self._store.as_hooks_read_it()) as reader:
                     traces = Meetings(trail, reader, time.time(), Budget(SECONDS)).unpushed_of_each_below(top)

@@ -222,7 +222,12 @@ def test_auto_records_that_the_traces_could_not_be_read(repo: Repo, traces, monk
     assert repo.guard("install", "--auto").code == 0
     assert repo.commit("a.txt").returncode == 0
     (fault,) = fault_lines()
-    assert fault["runtime"] == "guard" and fault["hook"] == "pre-commit" and "IsADirectoryError" in fault["fault"]
+    traces("another", "b.txt")
+    (repo.top / "b.txt").write_text("once more")
+    monkeypatch.setenv("SWARM_FAIL", "closed")  # is about writes: a commit is let go where nothing can be seen
+    done = repo.commit("b.txt")
+    assert done.returncode == 1 and "b.txt: changed by codex another" in done.stderr, "it hides no other session's"
+    assert fault["runtime"] == "guard" and fault["hook"] == "pre-commit" and "NotOrdinary" in fault["fault"]
 
 
 def test_what_hold_runs_commits_what_hold_keeps(repo: Repo):

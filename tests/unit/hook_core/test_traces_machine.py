@@ -120,9 +120,9 @@ class Traces(RuleBasedStateMachine):
 
     @rule(place=PLACES, name=NAMES)
     def adds_over(self, place: int, name: str) -> None:
-        """Codex's tool puts a whole file in the place of one; Claude Code's refuses by itself where it is stale."""
+        """The client's own tool puts a whole file in the place of one."""
         me, player = self._player(place)
-        if not self.alive[me] or player.runtime != "codex":
+        if not self.alive[me]:
             return
         text = f"added by {me} at {self.time}\n"
         expected = self._is_in_danger(me, name)
@@ -142,7 +142,7 @@ class Traces(RuleBasedStateMachine):
         me, player = self._player(place)
         if not self.alive[me]:
             return
-        told = self._is_in_danger(me, name) and player.runtime == "codex"
+        told = self._is_in_danger(me, name)
         first = self.text[name].split("\n")[0]
         said = player.edits(name, first, f"{me} edits at {self.time}")
         assert not said.startswith("denied: ") and bool(said) is told

@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 from support.fixtures import Ground
-from support.sessions import write
+from support.sessions import fault_lines, run, write_payload
 
 from swarm_hook_core.naming import UNNAMED
+from swarm_hook_core.traces import place_of
 from swarm_mcp.errors import Deadlock, UnknownInstance
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.overview.checkouts import checkouts
@@ -157,12 +158,18 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     people = [ground.session("ann"), ground.session("bob")]
     file = f"{ground.scope}/f"
     for name in ("ann", "bob"):
-        assert write("claude-code", name, ground.scope, file).reason == ""
+        change = {"file_path": file, "old_string": "a" if name == "bob" else "", "new_string": name}
+        call = {**write_payload("claude-code", name, ground.scope, file), "tool_name": "Edit", "tool_input": change}
+        assert '"deny"' not in run("claude-code", "pre_tool_use", call).out
         with open(file, "a") as text:
             text.write(name)
     found = edits(store, ground.scope, People(store))
     assert {one.instance_id for one in found} == {row.id for row in people} and {one.path for one in found} == {file}
     assert len(journal_marks(ground.scope)) == 2
+    in_the_way = os.path.join(place_of(ground.scope), "codex.eve")
+    os.mkdir(in_the_way)
+    assert edits(store, ground.scope, People(store)) == found and in_the_way in fault_lines()[-1]["fault"]
+    os.rmdir(in_the_way)
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "all"], check=True)
     assert edits(store, ground.scope, People(store)) == []

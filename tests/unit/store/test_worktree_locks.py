@@ -247,15 +247,12 @@ def test_whoever_was_refused_elsewhere_hears_when_it_is_free(trees: Trees):
 def test_a_check_loads_nothing_of_this_where_no_lock_is_of_that_kind(trees: Trees, monkeypatch):
     trees.take("main", "src/f", logical=False)
 
-    def loaded(*_words):
-        raise AssertionError("loaded")
-
-    monkeypatch.setattr(logical, "over", loaded)
-    monkeypatch.setattr(logical, "under", loaded)
-    assert not trees.write("clone", "src/f")
+    called = []
+    for name in ("over", "under"):  # a fault in them would be no failure of the check, which lets pass
+        monkeypatch.setattr(logical, name, lambda *_words, name=name: called.append(name) or [])
+    assert not trees.write("clone", "src/f") and called == []
     trees.take("main", "src/f")
-    with pytest.raises(AssertionError):
-        trees.write("clone", "src/f")
+    assert not trees.write("clone", "src/f") and "over" in called
 
 
 def test_the_hook_denies_the_same_file_of_another_work_tree(trees: Trees):

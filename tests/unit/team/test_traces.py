@@ -134,6 +134,7 @@ def test_a_commit_does_not_end_it_and_a_push_does(sides, machines):
     both(machines)
     assert files(machines[0]) == {"sandbox": ["src/a.py"]}
     assert "not pushed" in laptop.write(laptop.session("one"), "src/a.py")
+    git(laptop.top, "checkout", "-q", "--", "src/a.py")  # nothing of this machine's own is left there to be overwritten
     git(sandbox.top, "push", "-q", "origin", "HEAD:main")
     both(machines)
     assert "sandbox" not in files(machines[0])
