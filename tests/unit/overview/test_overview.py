@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from support.fixtures import Ground
-from support.sessions import write
+from support.traced import Player
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_mcp.errors import Deadlock, UnknownInstance
@@ -154,14 +154,15 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
     subprocess.run([*git, "init", "-q"], check=True)
     assert edits(store, ground.scope, People(store)) == [] and journal_marks(ground.scope) == {}
-    people = [ground.session("ann"), ground.session("bob")]
-    file = f"{ground.scope}/f"
-    for name in ("ann", "bob"):
-        assert write("claude-code", name, ground.scope, file).reason == ""
-        with open(file, "a") as text:
-            text.write(name)
+    ann, bob = (Player("claude-code", ground.repo) for _ in range(2))
+    file = str(ground.repo / "f")
+    assert ann.writes("f", "ann\n") == ""
+    bob.runs("echo bob >> f")  # which keeps hers
+    assert (ground.repo / "f").read_text() == "ann\nbob\n"
     found = edits(store, ground.scope, People(store))
-    assert {one.instance_id for one in found} == {row.id for row in people} and {one.path for one in found} == {file}
+    assert {one.instance_id for one in found} == {ann.row["id"], bob.row["id"]} and {one.path for one in found} == {
+        file
+    }
     assert len(journal_marks(ground.scope)) == 2
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "all"], check=True)
