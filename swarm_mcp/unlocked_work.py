@@ -23,54 +23,49 @@ def tell_of_loss(
 
     `kept`: where the content before is, empty where it is not kept; `made`: the tool of the call, and the command.
     """
-    with store.database.writing():
-        owner = store.instances.live(owner_id)
-        if owner is None:
-            return []
-        tool, line = made
-        by = ""
-        if writer is None or may_meet(writer.label, owner.label):
-            by = f" ({command(line)})" if line else f" ({named(tool)})" if tool else ""
-        undo = f"The content before is kept: `swarm-mcp restore {as_word(file)}` brings it back."
-        what = f"was let {'remove' if is_removed else 'overwrite'} {named(file)}{by}"
-        text = (
-            f"[auto] {_name(writer, owner)} {what}, which you changed and have not committed."
-            f" {undo if kept else 'The content before could not be kept.'} Read the file before you go on with it."
-        )
-        store.notices.post(owner, text)
-        return [owner.id]
+    owner = store.instances.live(owner_id)
+    if owner is None:
+        return []
+    tool, line = made
+    by = ""
+    if writer is None or may_meet(writer.label, owner.label):
+        by = f" ({command(line)})" if line else f" ({named(tool)})" if tool else ""
+    undo = f"The content before is kept: `swarm-mcp restore {as_word(file)}` brings it back."
+    what = f"was let {'remove' if is_removed else 'overwrite'} {named(file)}{by}"
+    text = (
+        f"[auto] {_name(writer, owner)} {what}, which you changed and have not committed."
+        f" {undo if kept else 'The content before could not be kept.'} Read the file before you go on with it."
+    )
+    return [owner.id] if store.notices.tell(owner, text) else []
 
 
 def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: str, times: int) -> list[str]:
     """Tell the owner of a change, or from so many `times` on a person, that `writer` tries again and again."""
     if writer is None:
         return []
-    with store.database.writing():
-        owner, told = store.instances.live(owner_id), []
-        often = f"{times} times within {duration(SECONDS)}"
-        if times < PERSON:
-            if owner is not None:
-                store.notices.post(
-                    owner,
-                    f"[auto] {_name(writer, owner)} was denied {often} to overwrite {named(file)}, which you changed"
-                    " and have not committed. When you are done with it, commit it, or tell that session.",
-                )
-                told.append(owner.id)
-            return told
-        identity = token(writer.label or "", "identity")
-        for lead in store.instances.in_scope(writer.scope):
-            words = (lead.label or "").split()
-            if lead.id == writer.id or "mode:gateway" not in words or token(lead.label or "", "identity") != identity:
-                continue
-            whose = _name(owner, writer) if owner is not None else "a session that has gone"
-            store.notices.post(
-                lead,
-                f"[auto] For the person you work for: {known_as(writer)} was denied {often} to overwrite"
-                f" {named(file)}, and goes on trying: {whose} has changed it and not committed it. A person has to say"
-                " whose change goes first.",
+    owner, told = store.instances.live(owner_id), []
+    often = f"{times} times within {duration(SECONDS)}"
+    if times < PERSON:
+        if owner is not None:
+            text = (
+                f"[auto] {_name(writer, owner)} was denied {often} to overwrite {named(file)}, which you changed"
+                " and have not committed. When you are done with it, commit it, or tell that session."
             )
-            told.append(lead.id)
+            told += [owner.id] if store.notices.tell(owner, text) else []
         return told
+    identity = token(writer.label or "", "identity")
+    for lead in store.instances.in_scope(writer.scope):
+        words = (lead.label or "").split()
+        if lead.id == writer.id or "mode:gateway" not in words or token(lead.label or "", "identity") != identity:
+            continue
+        whose = _name(owner, writer) if owner is not None else "a session that has gone"
+        text = (
+            f"[auto] For the person you work for: {known_as(writer)} was denied {often} to overwrite"
+            f" {named(file)}, and goes on trying: {whose} has changed it and not committed it. A person has to say"
+            " whose change goes first."
+        )
+        told += [lead.id] if store.notices.tell(lead, text) else []
+    return told
 
 
 def _name(session: Session | None, reader: Session) -> str:

@@ -1,4 +1,4 @@
-"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, state folder,
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, folders,
 settings, git hooks, what the kernel holds, faults.
 
 The standard library is enough for them: what is broken may be the other libraries.
@@ -19,7 +19,7 @@ from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
-from swarm_hook_core.state import config_path, is_in_team, state_dir, store_path
+from swarm_hook_core.state import config_path, is_in_team, store_path
 from swarm_mcp import __version__
 from swarm_mcp.acting_session import onlooker_identity
 from swarm_mcp.doctor.copies import which_copy
@@ -47,7 +47,7 @@ _NEEDED = {
 
 
 def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Finding]:
-    """Return the contract's eight checks, then libraries, journal mode, state folder, settings, the level of automatic
+    """Return the contract's eight checks, then libraries, journal mode, folders, settings, the level of automatic
     locks, what a failed check comes to, git hooks, what the kernel holds for `clients`, and recorded faults.
 
     Each comes as soon as it has been looked at.
@@ -67,7 +67,6 @@ def findings(scope_flag: str, clients: Sequence[Runtime] = ()) -> Iterator[Findi
         "settings": _settings,
         "auto": lambda: _setting("auto", "`swarm-mcp auto` sets it"),
         "fail": lambda: _setting("fail", "closed: a write that cannot be checked is denied"),
-        "home": _home,
         "guard": _guard,
         "kernel": lambda: _kernel(clients),
         "faults": _faults,
@@ -196,28 +195,6 @@ def _environment() -> Finding:
     names = sorted(name for name in os.environ if name.startswith("SWARM_") or name == "AGENT_IDENTITY")
     text = ", ".join(f"{name}={os.environ[name]}" for name in names) or "no swarm variable is set"
     return Finding("env", "info", text, details={name: os.environ[name] for name in names})
-
-
-def _home() -> Finding:
-    """Whether what swarm keeps for this user can be written: its state, its store, and the plugin's folder."""
-    store, plugin = os.path.dirname(store_path()), str(marketplace_folder())
-    places = {"store": store, "plugin": plugin, "state": state_dir()}
-    closed = {what: why for what, place in places.items() if (why := _why_closed(place))}
-    if not closed:
-        return Finding("home", "ok", f"state, store and plugin can be written ({places['state']})", details=places)
-    text = "; ".join(f"the {what}'s folder {places[what]} cannot be written: {why}" for what, why in closed.items())
-    mend = "make it writable, or set SWARM_STATE_DIR, SWARM_DB_PATH and XDG_DATA_HOME to places that are"
-    return Finding("home", "fail", text, mend, {**places, "closed": closed})
-
-
-def _why_closed(folder: str) -> str:
-    """Why nothing can be written into a folder that is there, or could be made; empty where it can."""
-    place = folder
-    while not os.path.lexists(place) and os.path.dirname(place) != place:
-        place = os.path.dirname(place)
-    if not os.path.isdir(place):
-        return f"{place} is no folder"
-    return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} may not be written by this user, or is read-only"
 
 
 def _libraries() -> Finding:

@@ -1,42 +1,63 @@
-"""Whether hooks can write into the state folder: without that nothing is noted of what sessions change or have seen."""
+"""Whether what swarm keeps for this user can be written: its state, its store and the plugin's folder.
+
+Without the state folder hooks note nothing of what sessions change or have seen. A store that can be read, in a folder
+that is closed, is a sandbox as a rule: what is outside writes it, so that is a warning, as is a closed plugin folder.
+"""
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import open_private, state_dir, write_all
+from swarm_hook_core.state import open_private, state_dir, store_path, write_all
 from swarm_hook_core.traces import traces_dir
+from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import Finding
 
 PROBE_BYTES = 4096
 MOST_NAMED = 3
+MEND = (
+    "make room on the disk, or give the folder back to this user; or set SWARM_STATE_DIR, SWARM_DB_PATH and"
+    " XDG_DATA_HOME to places that can be written"
+)
 
 
 def finding() -> Finding:
-    """Return whether a file can be made in the state folder, and every journal in it be added to."""
-    folder = state_dir()
+    """Find out if the state folder, its journals, and the folders of store and plugin can be written."""
+    folder, store, plugin = state_dir(), os.path.dirname(store_path()), str(marketplace_folder())
     wrong = _of_folder(folder) or _of_journals()
-    details = {"path": folder, "wrong": wrong}
-    if not wrong:
-        text = f"{folder} can be written" if os.path.isdir(folder) else f"{folder} will be made when it is needed"
-        return Finding("state", "ok", text, details=details)
-    more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
-    text = (
-        f"hooks cannot note what sessions change: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended, calls go"
-        " ahead over uncommitted changes of others; locks hold"
-    )
-    return Finding("state", "fail", text, "make room on the disk, or give the folder back to this user", details)
+    closed = {what: why for what, place in (("store", store), ("plugin", plugin)) if (why := _why_closed(place))}
+    details = {"path": folder, "store": store, "plugin": plugin, "wrong": wrong, "closed": closed}
+    said = []
+    if wrong:
+        more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+        said.append(
+            f"hooks cannot note what sessions change: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended,"
+            " calls go ahead over uncommitted changes of others; locks hold"
+        )
+    said += [f"the {what}'s folder cannot be written: {why}" for what, why in closed.items()]
+    if said:
+        is_broken = wrong or ("store" in closed and not os.path.exists(store_path()))
+        return Finding("state", "fail" if is_broken else "warn", "; ".join(said), MEND, details)
+    if os.path.isdir(folder):
+        return Finding("state", "ok", f"state, store and plugin can be written ({folder})", details=details)
+    return Finding("state", "ok", f"{folder} will be made when it is needed", details=details)
+
+
+def _why_closed(folder: str) -> str:
+    """Why nothing can be written into a folder that is there, or could be made; empty where it can."""
+    place = folder
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        return f"{place} is no folder"
+    return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} may not be written by this user, or is read-only"
 
 
 def _of_folder(folder: str) -> list[str]:
     """What keeps a file from being made in `folder`, or the folder itself; one line, or none."""
     if not os.path.lexists(folder):
-        above = os.path.dirname(folder)
-        while not os.path.lexists(above) and above != os.path.dirname(above):
-            above = os.path.dirname(above)
-        if not os.path.isdir(above):
-            return [f"{above} is no folder"]
-        return [] if os.access(above, os.W_OK | os.X_OK) else [f"{above}: no permission to make {folder}"]
+        why = _why_closed(folder)
+        return [f"{folder} cannot be made: {why}"] if why else []
     path = os.path.join(folder, f"probe.{os.getpid()}.tmp")
     try:
         handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)

@@ -513,6 +513,9 @@ class Notices(Protocol):
         Nobody else is given these messages meanwhile, as with `Messages.take`.
         """
 
+    def tell(self, instance: Session, content: str) -> bool:
+        """Have the next hook of a session tell its model `content`; False where the session has gone."""
+
     def are_messages_unread(self, instance: Session) -> bool:
         """Tell whether the session has unread messages beside those."""
 

@@ -42,6 +42,13 @@ class Notices:
         )
         return message_id
 
+    def tell(self, instance: Session, content: str) -> bool:
+        with self._db.writing():
+            is_there = self._db.row("SELECT 1 FROM instances WHERE id = ?", (instance.id,)) is not None
+            if is_there:
+                self.post(instance, content)
+        return is_there
+
     def unread(self, instance: Session, sender: str, file: str) -> bool:
         """Tell whether a notice of this sender about this file still waits for `instance`."""
         sql = (

@@ -96,12 +96,25 @@ def argv(runtime: str, hook: str) -> list[str]:
     return [INTERPRETER, "-E", "-s", "-S", str(ROOT / "integrations" / "hook.py"), *words]
 
 
-def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None) -> Ran:
-    """Run one hook on `payload`: an object, or the bytes themselves."""
+# The real hook, which has as much time for a session's start as a busy machine wants.
+_PATIENT = f"""
+import runpy, sys
+sys.path.insert(0, {str(ROOT)!r})
+from swarm_hook_core import lifecycle
+lifecycle.START_SECONDS, lifecycle.START_PATIENCE = 240.0, 120.0
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def run(
+    runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None, patient: bool = False
+) -> Ran:
+    """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a start waits for a busy machine."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     begun = time.monotonic()
     done = subprocess.run(
-        argv(runtime, hook),
+        [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook),
         input=data,
         capture_output=True,
         env={**os.environ, **(env or {})},
@@ -125,9 +138,9 @@ def new_session() -> str:
     return str(uuid.uuid4())
 
 
-def start(runtime: str, session_id: str, cwd: Any, source: str = "startup", **env: str) -> Ran:
+def start(runtime: str, session_id: str, cwd: Any, source: str = "startup", patient: bool = False, **env: str) -> Ran:
     payload = {**captured(runtime, f"SessionStart.{source}", cwd), "session_id": session_id}
-    return run(runtime, "session_start", payload, env)
+    return run(runtime, "session_start", payload, env, patient=patient)
 
 
 def subagent_payload(event: str, session_id: str, agent: str, cwd: Any) -> dict[str, Any]:

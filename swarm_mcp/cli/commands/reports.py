@@ -266,7 +266,7 @@ class telling:
     group=INTERNAL,
 )
 def overwritten(args: Arguments) -> int:
-    """overwritten: tell a session that its uncommitted change is overwritten, or would be (hooks call this)
+    """overwritten: tell a session that its change is overwritten (hooks call this)
 
     The owner gets one message: what was overwritten or removed, by whom, and how to bring it back. With --times it was
     denied so often that the owner is to hear of it; from the tenth time on the sessions with mode:gateway of the same

@@ -13,7 +13,7 @@ from swarm_mcp.domain.message import Event, UiCommand
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CLAIMED, IN_PROGRESS, TERMINAL
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.activity import CHANGES, Acquaintance
+from swarm_mcp.store.activity import CHANGES, LOCKS_AND_SESSIONS, Acquaintance
 
 HOUR, DAY = 3600, 86400
 
@@ -43,7 +43,7 @@ class Activity(Part):
         return [event for event in found[::-1] if before is None or event.id < before][:limit]
 
     def timeline(
-        self, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = ("context", "instance")
+        self, scope: str, since: int, until: int, limit: int, groups: tuple[str, ...] = LOCKS_AND_SESSIONS
     ) -> list[Event]:
         found = [
             event for event in self.memory.events

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from support.memory_store.tables import Part
 from swarm_hook_core.naming import holder_name
-from swarm_mcp.domain.message import Message, Notice
+from swarm_mcp.domain.message import SYSTEM, Message, Notice
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.visibility import may_meet
@@ -113,6 +113,12 @@ class Notices(Part):
 
     def are_messages_unread(self, instance: Session) -> bool:
         return any(mail.id not in self.memory.noticed for mail in self.store.messages.peek(instance, 10**9))
+
+    def tell(self, instance: Session, content: str) -> bool:
+        is_there = self.store.instances.get(instance.id) is not None
+        if is_there:
+            self.post(instance.scope, SYSTEM, instance.id, content)
+        return is_there
 
     def post(self, scope: str, sender: str, recipient: str, content: str, file: str = "") -> int:
         number = self.store.messages.post(scope, sender, recipient, content)

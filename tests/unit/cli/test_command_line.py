@@ -411,7 +411,8 @@ def test_a_home_that_takes_nothing_is_no_error_of_ours(ground: Ground, words: li
     assert (done.code == 1 and str(closed) in done.err and done.err.count("\n") == 1) or words[0] == "guard", done
     assert "internal error" not in done.err, done
     found = {check["name"]: check for check in ground.swarm("doctor", "--no-clients", "--json").json["checks"]}
-    assert found["home"]["status"] == "fail" and str(closed) in found["home"]["message"]
+    assert found["state"]["status"] == "fail" and str(closed) in found["state"]["message"]
+    assert set(found["state"]["details"]["closed"]) == {"store", "plugin"} and "\n" not in found["state"]["message"]
 
 
 def test_a_session_is_named_in_every_way_in_which_texts_of_ours_have_it(ground: Ground):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from support.fixtures import Ground
@@ -27,11 +28,12 @@ def test_a_task_is_shown_whole(ground: Ground):
     who, other = f"asks {asks['id'][:8]}", f"does {does['id'][:8]}"
     for words in (
         f"task {made['id']}  [in_progress]  fix, priority 0\n  Mend it\n", "  what:\n    first\n    then\n",
-        f"  asked by {who}, now; {other} does it\n", "  files: src/a.py\n", "  progress, 5 min ago: half way\n",
+        f"; {other} does it\n", "  files: src/a.py\n", "  progress, 5 min ago: half way\n",
         "  result: done\n", "  run 12ab34cd: codex, running, ", "its worker has not ended yet; swarm-mcp logs 12ab34cd -f\n",
         f"{who} → {other}\n      about {made['id']}\n      please\n",
     ):  # fmt: skip
         assert words in out, (words, out)
+    assert re.search(rf"^  asked by {re.escape(who)}, (now|\d+ s ago); ", out, re.MULTILINE), out
     shown = ground.swarm("task", made["id"], "--json", "--as", does["id"]).json
     assert list(shown) == ["task", "runs", "messages"] and shown["task"]["description"] == "first\nthen"
     assert ground.swarm("task", made["id"], "--as", stranger["id"]).code == 1

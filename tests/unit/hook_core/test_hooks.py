@@ -128,7 +128,7 @@ def test_sessions_that_start_at_once_are_all_there(runtime: str, repo: Path, sto
     store.unlink()  # so that they also race to make the store
     ids = [new_session() for _ in range(2)] * 2
     with ThreadPoolExecutor(4) as pool:
-        ran = list(pool.map(lambda session_id: start(runtime, session_id, repo), ids))
+        ran = list(pool.map(lambda session_id: start(runtime, session_id, repo, patient=True), ids))
     assert all("is registered as" in one.context for one in ran), fault_lines()
     assert sorted(row["session_id"] for row in instances()) == sorted(set(ids))
 

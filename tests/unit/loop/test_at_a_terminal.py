@@ -94,8 +94,8 @@ def test_an_answer_is_shown_once_and_with_what_it_took(model: Model, screen, mon
         seen = screen("go")
         assert seen.over() == 0
         assert re.sub(r"session: \S+", "session: S", seen.text) == (
-            "session: S\nprovider: anthropic\nmodel: claude-sonnet-4-6\n"
-            "Looking.\n── list_dir {}\nAll of it\nis fine.\n2 answers, 220 tokens in, 40 out, $0.0012\n"
+            "session: S\nprovider: anthropic\nmodel: claude-sonnet-5-5\n"
+            "Looking.\n── list_dir {}\nAll of it\nis fine.\n2 answers, 220 tokens in, 40 out, $0.0008\n"
         )
 
 

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 from support.fixtures import Ground
-from support.sessions import fault_lines, run, write_payload
+from support.sessions import fault_lines
+from support.traced import Player
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.traces import place_of
@@ -155,16 +156,15 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
     subprocess.run([*git, "init", "-q"], check=True)
     assert edits(store, ground.scope, People(store)) == [] and journal_marks(ground.scope) == {}
-    people = [ground.session("ann"), ground.session("bob")]
-    file = f"{ground.scope}/f"
-    for name in ("ann", "bob"):
-        change = {"file_path": file, "old_string": "a" if name == "bob" else "", "new_string": name}
-        call = {**write_payload("claude-code", name, ground.scope, file), "tool_name": "Edit", "tool_input": change}
-        assert '"deny"' not in run("claude-code", "pre_tool_use", call).out
-        with open(file, "a") as text:
-            text.write(name)
+    ann, bob = (Player("claude-code", ground.repo) for _ in range(2))
+    file = str(ground.repo / "f")
+    assert ann.writes("f", "ann\n") == ""
+    bob.runs("echo bob >> f")  # which keeps hers
+    assert (ground.repo / "f").read_text() == "ann\nbob\n"
     found = edits(store, ground.scope, People(store))
-    assert {one.instance_id for one in found} == {row.id for row in people} and {one.path for one in found} == {file}
+    assert {one.instance_id for one in found} == {ann.row["id"], bob.row["id"]} and {one.path for one in found} == {
+        file
+    }
     assert len(journal_marks(ground.scope)) == 2
     in_the_way = os.path.join(place_of(ground.scope), "codex.eve")
     os.mkdir(in_the_way)

@@ -138,6 +138,7 @@ def test_a_guard_from_before_is_found_where_sessions_have_worked(ground: Ground,
     ground.session("me")
     assert ground.swarm("guard", "install").code == 0
     (Path(state_dir()) / "projects.json").unlink()
+    monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")  # as a person, while a session is at work
     assert f"left in {ground.repo}: git hooks" in ground.swarm("uninstall").out
 
 

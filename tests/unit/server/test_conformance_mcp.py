@@ -34,9 +34,11 @@ class Replay:
     def differences(self, call: dict) -> list[str]:
         """Make one recorded call; how its answer and its events differ from the record."""
         answer = self.made(call)
-        if call["n"] in deviations.FORCED_CALLS:
+        if call["n"] in deviations.PERSONS_CALLS:
             assert "error" in answer["structuredContent"] and not self.events()
-            answer = self.made({**call, "arguments": {**call["arguments"], **deviations.FORCED_CALLS[call["n"]]}})
+            answer = self.made({**call, "arguments": {**call["arguments"], "force": True}})
+            assert [event["type"] for event in self.events()] == ["protection.attempted"]
+            self.by_a_person(self.names.fill(deviations.PERSONS_CALLS[call["n"]]))
         found = differences(call.get("isError", False), bool(answer.get("isError")), self.names, "isError")
         found += self.of_answer(call, answer)
         events = differences(call.get("events", []), self.events(), self.names, "events")
@@ -53,6 +55,12 @@ class Replay:
             other = call["meanwhile"]
             self.servers[other["who"]].call(other["tool"], self.names.fill(other["arguments"]))
         return server.answer_to(number)
+
+    def by_a_person(self, argv: list[str]) -> None:
+        """Run our command as a person does, from where none of the sessions is at work."""
+        environment = {**os.environ, "SWARM_MCP_ALLOW_SPAWN": "1"}
+        done = self.ground.process(*argv, cwd=self.ground.folder / "proj", env=environment)
+        assert done.code == 0, done
 
     def of_answer(self, call: dict, answer: dict) -> list[str]:
         """How the blocks of an answer differ from the recorded ones."""

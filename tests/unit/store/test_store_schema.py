@@ -210,6 +210,11 @@ def test_reading_works_in_a_sandbox_and_writing_says_why_not(ground: Ground, san
         done = ground.process(*argv, preexec_fn=without_privileges)
         assert done.code == 0 and done.err == "", (argv, done)
     assert ground.process("locks", "--json", preexec_fn=without_privileges).json[0]["content"] == "note"
+    looked = ground.process("doctor", "--no-clients", "--json", preexec_fn=without_privileges).json["checks"]
+    # What is outside of the sandbox writes: that this process cannot is worth saying, and nothing is broken.
+    assert {check["name"]: check["status"] for check in looked if check["name"] in ("database", "state")} == {
+        "database": "warn", "state": "warn",
+    }  # fmt: skip
     for argv in (["lock", "g"], ["register"], ["kv", "set", "k", "w"], ["deregister"], ["cleanup"]):
         done = ground.process(*argv, preexec_fn=without_privileges)
         assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, (argv, done)

@@ -170,7 +170,8 @@ def test_the_page_has_a_table_of_them(played):
         text = client.get(f"/?token={keys.shown}").text
         page = client.get("/session", params={"id": "s1"}).text
     assert "Machines of example.org/app: fresh, its server answers in 4 ms" in text
-    assert '<tr class="conflict"><th scope="row">ci</th><td>dana</td><td>1</td><td>silent for 3 min</td></tr>' in text
+    assert '<tr class="conflict"><th scope="row">ci</th><td data-of="Person">dana</td>' in text
+    assert '<td data-of="Sessions">1</td><td data-of="State">silent for 3 min</td></tr>' in text
     assert "&lt;b&gt;laptop" in text and HOSTILE not in text and "<b>laptop" not in text
-    assert "<td>elsewhere</td>" in text
+    assert '<td data-of="Seen">elsewhere</td>' in text
     assert "live, on another machine" in page

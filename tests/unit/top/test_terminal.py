@@ -232,7 +232,9 @@ sys.exit(main(["top"]))
     with top(ground, argv=[*BARE_PYTHON, "-c", code]) as played:
         assert played.ended() == 1
         said = " ".join(played.screen.text.split())
-        assert "pip install 'swarm-locks[top]'" in said and "swarm-mcp status" in said
+        # Which installer it names, and from where, is this installation's.
+        hint = re.search(r"not installed: (.+); swarm-mcp status shows the same as lines$", said)
+        assert hint and re.search(r" install (--force )?'?\S.*\[top\]'?$", hint[1]), said
 
 
 def test_a_text_of_a_session_is_no_command_to_the_terminal(ground: Ground):
