@@ -22,7 +22,7 @@ MEND = (
 
 
 def finding() -> Finding:
-    """Return whether a file can be made in the state folder, every journal in it be added to, and the others written."""
+    """Return whether the state folder takes a file, its journals take entries, and the other folders can be written."""
     folder, store, plugin = state_dir(), os.path.dirname(store_path()), str(marketplace_folder())
     wrong = _of_folder(folder) or _of_journals()
     closed = {what: why for what, place in (("store", store), ("plugin", plugin)) if (why := _why_closed(place))}
@@ -31,8 +31,8 @@ def finding() -> Finding:
     if wrong:
         more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
         said.append(
-            f"hooks cannot note what sessions change: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended, calls"
-            " go ahead over uncommitted changes of others; locks hold"
+            f"hooks cannot note what sessions change: {'; '.join(wrong[:MOST_NAMED])}{more}. Until that is mended,"
+            " calls go ahead over uncommitted changes of others; locks hold"
         )
     said += [f"the {what}'s folder cannot be written: {why}" for what, why in closed.items()]
     if said:
