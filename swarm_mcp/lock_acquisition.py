@@ -7,8 +7,6 @@ the time it only looks; who is not at the front writes nothing.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from swarm_hook_core import clock
 from swarm_hook_core.state import is_in_team
 from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
@@ -118,8 +116,10 @@ class LockWait:
         """Release what the wait has taken; what the instance held before stays."""
         for lock in rows:
             if lock.fence not in (self._had or ()):
-                with suppress(Refused):  # it has gone on already
+                try:
                     store.locks.release(self.instance, lock.file, lock.agent or "", lock.fence)
+                except Refused:  # not `suppress`: contextlib would be a part of what a hook's lock costs
+                    pass  # it has gone on already
 
     # -------------------------------------------------------------- innards
 
