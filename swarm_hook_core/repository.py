@@ -179,10 +179,11 @@ def _birth(tree) -> str:
 
 def _line(path: str) -> str:
     """What is in a small file of one line, empty where there is none. A folder's name may have newlines itself."""
-    return _text(path).rstrip("\r\n")
+    return small_text(path).rstrip("\r\n")
 
 
-def _text(path: str) -> str:
+def small_text(path: str) -> str:
+    """Return the first `SMALL` characters of an ordinary file; empty if there is none or it cannot be read."""
     try:
         if not os.path.isfile(path):  # a pipe of that name would keep us waiting
             return ""
@@ -202,7 +203,7 @@ def _settings(path: str):
     if path not in _known or _known[path][0] != state:  # asked of for every lock, by servers that run for days
         if len(_known) > MOST_KNOWN:
             _known.clear()
-        _known[path] = (state, _settings_in(_text(path)))
+        _known[path] = (state, _settings_in(small_text(path)))
     return _known[path][1]
 
 

@@ -10,6 +10,8 @@ It is read only where a call meets another session's change, from its end, and n
 import os
 import time
 
+from swarm_hook_core.state import open_private, read_all
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -235,14 +237,10 @@ def _regular(path: str, most: int) -> bytes:
 
 def _tail(path: str, size: int) -> tuple:
     """``(at most size bytes at the end of the ordinary file at path, they are all of it)``. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    handle = open_private(path, os.O_RDONLY, follows=True)
     try:
-        found = os.fstat(handle)
-        if found.st_mode & 0o170000 != 0o100000:
-            raise OSError(f"no ordinary file: {path}")
-        begin = max(found.st_size - size, 0)
+        begin = max(os.fstat(handle).st_size - size, 0)
         os.lseek(handle, begin, os.SEEK_SET)
-        with os.fdopen(os.dup(handle), "rb") as file:
-            return file.read(size), not begin
+        return read_all(handle, size), not begin
     finally:
         os.close(handle)

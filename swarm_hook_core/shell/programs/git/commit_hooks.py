@@ -7,9 +7,9 @@ hook is known by its text, or by that of what it starts; none of it is run.
 
 import os
 
+from swarm_hook_core.repository import small_text
 from swarm_hook_core.shell.programs.git.repository import Refused
 
-SMALL = 65536  # bytes of a hook, or of a file that it goes by, that are read
 DEEPEST = 4  # hooks that start one another
 FAILS_OVER_ALL = "lint-staged"  # this one throws away what was written meanwhile though nothing was put aside before
 
@@ -74,7 +74,7 @@ class _Hooks:
         is_hook = depth == 0  # what it starts need not be executable
         if depth > DEEPEST or (is_hook and not os.access(path, os.X_OK)):
             return ""
-        text = _text(path)
+        text = small_text(path)
         for mark, name in _BY_FRAMEWORK.items():
             if mark in text:
                 return name if name != "pre-commit" or self._has_config(text) else ""
@@ -94,7 +94,7 @@ class _Hooks:
         if "call_lefthook" in code or "lefthook run" in code:
             if self._settings.get("LEFTHOOK") == "0":
                 return ""
-            code = "\n".join(_text(os.path.join(self._top, name)) for name in _OF_LEFTHOOK)
+            code = "\n".join(small_text(os.path.join(self._top, name)) for name in _OF_LEFTHOOK)
         elif any(runner in code for runner in _RUNNERS) and FAILS_OVER_ALL not in code:
             code += "\n" + self._scripts_in(code)
         for line in code.split("\n"):
@@ -111,7 +111,7 @@ class _Hooks:
         """The scripts of ``package.json`` that `code` names."""
         words = set(code.replace(";", " ").replace("&", " ").split())
         found = []
-        for line in _text(os.path.join(self._top, "package.json")).split("\n"):
+        for line in small_text(os.path.join(self._top, "package.json")).split("\n"):
             name, colon, script = line.strip().partition(":")
             if colon and name.strip('" ') in words:
                 found.append(script)
@@ -121,13 +121,3 @@ class _Hooks:
         """Whether the file is there without which the pre-commit framework does nothing, or fails."""
         named = text.partition("--config=")[2].split(" ", 1)[0].strip("'\")\n") or ".pre-commit-config.yaml"
         return os.path.exists(os.path.join(self._top, named))
-
-
-def _text(path: str) -> str:
-    try:
-        if not os.path.isfile(path):  # a pipe of that name would keep us waiting
-            return ""
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(SMALL)
-    except (OSError, ValueError):
-        return ""
