@@ -26,17 +26,17 @@ from swarm_mcp.views import known_shortly, name_of
 from swarm_mcp.visibility import veiled
 
 OWN_ID = "SWARM_MCP_INSTANCE_ID"
-MOST_LOOKED_AT = 1000  # sessions of a scope whose names are compared
-MOST_NAMED = 50  # sessions of a scope, where it is not clear which one is meant
+MOST_LOOKED_AT = 1000  # sessions of a scope with a name to compare
+MOST_NAMED = 50  # sessions of a scope in the message about an ambiguous reference
 
 
 def find_acting_session(store: Store, args, reads: bool = False) -> Session:
-    """The instance a command acts as.
+    """Return the session that a command acts as.
 
-    ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
-    of the client this process descends from, else, at a terminal, the terminal's own shell if it is registered, and
-    elsewhere the command that holds locks around this one, or the only session of the scope. Raises UnknownInstance;
-    and PersonOnly where an agent's shell names another live session, unless the command only `reads`.
+    The first of these: ``--as``; ``SWARM_MCP_INSTANCE_ID``; the session that owns this shell; the session of the client
+    that this process descends from; at a terminal, the registered shell of that terminal; elsewhere, the command that
+    holds locks around this one, or the only session of the scope. Raises UnknownInstance. Raises PersonOnly if an
+    agent's shell names another live session, unless the command only `reads`.
     """
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
@@ -45,7 +45,7 @@ def find_acting_session(store: Store, args, reads: bool = False) -> Session:
 
 
 def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
-    """The instance that a command speaks for when nobody is named: `find_acting_session` without its ``--as``."""
+    """Return the session that a command without ``--as`` acts as; see `find_acting_session`."""
     reference = os.environ.get(OWN_ID, "").strip()
     if reference:
         return _named(store, scope, reference, "" if reads else OWN_ID)
@@ -74,10 +74,10 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
 
 
 def _named(store: Store, scope: str, reference: str, how: str) -> Session:
-    """Return the session that `reference` names, for a command that is to act as it; `how`: where it is named.
+    """Return the session named by `reference`, for a command that acts as it. `how` says where the name was given.
 
-    Raises UnknownInstance where it is a session elsewhere, for which nobody here can act, and PersonOnly where an agent
-    names another one. An empty `how` is of a command that changes nothing.
+    Raises UnknownInstance for a session elsewhere: nothing here can act for it. Raises PersonOnly if an agent names
+    another session. A command that changes nothing passes an empty `how`.
     """
     row = session_named(store, scope, reference)
     if row.runtime == TEAM:
@@ -88,11 +88,11 @@ def _named(store: Store, scope: str, reference: str, how: str) -> Session:
 
 
 def acting_session(store: Store, args) -> Session:
-    """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
+    """Return the session that a command acts as if a person may type it at a terminal.
 
-    As in `find_acting_session`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as
-    long as that shell does, and goes along when the shell changes its folder: what is typed counts from there. Raises
-    UnknownInstance where no person can be there: no terminal, or an agent's own shell.
+    The order is that of `find_acting_session`. A terminal's shell that is not registered yet is registered then, as a
+    gateway: it lives as long as the shell does and follows the shell into another folder. Raises UnknownInstance where
+    no person can be: without a terminal, or in an agent's own shell.
     """
     named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
     try:
@@ -158,17 +158,17 @@ def discard_lock_holder(store: Store, instance: Session) -> None:
 
 
 def is_person(store: Store) -> bool:
-    """Whether a person gives this command, and no agent: at a terminal, and in no agent's shell."""
+    """Return True if a person gives this command: at a terminal, and not in an agent's shell."""
     return _at_terminal() and not agents_around(store)
 
 
 def is_unattended(store: Store, instance: Session) -> bool:
-    """Whether `instance` is the shell of a script, with no person in front of it."""
+    """Return True if `instance` is the shell of a script, with no person in front of it."""
     return instance.runtime == TERMINAL and not is_person(store)
 
 
 def _at_terminal() -> bool:
-    """Whether somebody types here who is no agent: or has said that this environment is to be trusted like one."""
+    """Return True if a person types here, or if the environment is declared as trusted as one."""
     import sys
 
     if is_marked():
@@ -205,7 +205,8 @@ def _leader() -> tuple[int, str]:
     pid = 0
     if hasattr(os, "getsid"):
         pid = os.getsid(0)
-        if pid == os.getpid():  # started by something that gives each command a session: what it holds must outlive it
+        # The parent gives each command a session of its own; the locks must outlive this command.
+        if pid == os.getpid():
             pid = os.getsid(os.getppid())
     pid = pid or os.getppid()
     return pid, start_time(pid)
@@ -217,7 +218,7 @@ def _shell_name(store: Store) -> str:
 
 
 def terminal_session(store: Store) -> Session | None:
-    """The instance of this terminal's own shell, None where that takes no part, or an agent's shell is here."""
+    """Return the session of this terminal's own shell, or None for an unregistered shell or an agent's shell."""
     if is_marked():
         return None
     rows = store.instances.of_session_id(_shell_name(store))
@@ -225,7 +226,7 @@ def terminal_session(store: Store) -> Session | None:
 
 
 def hold_session_around(store: Store) -> Session | None:
-    """The instance of the command that holds locks while this process, which it has started, runs; None for none."""
+    """Return the session of the command that holds locks while this process, its child, runs; or None."""
     for pid in ancestors():
         for row in store.instances.of_client(pid, start_time(pid)):
             if row.runtime == HOLD:
@@ -234,15 +235,16 @@ def hold_session_around(store: Store) -> Session | None:
 
 
 def surrounding_session(store: Store) -> Session | None:
-    """Whom this process belongs to: an agent's session, the terminal's shell, a command that holds locks; or None."""
+    """Return the owner of this process: an agent's session, the terminal's shell, a command that holds locks; or None.
+    """
     return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
 
 
 def session_named(store: Store, scope: str, reference: str) -> Session:
-    """The instance in scope that `reference` names, in any way in which a text of ours has it.
+    """Return the session in the scope that `reference` names, in any form that our texts use.
 
-    An id, also as ``instance ID`` or ``NAME (id ID)``; else the whole id that its client has for it, the unique
-    beginning of its instance id, its name, or part of its label. Raises UnknownInstance.
+    The forms are: an id, also as ``instance ID`` or ``NAME (id ID)``; the whole id that the client uses; a unique
+    beginning of the instance id; the name; a part of the label. Raises UnknownInstance.
     """
     reference = _without_words(reference)
     exact = store.instances.live(reference)
@@ -275,14 +277,15 @@ def _without_words(reference: str) -> str:
 
 
 def _called(store: Store, scope: str, name: str) -> list[Session]:
-    """Those of the first sessions of a scope that are called `name`; none where that is no whole name."""
+    """Return the sessions called `name` among the first of a scope. A part of a name matches nothing."""
     if " " not in name:
         return []
     return [row for _, row in islice(store.instances.walk(scope), MOST_LOOKED_AT) if name_of(row) == name]
 
 
 def viewer_identity(store: Store, args) -> str:
-    """The identity that a listing is shown to: the acting session's, else the onlooker's; empty for none."""
+    """Return the identity of the reader of a listing: that of the acting session or of the onlooker; empty without one.
+    """
     try:
         return token(find_acting_session(store, args, reads=True).label or "", "identity")
     except UnknownInstance:
@@ -292,7 +295,7 @@ def viewer_identity(store: Store, args) -> str:
 
 
 def onlooker_identity(store: Store) -> str:
-    """The identity of the session this process runs inside of, else the environment's; empty for none."""
+    """Return the identity of the session around this process, or the environment's; empty without one."""
     row = surrounding_session(store)
     return token(row.label or "", "identity") if row else identity("MCP")
 

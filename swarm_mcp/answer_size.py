@@ -1,10 +1,10 @@
-"""How large an answer may be, and how one that is larger is cut.
+"""The largest size of an answer, and the cutting of larger ones.
 
-An answer that nobody asked to have whole takes at most `ANSWER_BYTES`. Listings end before they get larger
-(``paging``); whatever else comes to more is cut by `fitted`, and says what of it was left out:
+An answer has at most `ANSWER_BYTES`, unless the whole of it was asked for. Listings end before they get larger
+(``paging``). `fitted` cuts every other answer and notes the omission beside the cut field:
 
-    "not_shown": {"peers": 99950}     beside ``peers``: so many more of them there are
-    "cut": {"content": 65536}         beside ``content``: the beginning of a text that has so many characters
+  "not_shown": {"peers": 99950}     so many more ``peers`` exist
+  "cut": {"content": 65536}         the length of the whole ``content`` in characters
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     Measure = Callable[[object], int]
 
 ANSWER_BYTES = 100_000
-ROWS_BYTES = 91_000  # of these for the rows of a listing; the rest is for what is said of it, a cursor (twice) for one
+ROWS_BYTES = 91_000  # bytes for the rows of a listing; the rest is for the remarks and for the cursor, stored twice
 PARTS = 4  # a row, or text, that is too long for an answer gets this part of one
-LEAST = 40  # bytes; what a text, or a list, is never cut below
-KEY_BYTES = 24  # what a key takes that has next to nothing under it
+LEAST = 40  # bytes that a cut text or list keeps at least
+KEY_BYTES = 24  # bytes of a key with next to nothing under it
 
 
 def printed(value: object) -> int:
@@ -30,10 +30,9 @@ def printed(value: object) -> int:
 
 
 def sent(value: object) -> int:
-    """Return the bytes that a value takes in an answer of the server, which has it twice: as content, and as text.
+    """Return the bytes of a value in an answer of the server. The answer has it twice: as content and as text.
 
-    The text is JSON over several lines, and stands in JSON itself: its quotes, backslashes and ends of lines are
-    escaped once more.
+    The text is indented JSON inside a JSON string, so its quotes, backslashes and line ends are escaped once more.
     """
     import json
 
@@ -52,9 +51,9 @@ def _layout(value: object, depth: int) -> int:
 
 
 def fitted(value: dict, most: int = ANSWER_BYTES, measure: Measure = sent) -> dict:
-    """Return `value`, cut where it takes more than `most` bytes.
+    """Return `value`, cut if it takes more than `most` bytes.
 
-    What is small stays whole; the large lists and texts in it share what is left. Of a list the first rows are kept.
+    Small parts stay whole; the large lists and texts share the remaining room. A cut list keeps its first rows.
     """
     size = measure(value)
     if size <= most:

@@ -1,4 +1,4 @@
-"""Reading back what hooks recorded."""
+"""Reading of the faults that hooks recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from swarm_hook_core.state import read_private
 
 
 def recorded_faults() -> list[dict]:
-    """What hooks recorded, oldest first: ``{at, runtime, hook, fault}``."""
+    """Return the recorded faults of hooks, oldest first: ``{at, runtime, hook, fault}``."""
     rows = []
     for path in (fault_log() + ".1", fault_log()):
         try:

@@ -1,4 +1,4 @@
-"""Folders and files as sessions name them: scope, roots, and which file a word means."""
+"""Folders and files as sessions name them: the scope, the roots, and the file that a word means."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swarm_mcp.domain.session import Session
 
 
 def here() -> str:
-    """This process's folder; where that has been deleted, what it was called."""
+    """Return this process's folder, or its former path if it has been deleted."""
     try:
         return os.getcwd()
     except OSError:
@@ -58,5 +58,5 @@ def allowed_roots(identity: str) -> list[str]:
 
 
 def inside_any(path: str, folders: list[str]) -> bool:
-    """Whether `path` is one of `folders` or lies under one."""
+    """Return True if `path` is one of `folders` or lies under one."""
     return any(contains(folder, path) for folder in folders)

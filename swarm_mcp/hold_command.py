@@ -1,7 +1,7 @@
-"""A command that runs while locks are held: it ends when they are lost, and they go when it ends.
+"""A command that runs while locks are held. It ends when they are lost, and they are released when it ends.
 
-The command has a process group of its own, which ends with this process however that ends (``harness.reaper``). At
-a terminal it stays in ours, so that it can read there and hears what is typed, Ctrl-C among it.
+The command has a process group of its own, and this group ends with this process in every case (``harness.reaper``). At
+a terminal the command stays in our group, so that it can read there and receives Ctrl-C.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Hold:
         self.instance = instance
         self.rows = rows
         self.grace = grace
-        self.lost = ""  # what has been lost, and how
+        self.lost = ""  # the lost lock, with the reason
         leases = [row.ttl for row in rows if row.ttl]
         self._every = min([SIGN_SECONDS, *(ttl / LEASE_PARTS for ttl in leases)])
         self._patience = min(leases, default=0.0)
@@ -82,7 +82,7 @@ class Hold:
     # -------------------------------------------------------------- innards
 
     def _look(self) -> None:
-        """See whether the locks are held, and show that their holder lives."""
+        """Check that the locks are still held, and send the holder's heartbeat."""
         try:
             if clock.now() - self._sign >= self._every:
                 self.store.instances.show_life(self.instance.id)
@@ -91,7 +91,7 @@ class Hold:
             gone = [row.file for row in self.rows if row.fence not in held]
             self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on" if gone else ""
         except StoreUnavailable as error:
-            # What has no lease is held all the same, for as long as this process lives.
+            # A lock without a lease lasts as long as this process.
             if self._patience and clock.now() - self._sign >= self._patience:
                 self.lost = str(error)
         except SwarmError as error:
@@ -120,7 +120,7 @@ def _stop_after(child: subprocess.Popen, changes: Changes) -> None:
 
 
 def _at_our_terminal() -> bool:
-    """Whether somebody types into our standard input, and we are who it is for."""
+    """Return True if a person types into our standard input, and this process is in the foreground."""
     try:
         return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):
@@ -133,16 +133,16 @@ def _reaper() -> Iterator[Reaper]:
     try:
         yield reaper
     except BaseException:
-        reaper.close()  # the command may be running, and nobody looks after its locks any more
+        reaper.close()  # The command may be running, and its locks are watched no more.
         raise
     reaper.release()
 
 
 @contextlib.contextmanager
 def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen], None]]:
-    """While it lasts, what this process is told by signals a child is told too, once it is named by calling the value.
+    """Pass signals on to a child. Call the yielded function with the child as soon as it exists.
 
-    It begins before the child does, which may be watched, and us sent a signal, from its first moment.
+    The block begins before the child does: a signal may come in the child's first moment.
     """
     children: list[subprocess.Popen] = []
     early: list[int] = []

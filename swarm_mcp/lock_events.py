@@ -7,11 +7,11 @@ from swarm_mcp.domain.message import Event
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import Acquaintance
 
-# Fields of a payload that name a session, and what goes with it where that is a stranger.
+# Fields of a payload that name a session, and further fields to hide if that session is a stranger.
 _SESSIONS = {
     "holder": ("holder_label", "note", "content", "why", "said"), "by": ("why",), "to": (), "from": ("content",),
 }  # fmt: skip
-# Fields that are what the session of the event says, or says of it.
+# Fields about the session that caused the event.
 _OF_THE_ACTOR = (
     "content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted",
     "writer_label", "said",
@@ -26,7 +26,7 @@ _WORDS = {
 
 
 def learn_labels(store: Store, known: Acquaintance, found: list[tuple[Event, dict]]) -> None:
-    """Let `known` learn what sessions in these events, each with its payload, are called that are here no more."""
+    """Let `known` learn the labels of departed sessions in these events. Each event comes with its payload."""
     named: set[str] = set()
     for row, payload in found:
         named.update(value for value in (row["actor"], *map(payload.get, _SESSIONS)) if isinstance(value, str))
@@ -37,9 +37,9 @@ def learn_labels(store: Store, known: Acquaintance, found: list[tuple[Event, dic
 
 
 def event_shown(known: Acquaintance, row: Event, payload: dict, how: str = "") -> dict:
-    """``{id, at, what, rule, file, instance_id, label, details}`` of an event, as far as this viewer may know it.
+    """Return ``{id, at, what, rule, file, instance_id, label, details}`` of an event, as this viewer may see it.
 
-    `how`: the rule by which it concerns what the viewer asks about.
+    `how` is the rule by which the event concerns the viewer's question.
     """
     actor = row.actor if isinstance(row.actor, str) else None
     meets = known.may_meet(actor)

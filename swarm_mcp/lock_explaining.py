@@ -1,4 +1,4 @@
-"""Explaining locks: why a file can or cannot be written, and what has happened to its locks, under whatever name."""
+"""Explanations of locks: the reason why a file can or cannot be written, and the history of its locks."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ MOST_NAMED = 200  # locks, and waiters, of one explanation
 def explanation(
     store: Store, place: Session, word: str, session: Session | None, agent: str, viewer: str, meets: bool = True
 ) -> dict:
-    """``{file, pattern, held, waiting, write}`` for what `word` means in `place`, as identity `viewer` may know it.
+    """Return ``{file, pattern, held, waiting, write}`` for `word` in `place`, as identity `viewer` may see it.
 
-    `place` is an instance, or what stands for one (``directory``, ``root``, ``file_root``, ``scope``). `held`: the
-    locks over it in the shape of a listing, each with its ``rule`` (``attempts.rule``) and ``yours``. `waiting`:
-    who is in line, first come first. `write`: what would happen if `session` (None: one that holds nothing), or
-    its subagent `agent`, wrote it now; None for a pattern. Of `held` and `waiting` the first 200; ``not_shown`` says
-    how many more there are. Of a pattern, all locks have to be looked at for those that meet it: without `meets`
-    only those on that very pattern are found. Raises SwarmError. Changes nothing.
+    `place` is an instance, or any object with ``directory``, ``root``, ``file_root`` and ``scope``. `held` has the
+    locks over the file in the shape of a listing, each with its ``rule`` (``attempts.rule``) and ``yours``. `waiting`
+    is the queue, first come first. `write` is the answer to a write by `session` (None: a session without locks) or its
+    subagent `agent` now; None for a pattern. `held` and `waiting` have at most 200 rows; ``not_shown`` counts the
+    others. For a pattern, all locks would have to be compared: without `meets`, only those on that very pattern are
+    found. Raises SwarmError. Changes nothing.
     """
     reach = with_names(reach_of(place, word), False)
     of_pattern = store.locks.meeting if meets else store.locks.exactly
@@ -63,13 +63,13 @@ def explanation(
 
 
 def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict:
-    """What a write to absolute `path` would meet: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
+    """Return the answer to a write of absolute `path`: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
 
     The hooks' own check decides (``asked``), for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
-    ``{kind: {allowed, reason, told}}``, where `told` is what the model of one that goes ahead would be told. `allowed`:
-    whether all of them would go ahead; `reason` is that of the first which would not. `guarded`: whether hooks of ours
-    would ask at all. ``holder_id`` says whose lock or uncommitted work is in the way; of a lock, ``lock_file`` and
-    ``fence`` say which. Without a session, the words are those for one of identity `viewer`.
+    ``{kind: {allowed, reason, told}}``; `told` is the notice to a model whose write goes ahead. `allowed` is True if
+    all kinds go ahead; `reason` is that of the first refused one. `guarded`: hooks of ours see the write at all.
+    ``holder_id`` names the owner of the lock or of the uncommitted work in the way; for a lock, ``lock_file`` and
+    ``fence`` name it. Without a session, the words are those for a session of identity `viewer`.
     """
     told: dict = {"instance_id": session and session.id, "label": session and session.label}
     told["agent"] = agent or None
@@ -100,7 +100,7 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
 
 
 def _client_of(store: Store, session: Session | None) -> tuple[str, str, str]:
-    """The runtime of a session, the prefix of its variables, and what its client calls it; made up for no session."""
+    """Return a session's runtime, the prefix of its variables, and its client's id; made-up ones without a session."""
     found = store.instances.with_evidence(session.id) if session else None
     if found is None or not found.runtime or not found.session_id:
         return "swarm", "MCP", f"asked-{os.getpid()}"
@@ -122,9 +122,9 @@ def _held(store: Store, row: Lock, reach: Reach, session: Session | None, viewer
 
 
 def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | None, viewer: str) -> list[dict]:
-    """``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of those in `line`.
+    """Return ``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of each waiter in `line`.
 
-    ``silent`` where it has shown no life for so long that it keeps nobody off what is free.
+    ``silent`` marks a waiter without a heartbeat for so long that others may pass it.
     """
     found = []
     for place, row in enumerate(line, 1):
@@ -139,7 +139,7 @@ def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | 
         if same_circle(viewer, token(row.owner_label or "", "identity")):
             shown.update(instance_id=row.instance_id, label=row.owner_label, agent=row.agent or None)
         else:
-            # What else a stranger wants is none of the viewer's business.
+            # A stranger's other files are hidden from the viewer.
             shown.update(hidden=True, files=[reach.file])
         found.append(shown)
     return found
@@ -161,12 +161,11 @@ def history(
     measure: Measure = sent,
     most_read: int = MOST_READ,
 ) -> dict:
-    """``{file, events}`` of what `word` means in `place` (see ``explaining``): the newest `limit`, oldest first.
+    """Return ``{file, events}`` for `word` in `place` (see `explanation`): the newest `limit` events, oldest first.
 
-    An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as
-    in ``attempts.rule``; of a session of another identity than `viewer` neither name nor note is told. Where events
-    before these have not been looked at, ``next`` is the cursor that `after` takes for them; at most `most_read` are
-    looked at. Raises SwarmError.
+    An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as in
+    ``attempts.rule``. Names and notes of sessions with another identity than `viewer` are left out. At most `most_read`
+    events are read; ``next`` is then the cursor for `after`, to read the earlier ones. Raises SwarmError.
     """
     reach = reach_of(place, word)
     names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
@@ -206,7 +205,7 @@ class _Names:
         } if tree else set()  # fmt: skip
 
     def concern(self, row: Event, payload: dict) -> str:
-        """How an event concerns the path: a rule, empty where it does not."""
+        """Return the rule by which an event concerns the path, or an empty text."""
         kind, subject, key = row.type.partition(".")[2], plain(row.subject or ""), payload.get("key")
         if self.reach.pattern:
             same = (payload.get("pattern"), payload.get("base")) == (self.reach.pattern, self.reach.base)
@@ -237,7 +236,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _count(shown: list[dict], found: list[tuple]) -> None:
-    """How often each denial came again while it was not worth another event (``repeats``)."""
+    """Count how often each denial was repeated within its pause (``repeats``); a repeat adds no event."""
     from swarm_hook_core import repeated_denials
 
     if not any(one["what"] == "denied" for one in shown):

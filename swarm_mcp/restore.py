@@ -1,6 +1,6 @@
-"""Bringing back what a file held before somebody's call changed it: under a lock, or over uncommitted work.
+"""Restoring of a file's content from before a call changed it: under a lock, or over uncommitted work.
 
-Never done unasked.
+It happens only on request.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.store import Store
 from swarm_mcp.visibility import may_meet
 
-LARGEST_KEPT = 16 * 1024 * 1024  # of what a restoring replaces, so that it can be undone
+LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so that a restore can be undone.
 
 
 class Choice:
-    """One earlier state of the file: a kept `version`, or (`removes`) that there was none.
+    """One earlier state of the file: a kept `version`, or its absence (`removes`).
 
-    `name` is what ``--id`` calls it; `at` until when the file was so, in Unix seconds; `by` who changed it then; `key`
-    what the file was known by, as a digest of kept contents has it.
+    `name` is its word for ``--id``; `at` the end of that state in Unix seconds; `by` the author of the change that
+    ended it; `key` the file's digest in the folder of kept contents.
     """
 
     def __init__(self, name: str, at: int, by: str, version: Version | None, key: str):
@@ -41,7 +41,7 @@ class Choice:
 
     @property
     def removes(self) -> bool:
-        """Whether to restore this means to remove the file."""
+        """Return True if restoring this state removes the file."""
         return self.version is None
 
     def described(self) -> dict:
@@ -51,7 +51,7 @@ class Choice:
 
 
 class Restoring:
-    """What can be done about the file that `word` means to `session` (None: a person)."""
+    """The states that the file meant by `word` can be restored to, for `session` (None: a person)."""
 
     def __init__(self, store: Store, session: Session | None, word: str):
         self.store = store
@@ -60,10 +60,10 @@ class Restoring:
         self.key = key_of(self.file)
         self.kept = Kept(time.time())
         self.kept_now = ""  # where the content is that has been replaced
-        self.left_out = ""  # what of the file's permissions has not been restored
+        self.left_out = ""  # permissions that were not restored
 
     def choices(self) -> list[Choice]:
-        """The earlier states there are, the latest first; contents that nobody has changed under a lock come last."""
+        """Return the earlier states, the latest first; contents that were not changed under a lock come last."""
         keys = _keys_of(self.file)
         rows = self.store.breaches.of(self.file, keys)
         keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
@@ -102,7 +102,7 @@ class Restoring:
         )
 
     def restore(self, choice: Choice, force: bool, dry_run: bool) -> None:
-        """Make the file what it was; what it is now is kept first. Raises SwarmError."""
+        """Bring the file back to this state; its present content is kept first. Raises SwarmError."""
         present = glance(self.file)
         if (present.is_plain or not present.exists) and self._is_elsewhere(choice):
             raise SwarmError(
@@ -122,7 +122,8 @@ class Restoring:
             if choice.version is None:
                 os.remove(self.file)
             else:
-                os.makedirs(os.path.dirname(self.file), exist_ok=True)  # which may have gone together with it
+                # the folder may have gone together with the file
+                os.makedirs(os.path.dirname(self.file), exist_ok=True)
                 self.left_out = _replace(self.file, data, choice.version.seen.mode)
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
@@ -130,7 +131,7 @@ class Restoring:
         self.store.breaches.restored(self.session, self.file, self.kept_now, source, current_scope())
 
     def write_to(self, choice: Choice, place: str, dry_run: bool) -> str:
-        """Write the earlier content to `place`, which must not be there yet; its whole path. Raises SwarmError."""
+        """Write the earlier content to a new file `place`, and return its whole path. Raises SwarmError."""
         path = file_of(self.session, place) if self.session else clean(place)
         if choice.version is None:
             raise SwarmError(f"there was no {self.file} before: nothing to write")
@@ -145,7 +146,7 @@ class Restoring:
         return path
 
     def _is_elsewhere(self, choice: Choice) -> bool:
-        """Whether the file was another one than what its name leads to now: links have come, or gone."""
+        """Return True if the file's name leads to another file than it did then: links have come or gone."""
         return choice.key not in {_digest(key) for key in keys_for(os.path.realpath(self.file), os.sep)}
 
     def _keep_present(self, force: bool) -> str:
@@ -172,12 +173,12 @@ def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[
 
 
 def _unnamed(version: Version) -> Choice:
-    """What is kept of a file that nobody has changed under a lock: no row says who did what."""
+    """Return a kept version of a file that was not changed under a lock: no row names its author."""
     return Choice(version.seen.digest[:8], version.kept_at, "", version, version.file)
 
 
 def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
-    """The files of this scope of which earlier states are kept, and those states, the latest first."""
+    """Return the files of this scope with kept states, each with one state, the latest first."""
     scope = session.scope if session else current_scope()
     kept, rows = Kept(time.time()), store.breaches.known(scope)
     files = {str(row.id): row.file for row in rows}
@@ -191,7 +192,7 @@ def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]
 
 
 def _keys_of(file: str) -> list[str]:
-    """What `file` may be known by now, and before links took its place or that of a folder over it."""
+    """Return the keys that `file` may have now, or had before links replaced it or a folder above it."""
     beside = os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))
     return list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(beside, os.sep), key_of(file)]))
 
@@ -218,10 +219,11 @@ def _read(version: Version) -> bytes:
 
 
 def _replace(path: str, data: bytes, mode: int) -> str:
-    """`path` with this content and these permissions, in one step; in words what of them was left out. Raises OSError.
+    """Replace `path` with this content and these permissions in one step. Returns the omitted permissions in words.
+    Raises OSError.
 
-    A program that runs as its owner must not become one that runs as somebody else: such a bit comes back only where
-    the file that is replaced belongs to us as well.
+    A program that runs as its owner must not start to run as another user: such a bit comes back only if the replaced
+    file belongs to us as well.
     """
     special, earlier = mode & (stat.S_ISUID | stat.S_ISGID), None
     scratch = f"{path}.{os.urandom(4).hex()}.swarm"

@@ -1,4 +1,4 @@
-"""What a session that starts is told of its scope: who else is there, and what is locked."""
+"""The summary of its scope for a session that starts: the other sessions, and the locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is told of where it stands: its peers, mail, locks and tasks, what is in its way, what to do next."""
+"""The summary of a session's own state: peers, mail, locks and tasks, obstacles, and the next step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
 MOST_ASSIGNED = 100  # of one's own tasks of each status
-MOST_FILES = 50  # of one's own tasks whose locks are looked up
+MOST_FILES = 50  # own tasks whose files are looked up
 _OF_PEERS = (
     "id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted",
     "lease_until",
@@ -82,7 +82,7 @@ def locks_held_by(store: Store, me: Session) -> Page:
 
 
 def beside(**pages: Page) -> dict:
-    """What an answer with these pages says of the rows that they have no room for; nothing where they are whole."""
+    """Return the remarks on rows that did not fit into these pages; empty if all did."""
     left = {name: one.total - len(one.rows) for name, one in pages.items() if one.total is not None}
     return {"not_shown": left} if left else {}
 
@@ -150,9 +150,9 @@ def _brief(task: Task) -> dict:
 
 
 def _on_files_of(store: Store, me: Session, active: list[Task]) -> tuple[list[dict], set[str]]:
-    """What others hold of the files of one's tasks and of those one was refused, and the keys of those one holds.
+    """Return the locks of others on files of this session's tasks and refusals, and the keys of its own locks.
 
-    The locks are as a refusal shows them.
+    The locks have the shape of those in a refusal.
     """
     files = [file for task in active for file in task.files or ()][:MOST_FILES]
     refused = store.denials.files(me.id, MOST_FILES)

@@ -1,4 +1,4 @@
-"""What sessions hear of the changes that they have not committed: overwritten, or another tries to overwrite them."""
+"""Notices about a session's uncommitted changes: another session has overwritten them, or tries to."""
 
 from __future__ import annotations
 
