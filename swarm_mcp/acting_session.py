@@ -25,12 +25,24 @@ from swarm_mcp.store import Store
 from swarm_mcp.views import known_shortly, name_of
 from swarm_mcp.visibility import veiled
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Given(Protocol):
+        """The options of a command line."""
+
+        def value(self, name: str) -> Any: ...
+
+        def given(self, name: str) -> bool: ...
+
+
 OWN_ID = "SWARM_MCP_INSTANCE_ID"
 MOST_LOOKED_AT = 1000  # sessions of a scope with a name to compare
 MOST_NAMED = 50  # sessions of a scope in the message about an ambiguous reference
 
 
-def find_acting_session(store: Store, args, reads: bool = False) -> Session:
+def find_acting_session(store: Store, args: Given, reads: bool = False) -> Session:
     """Return the session that a command acts as.
 
     The first of these: ``--as``; ``SWARM_MCP_INSTANCE_ID``; the session that owns this shell; the session of the client
@@ -68,7 +80,9 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
         raise UnknownInstance(
             f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
         )
-    number = len(rows) if len(rows) <= MOST_NAMED else f"more than {MOST_NAMED}"
+    number = str(len(rows))
+    if len(rows) > MOST_NAMED:
+        number = f"more than {MOST_NAMED}"
     names = _names(store, rows)
     raise UnknownInstance(f"{number} sessions share scope {scope}; say with --as which one this is: {names}")
 
@@ -87,7 +101,7 @@ def _named(store: Store, scope: str, reference: str, how: str) -> Session:
     return row
 
 
-def acting_session(store: Store, args) -> Session:
+def acting_session(store: Store, args: Given) -> Session:
     """Return the session that a command acts as if a person may type it at a terminal.
 
     The order is that of `find_acting_session`. A terminal's shell that is not registered yet is registered then, as a
@@ -102,10 +116,12 @@ def acting_session(store: Store, args) -> Session:
             raise
         return _shell(store, args)
     is_own_shell = not named and found.runtime == TERMINAL
-    return _shell(store, args) if is_own_shell and found.directory != here() else found
+    if is_own_shell and found.directory != here():
+        return _shell(store, args)
+    return found
 
 
-def dispatching_session(store: Store, args) -> Session:
+def dispatching_session(store: Store, args: Given) -> Session:
     """The instance that hands out work: as `acting_session`, and where no agent is around this command, its own shell.
 
     A script, a timer and a CI job have no terminal, and may start a worker as they may `run` an agent. Raises
@@ -124,7 +140,7 @@ def dispatching_session(store: Store, args) -> Session:
     return found
 
 
-def lock_holder(store: Store, args) -> Session:
+def lock_holder(store: Store, args: Given) -> Session:
     """The instance that a command locks for: with ``--detach`` a new one that lives as long as its leases.
 
     Else as ``acting_session``. Raises UsageError, UnknownInstance.
@@ -178,14 +194,17 @@ def _at_terminal() -> bool:
     return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _shell(store: Store, args) -> Session:
+def _shell(store: Store, args: Given) -> Session:
     """The instance of the shell that leads this terminal session; renewed, or made."""
     from swarm_mcp.store.sessions import Registration
 
     pid, started = _leader()
     can_be_seen = started not in ("", "-")
     who = identity("MCP")
-    words = [f"identity:{who}"] if who else []
+    if who:
+        words = [f"identity:{who}"]
+    else:
+        words = []
     row = store.instances.register(
         Registration(
             here(),
@@ -235,8 +254,7 @@ def hold_session_around(store: Store) -> Session | None:
 
 
 def surrounding_session(store: Store) -> Session | None:
-    """Return the owner of this process: an agent's session, the terminal's shell, a command that holds locks; or None.
-    """
+    """Return the owner of this process: an agent's session, a terminal's shell, a lock-holding command; or None."""
     return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
 
 
@@ -264,16 +282,24 @@ def session_named(store: Store, scope: str, reference: str) -> Session:
         if matches:
             raise UnknownInstance(f"{reference[:60]!r} {what}: {_names(store, matches)}")
     others = [row for _, row in islice(store.instances.walk(scope), MOST_NAMED + 1)]
-    there = f"; there are {_names(store, others)}" if others else ""
+    if others:
+        there = f"; there are {_names(store, others)}"
+    else:
+        there = ""
     raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
 
 
 def _without_words(reference: str) -> str:
     """The id in ``instance ID``, ``NAME (instance ID)`` or ``NAME (id ID)``; `reference` itself where it is neither."""
     told = reference.strip().strip("`")
-    inner = told[:-1].rpartition("(")[2] if told.endswith(")") else told
+    if told.endswith(")"):
+        inner = told[:-1].rpartition("(")[2]
+    else:
+        inner = told
     word, _, given = inner.strip().partition(" ")
-    return given.strip() if word in ("instance", "id") and given and " " not in given.strip() else told
+    if word in ("instance", "id") and given and " " not in given.strip():
+        return given.strip()
+    return told
 
 
 def _called(store: Store, scope: str, name: str) -> list[Session]:
@@ -283,9 +309,8 @@ def _called(store: Store, scope: str, name: str) -> list[Session]:
     return [row for _, row in islice(store.instances.walk(scope), MOST_LOOKED_AT) if name_of(row) == name]
 
 
-def viewer_identity(store: Store, args) -> str:
-    """Return the identity of the reader of a listing: that of the acting session or of the onlooker; empty without one.
-    """
+def viewer_identity(store: Store, args: Given) -> str:
+    """Return the identity of a listing's reader: the acting session's, or the onlooker's; empty without one."""
     try:
         return token(find_acting_session(store, args, reads=True).label or "", "identity")
     except UnknownInstance:
@@ -297,10 +322,15 @@ def viewer_identity(store: Store, args) -> str:
 def onlooker_identity(store: Store) -> str:
     """Return the identity of the session around this process, or the environment's; empty without one."""
     row = surrounding_session(store)
-    return token(row.label or "", "identity") if row else identity("MCP")
+    if row:
+        return token(row.label or "", "identity")
+    return identity("MCP")
 
 
 def _names(store: Store, rows: list[Session]) -> str:
     seen = veiled(rows[:MOST_NAMED], onlooker_identity(store))
-    more = " and others" if len(rows) > MOST_NAMED else ""
+    if len(rows) > MOST_NAMED:
+        more = " and others"
+    else:
+        more = ""
     return ", ".join(map(known_shortly, seen)) + more

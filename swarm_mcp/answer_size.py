@@ -14,6 +14,7 @@ from swarm_hook_core.json_text import dumps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     Measure = Callable[[object], int]
 
@@ -45,12 +46,12 @@ def _layout(value: object, depth: int) -> int:
     """Return the bytes of escaped line ends and blanks that lay a value out at this depth."""
     if not value or not isinstance(value, (dict, list, tuple)):
         return 0
-    inner = value.values() if isinstance(value, dict) else value
+    inner = list(value.values()) if isinstance(value, dict) else value
     line = 4 + 2 * depth + isinstance(value, dict)
     return line * len(value) + 2 + 2 * depth + sum(_layout(one, depth + 1) for one in inner)
 
 
-def fitted(value: dict, most: int = ANSWER_BYTES, measure: Measure = sent) -> dict:
+def fitted(value: dict[str, Any], most: int = ANSWER_BYTES, measure: Measure = sent) -> dict[str, Any]:
     """Return `value`, cut if it takes more than `most` bytes.
 
     Small parts stay whole; the large lists and texts share the remaining room. A cut list keeps its first rows.
@@ -60,14 +61,14 @@ def fitted(value: dict, most: int = ANSWER_BYTES, measure: Measure = sent) -> di
         return value
     share = float(most)
     while share > LEAST:
-        cut = _cut(value, int(share), measure)
+        cut = _dict_cut(value, int(share), measure)
         if measure(cut) <= most:
             return cut
         share *= 0.8
     return {"error": f"this answer has {size} bytes, more than {most}, and nothing in it that can be left out"}
 
 
-def shortened(row: dict, most: int = ROWS_BYTES, measure: Measure = sent) -> dict:
+def shortened(row: dict[str, Any], most: int = ROWS_BYTES, measure: Measure = sent) -> dict[str, Any]:
     """Return a row that does not fit into an answer of `most` bytes, cut to a part of one."""
     return fitted(row, most // PARTS, measure)
 
@@ -82,18 +83,30 @@ def text_fitted(text: str, most: int = ANSWER_BYTES) -> str:
 # ------------------------------------------------------------------------ cutting
 
 
-def _cut(value, most: int, measure: Measure):
+def _cut(value: Any, most: int, measure: Measure) -> Any:
     if isinstance(value, dict):
-        return _dict_cut(value, most, measure) if measure(value) > most else value
+        if measure(value) > most:
+            return _dict_cut(value, most, measure)
+        return value
     if isinstance(value, (list, tuple)):
-        return _list_cut(value, most, measure) if measure(value) > most else value
-    return _beginning(value, most, measure) if isinstance(value, str) else value
+        if measure(value) > most:
+            return _list_cut(value, most, measure)
+        return value
+    if isinstance(value, str):
+        return _beginning(value, most, measure)
+    return value
 
 
-def _dict_cut(value: dict, most: int, measure: Measure) -> dict:
+def _dict_cut(value: dict[str, Any], most: int, measure: Measure) -> dict[str, Any]:
     names = list(value)[: max(1, most // KEY_BYTES)]
-    left_out: dict = dict(value.get("not_shown") or {}) if isinstance(value.get("not_shown"), dict) else {}
-    lengths: dict = dict(value.get("cut") or {}) if isinstance(value.get("cut"), dict) else {}
+    if isinstance(value.get("not_shown"), dict):
+        left_out: dict[str, Any] = dict(value.get("not_shown") or {})
+    else:
+        left_out = {}
+    if isinstance(value.get("cut"), dict):
+        lengths: dict[str, Any] = dict(value.get("cut") or {})
+    else:
+        lengths = {}
     sizes = {name: measure(value[name]) for name in names}
     left, found = most - sum(KEY_BYTES + len(name) for name in names), dict.fromkeys(names)
     for place, name in enumerate(sorted(names, key=lambda name: sizes[name])):
@@ -109,7 +122,7 @@ def _dict_cut(value: dict, most: int, measure: Measure) -> dict:
     return {**found, **{name: what for name, what in said.items() if what}}
 
 
-def _list_cut(value: list | tuple, most: int, measure: Measure) -> list:
+def _list_cut(value: list[Any] | tuple[Any, ...], most: int, measure: Measure) -> list[Any]:
     found, left = [], most
     for one in value:
         size = measure(one)

@@ -23,6 +23,10 @@ from swarm_mcp.runtimes.installed import ROOT_VARIABLES
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 CLIENT = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -45,7 +49,7 @@ SHELL_TRIES = (
 class PlayedSession:
     """One agent session: its client process and the hooks that process runs."""
 
-    def __init__(self, name: str, session_id: str, folder: Path, plugin: Path, environment: dict):
+    def __init__(self, name: str, session_id: str, folder: Path, plugin: Path, environment: dict[str, Any]):
         self.runtime, self.session_id, self.folder = name, session_id, folder
         tree = json.loads((plugin / f"integrations/{name}/hooks.json").read_text(encoding="utf-8"))
         self._commands = {event: groups[0]["hooks"][0]["command"] for event, groups in tree["hooks"].items()}
@@ -62,17 +66,19 @@ class PlayedSession:
         told = {"session_id": self.session_id, "cwd": str(self.folder), "source": "startup"}
         return str(self._hook({**told, "hook_event_name": "SessionStart"}).get("additionalContext", ""))
 
-    def _ask(self, payload: dict) -> str:
+    def _ask(self, payload: dict[str, Any]) -> str:
         """Why the check refuses the call in `payload`; empty where it may go ahead."""
         return str(self._hook(payload).get("permissionDecisionReason", ""))
 
-    def _hook(self, payload: dict) -> dict:
+    def _hook(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Run the hook of the payload's event. Returns its answer to the client, or an empty dict."""
         order = {"command": self._commands[payload["hook_event_name"]], "payload": payload}
         self._orders.write(json.dumps(order) + "\n")
         self._orders.flush()
         answer = json.loads(self._answers.readline())
-        return json.loads(answer["out"])["hookSpecificOutput"] if answer["out"].strip() else {}
+        if answer["out"].strip():
+            return dict(json.loads(answer["out"])["hookSpecificOutput"])
+        return {}
 
     def write(self, name: str, text: str) -> str:
         """Write a file as this session's tool would; why it was refused, empty where it was written."""
@@ -128,7 +134,14 @@ def play(say: Callable[[str], None], note: Callable[[str], None]) -> bool:
             second.kill()
 
 
-def _scene(say, note, root: Path, first: PlayedSession, second: PlayedSession, database: Path) -> bool:
+def _scene(
+    say: Callable[[str], None],
+    note: Callable[[str], None],
+    root: Path,
+    first: PlayedSession,
+    second: PlayedSession,
+    database: Path,
+) -> bool:
     ok = True
 
     def short(text: str) -> str:

@@ -18,6 +18,10 @@ Any other error is a bug: exit 3, with a report in the state folder.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class SwarmError(Exception):
     """A request that cannot be carried out. The text is one line for the user."""
@@ -36,13 +40,13 @@ class Refused(SwarmError):
 
     def __init__(self, reason: str, **more: object):
         super().__init__(reason)
-        self.answer: dict = {"error": reason, **more}
+        self.answer: dict[str, Any] = {"error": reason, **more}
 
 
 class LockRefused(Refused):
     """Another session holds the file. `active` describes the lock, in the contract's shape."""
 
-    def __init__(self, active: dict):
+    def __init__(self, active: dict[str, Any]):
         super().__init__("File is already locked", active=active)
         self.active = active
 

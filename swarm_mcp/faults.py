@@ -6,8 +6,12 @@ from swarm_hook_core.faults import LIMIT_BYTES, fault_log
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.state import read_private
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def recorded_faults() -> list[dict]:
+
+def recorded_faults() -> list[dict[str, Any]]:
     """Return the recorded faults of hooks, oldest first: ``{at, runtime, hook, fault}``."""
     rows = []
     for path in (fault_log() + ".1", fault_log()):

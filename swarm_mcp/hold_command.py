@@ -24,6 +24,10 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.team.telling import tell_team
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LOST = 76
 LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
 SIGN_SECONDS = 10.0  # between two signs of life
@@ -53,7 +57,10 @@ class Hold:
         """
         ours = _at_our_terminal()
         with self.store.changes() as changes, _reaper() as reaper:
-            group = os.getpgrp() if ours and os.getpgrp() == os.getpid() else 0
+            if ours and os.getpgrp() == os.getpid():
+                group = os.getpgrp()
+            else:
+                group = 0
             # The child tells the reaper before it begins: it ends with us though we are killed this very moment.
             with _passing_on(ours) as pass_on_to:
                 child = subprocess.Popen(
@@ -68,7 +75,11 @@ class Hold:
                 if self.lost:
                     self._end(child, ours)
                 code = child.wait()
-        return LOST if self.lost else 128 - code if code < 0 else code
+        if self.lost:
+            return LOST
+        if code < 0:
+            return 128 - code
+        return code
 
     def release(self) -> None:
         """Give the locks back, those that are still ours."""
@@ -89,7 +100,10 @@ class Hold:
                 self._sign = clock.now()
             held = self._held()
             gone = [row.file for row in self.rows if row.fence not in held]
-            self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on" if gone else ""
+            if gone:
+                self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on"
+            else:
+                self.lost = ""
         except StoreUnavailable as error:
             # A lock without a lease lasts as long as this process.
             if self._patience and clock.now() - self._sign >= self._patience:
@@ -100,7 +114,7 @@ class Hold:
     def _held(self) -> set[int]:
         return self.store.locks.fences_held(self.instance.id, [row.fence for row in self.rows if row.fence is not None])
 
-    def _end(self, child: subprocess.Popen, ours: bool) -> None:
+    def _end(self, child: subprocess.Popen[Any], ours: bool) -> None:
         """TERM, then KILL: the command, and where it has a group of its own all of that."""
         for number, seconds in ((signal.SIGTERM, self.grace), (signal.SIGKILL, None)):
             if ours:
@@ -114,7 +128,7 @@ class Hold:
             leftover_processes.end(child.pid, "", 0, self.grace)
 
 
-def _stop_after(child: subprocess.Popen, changes: Changes) -> None:
+def _stop_after(child: subprocess.Popen[Any], changes: Changes) -> None:
     child.wait()
     changes.stop()
 
@@ -139,12 +153,12 @@ def _reaper() -> Iterator[Reaper]:
 
 
 @contextlib.contextmanager
-def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen], None]]:
+def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen[Any]], None]]:
     """Pass signals on to a child. Call the yielded function with the child as soon as it exists.
 
     The block begins before the child does: a signal may come in the child's first moment.
     """
-    children: list[subprocess.Popen] = []
+    children: list[subprocess.Popen[Any]] = []
     early: list[int] = []
 
     def pass_on(number: int, _frame: object) -> None:
@@ -159,7 +173,7 @@ def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen], None]]:
         else:
             leftover_processes.send(child.pid, "", number)
 
-    def pass_on_to(child: subprocess.Popen) -> None:
+    def pass_on_to(child: subprocess.Popen[Any]) -> None:
         children.append(child)
         for number in early:
             pass_on(number, None)

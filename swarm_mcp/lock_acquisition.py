@@ -19,6 +19,7 @@ from swarm_mcp.team.telling import tell_team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from swarm_mcp.team.locking import TeamGrant
 
@@ -30,14 +31,17 @@ MOST_TRIES = 10
 
 
 def requested(
-    store: Store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts
+    store: Store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts: Any
 ) -> LockRequest:
     """Return the request of `instance` for `files`, spelled as the session spells them. Raises SwarmError.
 
     `as_pattern`: the files are patterns; None: each word that looks like one and is no file. `expected_in`: seconds
     until the holder expects to be done, or None. `facts` as in ``LockRequest``.
     """
-    expected_end = None if expected_in is None else store.now() + int(expected_in)
+    if expected_in is None:
+        expected_end = None
+    else:
+        expected_end = store.now() + int(expected_in)
     return request(instance, files, as_pattern, expected_end=expected_end, **facts)
 
 
@@ -49,20 +53,23 @@ class Taken(list[Lock]):
         self.team = team
 
 
-def granted_answer(taken: Taken, in_full: bool) -> dict:
+def granted_answer(taken: Taken, in_full: bool) -> dict[str, Any]:
     """Return ``{ok, id, fence, team?}`` of the first lock that was `taken`, and all of them where wanted `in_full`."""
     first, team = taken[0], taken.team
-    answer: dict = {"ok": True, "id": first.id, "fence": first.fence}
+    answer: dict[str, Any] = {"ok": True, "id": first.id, "fence": first.fence}
     if team is not None:
         answer["team"] = team.shown(first)
     if not in_full:
         return answer
-    fences = team.fences if team is not None else {}
+    if team is not None:
+        fences = team.fences
+    else:
+        fences = {}
     shown = ({**granted(row), **({"team_fence": fences[row.id]} if row.id in fences else {})} for row in taken)
     return {**answer, "locks": list(shown)}
 
 
-def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict:
+def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict[str, Any]:
     """Return ``{error, active, queue}``: the holders, the length of the queue, and the way to join it."""
     waiting = len(store.queue.waiting_for(*wanted.reaches))
     return {**refusal.answer, "queue": {"waiting": waiting, "join": how_to_wait}}
@@ -74,7 +81,10 @@ class LockWait:
     def __init__(self, instance: Session, wanted: LockRequest, seconds: float | None):
         self.instance = instance
         self.wanted = wanted._replace(ticket=0)
-        self._until = None if seconds is None else clock.now() + min(seconds, LONGEST_WAIT)
+        if seconds is None:
+            self._until = None
+        else:
+            self._until = clock.now() + min(seconds, LONGEST_WAIT)
         self._next_sign = 0.0
         self._lapse: float | None = None
         self.obstacle: Lock | Waiter | None = None  # the lock or waiter in the way at the last look, and its end
@@ -91,7 +101,10 @@ class LockWait:
         if self._had is None:
             self._had = {lock.fence for lock in store.locks.of(self.instance.id)}
         try:
-            rows = self._attempt(store) if self.wanted.ticket else self._begin(store)
+            if self.wanted.ticket:
+                rows = self._attempt(store)
+            else:
+                rows = self._begin(store)
             if rows is None:
                 return None
             self.wanted = self.wanted._replace(ticket=0)  # the place went with the grant
@@ -104,7 +117,9 @@ class LockWait:
     def left(self) -> float:
         """Return the seconds after which `advance` is due even without a commit."""
         ends = [end - clock.now() for end in (self._until, self._lapse) if end is not None]
-        return max(0.0, min(LONGEST_NAP, *ends)) if ends else LONGEST_NAP
+        if ends:
+            return max(0.0, min(LONGEST_NAP, *ends))
+        return LONGEST_NAP
 
     def give_up(self, store: Store) -> None:
         """Leave the queue."""
@@ -132,7 +147,10 @@ class LockWait:
             pass  # another session was faster
         if self._is_over():
             return self._try_once(store)
-        left = None if self._until is None else self._until - clock.now()
+        if self._until is None:
+            left = None
+        else:
+            left = self._until - clock.now()
         self.wanted = self.wanted._replace(ticket=store.queue.join(self.instance, self.wanted, left))
         tell_team()  # of the place in line: others come after it there, too
         self._set_next_sign(store)
@@ -252,7 +270,7 @@ def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
 
 def steal(
     store: Store, instance: Session, file: str, reason: str, force: bool = False, ttl: float | None = None
-) -> dict:
+) -> dict[str, Any]:
     """Call ``transfers.steal``, and have a team that has a part in the lock confirm it: its answer is ``team``, else
     None.
     """
@@ -270,9 +288,13 @@ def _confirmed(store: Store, rows: list[Lock]) -> Taken | None:
     from swarm_mcp.team.locking import LOST, confirm
 
     grant = confirm(store, rows)
-    return None if grant is not None and grant.state == LOST else Taken(rows, grant)
+    if grant is not None and grant.state == LOST:
+        return None
+    return Taken(rows, grant)
 
 
 def _mark(obstacle: Lock | Waiter) -> object:
     """Return a key by which two obstacles can be told apart."""
-    return obstacle.ticket if isinstance(obstacle, Waiter) else obstacle.id
+    if isinstance(obstacle, Waiter):
+        return obstacle.ticket
+    return obstacle.id

@@ -29,6 +29,8 @@ from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_na
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.answer_size import Measure
 
 MOST_NAMED = 200  # locks, and waiters, of one explanation
@@ -36,7 +38,7 @@ MOST_NAMED = 200  # locks, and waiters, of one explanation
 
 def explanation(
     store: Store, place: Session, word: str, session: Session | None, agent: str, viewer: str, meets: bool = True
-) -> dict:
+) -> dict[str, Any]:
     """Return ``{file, pattern, held, waiting, write}`` for `word` in `place`, as identity `viewer` may see it.
 
     `place` is an instance, or any object with ``directory``, ``root``, ``file_root`` and ``scope``. `held` has the
@@ -47,8 +49,14 @@ def explanation(
     found. Raises SwarmError. Changes nothing.
     """
     reach = with_names(reach_of(place, word), False)
-    of_pattern = store.locks.meeting if meets else store.locks.exactly
-    found = of_pattern(reach) if reach.pattern else store.locks.covering(reach)
+    if meets:
+        of_pattern = store.locks.meeting
+    else:
+        of_pattern = store.locks.exactly
+    if reach.pattern:
+        found = of_pattern(reach)
+    else:
+        found = store.locks.covering(reach)
     line = store.queue.waiting_for(reach)
     left = {"held": len(found) - MOST_NAMED, "waiting": len(line) - MOST_NAMED}
     left = {name: number for name, number in left.items() if number > 0}
@@ -62,7 +70,7 @@ def explanation(
     }
 
 
-def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict:
+def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict[str, Any]:
     """Return the answer to a write of absolute `path`: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
 
     The hooks' own check decides (``asked``), for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
@@ -71,14 +79,17 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
     ``holder_id`` names the owner of the lock or of the uncommitted work in the way; for a lock, ``lock_file`` and
     ``fence`` name it. Without a session, the words are those for a session of identity `viewer`.
     """
-    told: dict = {"instance_id": session and session.id, "label": session and session.label}
+    told: dict[str, Any] = {"instance_id": session and session.id, "label": session and session.label}
     told["agent"] = agent or None
     told.update(allowed=True, guarded=session is not None and _is_guarded(store, session), reason=None)
     free = {"allowed": True, "reason": None, "told": None}
     if not store.exists():
         return {**told, "kinds": {kind: dict(free) for kind in KINDS.values()}}
     row = session or nobody_in("")
-    label = row.label or "" if session else onlooker(viewer).label or ""
+    if session:
+        label = row.label or ""
+    else:
+        label = onlooker(viewer).label or ""
     who = Asker(row.id, label, row.directory, row.root, row.file_root)
     with closing(store.as_hooks_read_it()) as reader:
         found = AskedCore(*_client_of(store, session), who, reader).verdicts(path, agent)
@@ -91,7 +102,10 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
     }
     if denials:
         told.update(allowed=False, reason=denials[0].reason)
-        held = denials[0].loss.held if denials[0].loss else denials[0].held
+        if denials[0].loss:
+            held = denials[0].loss.held
+        else:
+            held = denials[0].held
         if held is not None and same_circle(token(who.label, "identity"), token(held.label, "identity")):
             told.update(holder_id=held.instance_id)
         if denials[0].held is not None:
@@ -101,10 +115,16 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
 
 def _client_of(store: Store, session: Session | None) -> tuple[str, str, str]:
     """Return a session's runtime, the prefix of its variables, and its client's id; made-up ones without a session."""
-    found = store.instances.with_evidence(session.id) if session else None
+    if session:
+        found = store.instances.with_evidence(session.id)
+    else:
+        found = None
     if found is None or not found.runtime or not found.session_id:
         return "swarm", "MCP", f"asked-{os.getpid()}"
-    prefix = hook_config(found.runtime).env_prefix if found.runtime in NAMES else "MCP"
+    if found.runtime in NAMES:
+        prefix = hook_config(found.runtime).env_prefix
+    else:
+        prefix = "MCP"
     return found.runtime, prefix, found.session_id
 
 
@@ -113,15 +133,22 @@ def _is_guarded(store: Store, session: Session) -> bool:
     return found is not None and found.runtime not in (None, SERVER_RUNTIME, TERMINAL)
 
 
-def _held(store: Store, row: Lock, reach: Reach, session: Session | None, viewer: str) -> dict:
+def _held(store: Store, row: Lock, reach: Reach, session: Session | None, viewer: str) -> dict[str, Any]:
     """A lock over the path, in the shape of a listing and more."""
-    through = "pattern" if reach.pattern and row.pattern else "overlap" if reach.pattern else rule(row, reach.file)
+    if reach.pattern and row.pattern:
+        through = "pattern"
+    elif reach.pattern:
+        through = "overlap"
+    else:
+        through = rule(row, reach.file)
     shown = store.locks.listed(row, viewer)
     yours = session is not None and row.instance_id == session.id
     return {**shown, "mode": row.mode or "exclusive", "rule": through, "yours": yours}
 
 
-def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | None, viewer: str) -> list[dict]:
+def _waiting(
+    store: Store, line: list[Waiter], reach: Reach, session: Session | None, viewer: str
+) -> list[dict[str, Any]]:
     """Return ``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of each waiter in `line`.
 
     ``silent`` marks a waiter without a heartbeat for so long that others may pass it.
@@ -129,7 +156,7 @@ def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | 
     found = []
     for place, row in enumerate(line, 1):
         now = clock.now()
-        shown: dict = {"place": place, "ticket": row.ticket, "mode": row.mode}
+        shown: dict[str, Any] = {"place": place, "ticket": row.ticket, "mode": row.mode}
         shown["files"] = [plain(wanted.file) for wanted in row.reaches]
         shown["waited"] = round(max(0.0, now - row.since), 1)
         shown["gives_up_in"] = None if row.until is None else round(max(0.0, row.until - now), 1)
@@ -160,7 +187,7 @@ def history(
     after: str = "",
     measure: Measure = sent,
     most_read: int = MOST_READ,
-) -> dict:
+) -> dict[str, Any]:
     """Return ``{file, events}`` for `word` in `place` (see `explanation`): the newest `limit` events, oldest first.
 
     An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as in
@@ -169,7 +196,7 @@ def history(
     """
     reach = reach_of(place, word)
     names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
-    found: list[tuple] = []
+    found: list[tuple[Any, ...]] = []
     begin = place_of(after, (int,))
     before, read = begin[0] if begin else None, 0
     while len(found) < limit and read < most_read:
@@ -185,7 +212,12 @@ def history(
     shown = [event_shown(known, *one) for one in reversed(found)]
     _count(shown, found)
     fits = page((("", one) for one in reversed(shown)), dict, lambda: 0, measure=measure).rows
-    last = fits[-1]["id"] if len(fits) < len(shown) or cut else before if read else None
+    if len(fits) < len(shown) or cut:
+        last = fits[-1]["id"]
+    elif read:
+        last = before
+    else:
+        last = None
     answer = {"file": reach.file, "events": fits[::-1]}
     if last is not None and store.activity.of_locks(last, 1):
         answer["next"] = cursor(last)
@@ -199,17 +231,22 @@ class _Names:
         self.reach = reach
         self.own = {*reach.keys, reach.file, *([reach.key] if reach.key else [])}
         self.over = {folder for name in self.own for folder in above(name)}
-        tree = tree_of(reach) if reach.key is not None and not reach.pattern else None
+        if reach.key is not None and not reach.pattern:
+            tree = tree_of(reach)
+        else:
+            tree = None
         self.in_repository = {
             name for key in (*self.own, *self.over) for name in repository.names_of(key, tree)
         } if tree else set()  # fmt: skip
 
-    def concern(self, row: Event, payload: dict) -> str:
+    def concern(self, row: Event, payload: dict[str, Any]) -> str:
         """Return the rule by which an event concerns the path, or an empty text."""
         kind, subject, key = row.type.partition(".")[2], plain(row.subject or ""), payload.get("key")
         if self.reach.pattern:
             same = (payload.get("pattern"), payload.get("base")) == (self.reach.pattern, self.reach.base)
-            return "pattern" if same or subject == self.reach.file else ""
+            if same or subject == self.reach.file:
+                return "pattern"
+            return ""
         if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
             return payload.get("rule") or "file"
         if kind == "write_denied" and self.own.intersection(_texts(payload.get("also"))):
@@ -219,23 +256,32 @@ class _Names:
         if kind in _OF_ONE_FILE:
             return ""
         if subject in self.over or (isinstance(key, str) and key in self.over):
-            return "folder" if not payload.get("pattern") else ""
+            if not payload.get("pattern"):
+                return "folder"
+            return ""
         pattern, base = payload.get("pattern"), payload.get("base")
         if isinstance(pattern, str) and isinstance(base, str) and self._covers(pattern, base):
             return "pattern"
-        return "repository" if payload.get("repository") in self.in_repository else ""
+        if payload.get("repository") in self.in_repository:
+            return "repository"
+        return ""
 
     def _covers(self, pattern: str, base: str) -> bool:
         prefix = literal_prefix(pattern)
-        folder = f"{base.rstrip('/')}/{prefix}" if prefix else base
+        if prefix:
+            folder = f"{base.rstrip('/')}/{prefix}"
+        else:
+            folder = base
         return bool(covered(pattern, base, GLOB + folder, list(self.own)))
 
 
 def _texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return [one for one in value if isinstance(one, str)]
+    return []
 
 
-def _count(shown: list[dict], found: list[tuple]) -> None:
+def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
     """Count how often each denial was repeated within its pause (``repeats``); a repeat adds no event."""
     from swarm_hook_core import repeated_denials
 

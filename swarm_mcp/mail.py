@@ -11,6 +11,8 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.answer_size import Measure
 
 AT_ONCE = 50  # messages of one answer if the caller names no number
@@ -43,13 +45,13 @@ def mail_page(
 def with_mail(
     store: Store,
     me: Session,
-    value: dict,
+    value: dict[str, Any],
     name: str,
     messages: list[Message],
     taken: bool = True,
     most: int = ROWS_BYTES,
     measure: Measure = sent,
-) -> dict:
+) -> dict[str, Any]:
     """Return `value` with unread `messages` under `name`, in an answer of at most `most` bytes.
 
     The messages get the room that the rest leaves, and at least a fixed part; the rest is cut to what remains. `taken`

@@ -84,7 +84,9 @@ def _noted() -> list[str]:
             listed = json.load(file)
     except (OSError, ValueError, RecursionError):
         return []
-    return [folder for folder in listed if isinstance(folder, str)] if isinstance(listed, list) else []
+    if isinstance(listed, list):
+        return [folder for folder in listed if isinstance(folder, str)]
+    return []
 
 
 def _scopes() -> list[str]:
@@ -127,7 +129,10 @@ def _of_init(folder: Path) -> list[str]:
     """The files of a project that `swarm-mcp init` wrote, or has an entry in, relative to it."""
     from swarm_mcp.runtimes import mcp_file
 
-    found = [_INIT_SERVERS] if mcp_file.has_server(folder / _INIT_SERVERS) else []
+    if mcp_file.has_server(folder / _INIT_SERVERS):
+        found = [_INIT_SERVERS]
+    else:
+        found = []
     return found + [f".claude/skills/{name}" for name in SKILLS if _is_our_copy(folder, name)]
 
 

@@ -22,6 +22,10 @@ from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.store import Store
 from swarm_mcp.visibility import may_meet
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so that a restore can be undone.
 
 
@@ -44,7 +48,7 @@ class Choice:
         """Return True if restoring this state removes the file."""
         return self.version is None
 
-    def described(self) -> dict:
+    def described(self) -> dict[str, Any]:
         """For machines: ``{id, at, by, removes, size, kept}``."""
         size, kept = (self.version.seen.size, self.version.path) if self.version else (0, None)
         return {"id": self.name, "at": self.at, "by": self.by, "removes": self.removes, "size": size, "kept": kept}
@@ -56,7 +60,10 @@ class Restoring:
     def __init__(self, store: Store, session: Session | None, word: str):
         self.store = store
         self.session = session
-        self.file = file_of(session, word) if session else clean(word)
+        if session:
+            self.file = file_of(session, word)
+        else:
+            self.file = clean(word)
         self.key = key_of(self.file)
         self.kept = Kept(time.time())
         self.kept_now = ""  # where the content is that has been replaced
@@ -113,7 +120,10 @@ class Restoring:
             raise SwarmError(f"there was no {self.file} before: --force removes it (what is in it is kept first)")
         if present.exists and not present.is_plain:
             raise SwarmError(f"{self.file} is no plain file by now: it is left alone; --to PATH writes elsewhere")
-        data = b"" if choice.version is None else _read(choice.version)
+        if choice.version is None:
+            data = b""
+        else:
+            data = _read(choice.version)
         if present.exists and not dry_run:
             self.kept_now = self._keep_present(force)
         if dry_run:
@@ -127,12 +137,18 @@ class Restoring:
                 self.left_out = _replace(self.file, data, choice.version.seen.mode)
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
-        source = choice.version.path if choice.version else ""
+        if choice.version:
+            source = choice.version.path
+        else:
+            source = ""
         self.store.breaches.restored(self.session, self.file, self.kept_now, source, current_scope())
 
     def write_to(self, choice: Choice, place: str, dry_run: bool) -> str:
         """Write the earlier content to a new file `place`, and return its whole path. Raises SwarmError."""
-        path = file_of(self.session, place) if self.session else clean(place)
+        if self.session:
+            path = file_of(self.session, place)
+        else:
+            path = clean(place)
         if choice.version is None:
             raise SwarmError(f"there was no {self.file} before: nothing to write")
         if glance(path).exists:
@@ -151,7 +167,7 @@ class Restoring:
 
     def _keep_present(self, force: bool) -> str:
         try:
-            return self.kept.keep(self.key, self.file, LARGEST_KEPT).path
+            return str(self.kept.keep(self.key, self.file, LARGEST_KEPT).path)
         except (NotKept, OSError) as error:
             if force:
                 return ""
@@ -165,9 +181,15 @@ def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[
     """The earlier states that these rows of the store tell of, as far as they can be had, for `session` to see."""
     found = []
     for row in rows:
-        version = kept.at(row.kept) if row.kept else None
+        if row.kept:
+            version = kept.at(row.kept)
+        else:
+            version = None
         if version or row.kind == "created":
-            key = version.file if version else _digest(row.path_key)
+            if version:
+                key = version.file
+            else:
+                key = _digest(row.path_key)
             found.append(Choice(str(row.id), row.altered_at, _name(row, session), version, key))
     return found
 
@@ -179,7 +201,10 @@ def _unnamed(version: Version) -> Choice:
 
 def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
     """Return the files of this scope with kept states, each with one state, the latest first."""
-    scope = session.scope if session else current_scope()
+    if session:
+        scope = session.scope
+    else:
+        scope = current_scope()
     kept, rows = Kept(time.time()), store.breaches.known(scope)
     files = {str(row.id): row.file for row in rows}
     found = [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
@@ -202,10 +227,16 @@ def _digest(key: str) -> str:
 
 
 def _name(row: Breach, session: Session | None) -> str:
-    writer = holder_name(row.writer_label, row.writer_id or "") if row.writer_label or row.writer_id else ""
+    if row.writer_label or row.writer_id:
+        writer = holder_name(row.writer_label, row.writer_id or "")
+    else:
+        writer = ""
     if writer and session and not may_meet(session.label, row.writer_label):
         return "a session of another identity"
-    ran = f": {row.command}" if row.command else ""
+    if row.command:
+        ran = f": {row.command}"
+    else:
+        ran = ""
     if row.kind == "restored":
         return f"restored by {writer or 'a person'}"
     return f"{writer or 'a session unknown here'}{ran}"

@@ -11,10 +11,14 @@ from swarm_mcp.domain.task import OPEN, Task
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 MOST_TRIES = 20  # while other machines are faster, or change the task
 
 
-def claim(store: Store, instance: Session, task_id: str, ignore_unread: bool = False) -> dict:
+def claim(store: Store, instance: Session, task_id: str, ignore_unread: bool = False) -> dict[str, Any]:
     """Call ``tasks.claim``. Raises NotConfirmed, with the task unchanged, if the team cannot be asked."""
     for _ in range(MOST_TRIES):
         begun = store.tasks.claim(instance, task_id, ignore_unread)  # raises if another machine has it by now
@@ -29,7 +33,7 @@ def claim_next(
     types: list[str] | None = None,
     files: list[str] | None = None,
     ignore_unread: bool = False,
-) -> dict:
+) -> dict[str, Any]:
     """Call ``tasks.claim_next``. Raises NotConfirmed, with the task unchanged, if the team cannot be asked."""
     for _ in range(MOST_TRIES):
         begun = store.tasks.claim_next(instance, types, files, ignore_unread)

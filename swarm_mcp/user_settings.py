@@ -20,6 +20,10 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes import NAMES, hook_config
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 CHECKOUTS = "checkouts"
 
 
@@ -43,7 +47,7 @@ def whose(found: Setting) -> str:
     return {"user": f"set in {config_path()}", "default": "by default"}.get(found.source, f"by {found.source}")
 
 
-def described(found: Setting) -> dict:
+def described(found: Setting) -> dict[str, Any]:
     """The same for machines."""
     return {"value": found.value, "source": found.source, **({"folder": found.folder} if found.folder else {})}
 
@@ -76,7 +80,7 @@ def change(name: str, value: str | bool, checkout: str = "") -> bool:
     return True
 
 
-def _put(whole: dict, name: str, value: str | bool, checkout: str) -> bool:
+def _put(whole: dict[str, Any], name: str, value: str | bool, checkout: str) -> bool:
     """Change `whole`, the file's object. Returns True if it differs now."""
     given = whole
     if checkout:
@@ -96,7 +100,7 @@ def _put(whole: dict, name: str, value: str | bool, checkout: str) -> bool:
     return True
 
 
-def _read(path: str) -> dict:
+def _read(path: str) -> dict[str, Any]:
     """Return the object in the file, empty if the file is missing. Raises SwarmError for any other content."""
     if not os.path.lexists(path):
         return {}
@@ -104,17 +108,19 @@ def _read(path: str) -> dict:
         if not os.path.isfile(path):  # a pipe of that name would keep us waiting
             raise ValueError("it is no file")
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            whole = json.load(file)
-        checkouts = whole.get(CHECKOUTS, {}) if isinstance(whole, dict) else None
+            whole: Any = json.load(file)
+        if not isinstance(whole, dict):
+            raise ValueError("it is no object")
+        checkouts = whole.get(CHECKOUTS, {})
         if not isinstance(checkouts, dict) or not all(isinstance(one, dict) for one in checkouts.values()):
-            raise ValueError("it is no object" if checkouts is None else f"{CHECKOUTS} is no object of objects")
+            raise ValueError(f"{CHECKOUTS} is no object of objects")
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise SwarmError(f"{path} cannot be read, and was left as it is: {why}") from None
-    return whole
+    return dict(whole)
 
 
-def _text(whole: dict) -> str:
+def _text(whole: dict[str, Any]) -> str:
     text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
     try:
         text.encode("utf-8", "surrogateescape")

@@ -243,7 +243,10 @@ class AllTasks:
     def _end(self, store: Store, task: Task) -> TaskEnd:
         runs = store.runs.of_task(task.scope, task.id)
         took = sum((run.ended_at or run.updated_at) - run.started_at for run in runs)
-        tries = int((runs[0].result or {}).get("attempts") or 1) if runs else 0
+        if runs:
+            tries = int((runs[0].result or {}).get("attempts") or 1)
+        else:
+            tries = 0
         return TaskEnd(task, len(runs), tries, took, _cost(runs), self._why(store, task))
 
     def _why(self, store: Store, task: Task) -> str:
@@ -258,14 +261,21 @@ class AllTasks:
             return f"waits for {', '.join(map(short, waits))}"
         if task.status == APPROVAL_REQUIRED:
             return "waits for approval"
-        holder = store.instances.live(task.assignee) if task.assignee else None
-        return f"{name_of(holder)} has it" if holder else self.stopped or "not begun"
+        if task.assignee:
+            holder = store.instances.live(task.assignee)
+        else:
+            holder = None
+        if holder:
+            return f"{name_of(holder)} has it"
+        return self.stopped or "not begun"
 
 
 def _as_it_is(store: Store, task: Task) -> Task:
     """The task, open where its worker has gone and nobody has looked since."""
     held = task.status in (CLAIMED, IN_PROGRESS)
-    return task.replace(status=OPEN) if held and not (task.assignee and store.instances.live(task.assignee)) else task
+    if held and not (task.assignee and store.instances.live(task.assignee)):
+        return task.replace(status=OPEN)
+    return task
 
 
 def _ended_runs(store: Store, task: Task) -> list[Run]:
@@ -286,7 +296,10 @@ def _to_be_done(store: Store, requester: Session, parent: str) -> list[Task]:
     found = []
     for status in (OPEN, BLOCKED, CLAIMED, IN_PROGRESS, APPROVAL_REQUIRED):
         for _, task in store.tasks.walk(requester, status):
-            holder = task.assignee if task.assignee and store.instances.live(task.assignee) else None
+            if task.assignee and store.instances.live(task.assignee):
+                holder = task.assignee
+            else:
+                holder = None
             if (not parent or task.parent_task_id == parent) and (holder is None or holder in workers):
                 found.append(task)
     return sorted(found, key=lambda task: (task.created_at, task.id))

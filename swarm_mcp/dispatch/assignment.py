@@ -16,6 +16,8 @@ from swarm_mcp.runtimes import started_by
 from swarm_mcp.views import short
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.harness.adapter import HarnessAdapter
     from swarm_mcp.harness.query import Query
 
@@ -55,8 +57,8 @@ class Assignment(NamedTuple):
     message: str
     lock: str = ""
     command: tuple[str, ...] = ()
-    run: dict = {}
-    env: dict = {}
+    run: dict[str, Any] = {}
+    env: dict[str, Any] = {}
     log: str = ""
     tree_of: str = ""
 
@@ -65,7 +67,7 @@ class Assignment(NamedTuple):
         return json.dumps(self._asdict())
 
 
-def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, log: str = "") -> Assignment:
+def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict[str, Any] | None = None, log: str = "") -> Assignment:
     """Return the assignment of a worker that is to be started."""
     return Assignment(
         scope=worker.requester.scope,
@@ -101,7 +103,7 @@ def query_of(
     assignment: Assignment,
     adapter: HarnessAdapter,
     task: Task,
-    previous: Mapping | None = None,
+    previous: Mapping[str, Any] | None = None,
     reached: str = "",
     message_id: int = 0,
     failure: str = "",
@@ -126,7 +128,12 @@ def query_of(
     )
     linked = {"linked_task_ids": task.depends_on or [], "message_id": message_id or None}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
-    again = [AGAIN.format(failure)] if failure else [GO_ON] if previous else []
+    if failure:
+        again = [AGAIN.format(failure)]
+    elif previous:
+        again = [GO_ON]
+    else:
+        again = []
     first = [*again, *([IN_A_TREE] if assignment.tree_of else [])]
     message = "\n\n".join([*first, assignment.message])
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.dispatch import task_trees
@@ -65,7 +65,7 @@ class CompletionWait(NamedTuple):
         """Return the seconds until the wait is over."""
         return max(0.0, self.begun + self.seconds - time.monotonic())
 
-    def look(self, store: Store) -> dict | None:
+    def look(self, store: Store) -> dict[str, Any] | None:
         """Return how the wait ended, None while it goes on.
 
         ``{status, task_id, waited_seconds, waited_ms}`` with `status` ``completed`` (with ``task_status`` done,
@@ -83,7 +83,7 @@ class CompletionWait(NamedTuple):
         else:
             return None
         waited = round(time.monotonic() - self.begun, 3)
-        ended: dict = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
+        ended: dict[str, Any] = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
         ended["waited_ms"] = round(waited * 1000)
         if task:
             ended.update(task_status=task.status, result=task.result, task=task)
@@ -124,7 +124,7 @@ class Starting(NamedTuple):
     plan: Planned
     work: DispatchTask
     lock: Lock
-    facts: dict
+    facts: dict[str, Any]
     give_up_at: float
 
 
@@ -132,20 +132,20 @@ class Answered(NamedTuple):
     """What came of the dispatch is known."""
 
     plan: Planned
-    answer: dict
+    answer: dict[str, Any]
 
 
 class AwaitingEnd(NamedTuple):
     """The requester waits for the task's end."""
 
-    answer: dict
+    answer: dict[str, Any]
     wait: CompletionWait
 
 
 class Finished(NamedTuple):
     """The whole answer. Mail in its ``completion`` is claimed: acknowledge its ids once it has been handed out."""
 
-    answer: dict
+    answer: dict[str, Any]
 
 
 State = Planned | Starting | Answered | AwaitingEnd | Finished
@@ -168,7 +168,7 @@ class Dispatch:
         self._state: State = plan(requester, request)._replace(starter=starter)
         self._tell = tell
 
-    def advance(self, store: Store) -> dict | None:
+    def advance(self, store: Store) -> dict[str, Any] | None:
         """Go on as far as possible; return the answer, None while there is something to wait for.
 
         ``{status, task_id, task, ...}`` as the contract has it for each status. Raises what the store raises.
@@ -191,12 +191,14 @@ class Dispatch:
             return 0.0
         left = max(0.0, state.give_up_at - time.monotonic())
         # That a supervisor has died changes nothing in the store.
-        return min(left, POLL_SECONDS) if state.plan.command.is_supervised else left
+        if state.plan.command.is_supervised:
+            return min(left, POLL_SECONDS)
+        return left
 
 
 def carry_out(
     store: Store, requester: Session, request: DispatchRequest, tell: Callable[[State], object] | None = None
-) -> dict:
+) -> dict[str, Any]:
     """Dispatch and wait here, blocking; return the answer. `tell` is called with each state as it is reached.
 
     Raises what a `Dispatch` raises.
@@ -217,7 +219,10 @@ def plan(requester: Session, request: DispatchRequest) -> Planned:
     request = checked(request)
     request = request._replace(skills=tuple(clean(skill, requester.directory) for skill in request.skills))
     command = worker_command(request, requester)
-    cwd = clean(request.cwd, requester.directory) if request.cwd else requester.directory
+    if request.cwd:
+        cwd = clean(request.cwd, requester.directory)
+    else:
+        cwd = requester.directory
     if request.spawn and not os.path.isdir(cwd):
         raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
     if request.worktree:
@@ -236,7 +241,10 @@ def _begin(store: Store, state: Planned) -> Starting | Answered:
     work = find_or_make(store, requester, request, state.texts)
     if work.task.status in TERMINAL:
         return _answered(state, work, "already_terminal")
-    worker = None if request.force_spawn else assigned_worker(store, requester, work.task) or work.worker
+    if request.force_spawn:
+        worker = None
+    else:
+        worker = assigned_worker(store, requester, work.task) or work.worker
     if worker and work.task.status == OPEN:
         try:
             work = work._replace(task=reserve(store, work.task.id, worker))
@@ -262,7 +270,10 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
         return _started_elsewhere(store, state, work, name)
     # Whoever had the lock before may have brought a worker between our look and this.
     work = _reread(store, state, work)
-    worker = None if request.force_spawn else assigned_worker(store, requester, work.task)
+    if request.force_spawn:
+        worker = None
+    else:
+        worker = assigned_worker(store, requester, work.task)
     if worker:
         store.spawn_locks.release(lock, "worker_found")
         return _handed_over(store, state, work, worker)
@@ -276,7 +287,10 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
         store.spawn_locks.release(lock, "spawn_failed")  # a server lives on, and would block the next dispatch
         raise
     store.spawn_locks.started(lock, {"spawner": state.command.spawner, **facts})
-    patience = chosen.patience if request.wait_seconds is None else request.wait_seconds
+    if request.wait_seconds is None:
+        patience = chosen.patience
+    else:
+        patience = request.wait_seconds
     return Starting(state, work, lock, facts, time.monotonic() + patience)
 
 
@@ -284,7 +298,7 @@ def _look_for_worker(store: Store, state: Starting) -> Answered | None:
     """Return the answer once the worker has come up, has failed, or has taken too long; None before."""
     plan, work, lock = state.plan, state.work, state.lock
     command = plan.command
-    details: dict = {"spawner": command.spawner}
+    details: dict[str, Any] = {"spawner": command.spawner}
     shown = {name: value for name, value in state.facts.items() if name not in _INTERNAL_FACTS}
     try:
         seen = spawner(command.spawner).look(store, state.facts)
@@ -323,7 +337,9 @@ def _await_end(store: Store, state: Answered) -> AwaitingEnd | Finished:
 
 def _look_for_end(store: Store, state: AwaitingEnd) -> Finished | None:
     ended = state.wait.look(store)
-    return None if ended is None else Finished({**state.answer, "completion": ended})
+    if ended is None:
+        return None
+    return Finished({**state.answer, "completion": ended})
 
 
 def _next(store: Store, state: State) -> State | None:
@@ -354,7 +370,7 @@ def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) 
         return _reread(store, plan, work)
 
 
-def _instruct(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> dict:
+def _instruct(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> dict[str, Any]:
     nudge, force = plan.request.nudge, plan.request.force
     return instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
 
@@ -375,7 +391,10 @@ def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Sessio
 def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: str) -> Answered:
     """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
     held = store.spawn_locks.holder(plan.requester.scope, name)
-    worker = store.spawn_locks.worker_of(held) if held else None
+    if held:
+        worker = store.spawn_locks.worker_of(held)
+    else:
+        worker = None
     if worker and may_meet(plan.requester.label, worker.label):
         if work.task.status == OPEN:
             work = _reserved(store, plan, work, worker)
@@ -396,7 +415,10 @@ def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
 
 def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:
     request, task = plan.request, work.task
-    tree_of = plan.cwd if _has_tree(plan, work) else ""
+    if _has_tree(plan, work):
+        tree_of = plan.cwd
+    else:
+        tree_of = ""
     return WorkerSpec(
         requester=plan.requester,
         task_id=work.task.id,

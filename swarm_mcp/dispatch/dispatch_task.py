@@ -6,7 +6,7 @@ could take it are live already; one of them gets the instructions.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
@@ -73,13 +73,18 @@ def _is_free_elsewhere(row: Session) -> bool:
 
 def assigned_worker(store: Store, requester: Session, task: Task) -> Session | None:
     """Return the live session that has the task, as far as the requester may meet it."""
-    row = store.instances.live(task.assignee) if task.assignee else None
-    return row if row and may_meet(requester.label, row.label) else None
+    if task.assignee:
+        row = store.instances.live(task.assignee)
+    else:
+        row = None
+    if row and may_meet(requester.label, row.label):
+        return row
+    return None
 
 
 def instruct(
     store: Store, requester: Session, worker: Session, task: Task, message: str, kept: str, nudge: bool, force: bool
-) -> dict:
+) -> dict[str, Any]:
     """Leave the instructions in the worker's inbox and wake it; not twice while they lie there unread.
 
     `kept` is the message without secrets, as a supervisor writes it down. A supervised worker had the instructions
@@ -123,7 +128,7 @@ class DispatchTask(NamedTuple):
     key: str
     message: str
     public_message: str
-    decision: dict = {}
+    decision: dict[str, Any] = {}
     worker: Session | None = None
 
 
@@ -152,7 +157,9 @@ def find_or_make(store: Store, requester: Session, request: DispatchRequest, tex
     return DispatchTask(task, key, request.message, texts.message, {} if made["existing"] else decision, worker)
 
 
-def _requested(store: Store, requester: Session, request: DispatchRequest, spec: dict) -> tuple[dict, Session | None]:
+def _requested(
+    store: Store, requester: Session, request: DispatchRequest, spec: dict[str, Any]
+) -> tuple[dict[str, Any], Session | None]:
     """The answer to the task's request, with a live worker as its assignee where there is one, and that worker."""
     for attempt in range(1, TRIES + 1):
         worker = find_worker(store, requester, request)
@@ -178,9 +185,15 @@ def _resumed(store: Store, requester: Session, request: DispatchRequest, texts: 
 def _facts(store: Store, requester: Session, request: DispatchRequest) -> promotion.Work:
     """The facts of the promotion decision."""
     configured = store.tracker.of(requester)
-    value = configured["value"] if configured else None
+    if configured:
+        value = configured["value"]
+    else:
+        value = None
     provider = promotion.provider_of(value)
-    parent = store.tasks.get(requester.scope, request.parent_task_id) if request.parent_task_id else None
+    if request.parent_task_id:
+        parent = store.tasks.get(requester.scope, request.parent_task_id)
+    else:
+        parent = None
     named = request.promote_identifier.strip()
     return promotion.Work(
         identity=token(requester.label or "", "identity"),
@@ -199,7 +212,9 @@ def _facts(store: Store, requester: Session, request: DispatchRequest) -> promot
     )
 
 
-def _link_tracker_entry(store: Store, requester: Session, request: DispatchRequest, decision: dict, task: Task) -> None:
+def _link_tracker_entry(
+    store: Store, requester: Session, request: DispatchRequest, decision: dict[str, Any], task: Task
+) -> None:
     """Remember the tracker entry of a task that was made with one, also where a dispatch before this was killed."""
     if not decision.get("identifier") or not task.tracker_required:
         return

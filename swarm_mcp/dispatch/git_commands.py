@@ -69,13 +69,17 @@ def uncommitted(folder: str) -> list[str]:
 def commit_of(folder: str, name: str) -> str:
     """Return the commit that `name` means, empty where it means none."""
     done = tries(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-    return done.stdout.strip() if done.returncode == 0 else ""
+    if done.returncode == 0:
+        return done.stdout.strip()
+    return ""
 
 
 def branch_of(folder: str) -> str:
     """Return the branch that is checked out in a work tree, empty where none is."""
     done = tries(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
-    return done.stdout.removesuffix("\n") if done.returncode == 0 else ""
+    if done.returncode == 0:
+        return done.stdout.removesuffix("\n")
+    return ""
 
 
 def identity(folder: str) -> dict[str, str]:

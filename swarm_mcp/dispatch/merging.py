@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.repository import Tree
@@ -56,7 +56,7 @@ class Merged(NamedTuple):
     files: list[str]
     left: list[str]
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as a JSON object."""
         return self._asdict()
 
@@ -98,7 +98,10 @@ def _require_ready(tree: TaskTree, target: Tree, here: bool, commit: bool) -> No
     _end_our_own(tree)
     under_way = next((name for name in UNDER_WAY if os.path.lexists(os.path.join(tree.own, name))), "")
     if under_way:
-        what = "a rebase" if under_way.startswith("rebase") else "a merge"
+        if under_way.startswith("rebase"):
+            what = "a rebase"
+        else:
+            what = "a merge"
         files = paths(tree.top, "diff", "--name-only", "-z", "--diff-filter=U")
         raise MergeStopped(tree, f"{what} is under way in its work tree", files, f"end it in {tree.top}, merge again")
     if not branch_of(tree.top):
@@ -106,12 +109,21 @@ def _require_ready(tree: TaskTree, target: Tree, here: bool, commit: bool) -> No
         raise MergeStopped(tree, why, [], f"git -C {tree.top} switch -c NAME, or git switch {tree.branch}")
     on = branch_of(target.top)
     if tree.into != on and not here:
-        where = f"on {on}" if on else "on no branch"
-        next_step = f"git switch {tree.into}, or --here" if tree.into else "--here brings them to it"
+        if on:
+            where = f"on {on}"
+        else:
+            where = "on no branch"
+        if tree.into:
+            next_step = f"git switch {tree.into}, or --here"
+        else:
+            next_step = "--here brings them to it"
         raise MergeStopped(
             tree, f"it began on {tree.into or 'no branch'}, and this work tree is {where}", [], next_step
         )
-    files = [] if commit else uncommitted(tree.top)
+    if commit:
+        files = []
+    else:
+        files = uncommitted(tree.top)
     if files:
         why = f"{len(files)} file{'s are' if len(files) > 1 else ' is'} not committed in its work tree"
         raise MergeStopped(tree, why, files, f"commit in {tree.top}, or merge with --commit")
@@ -132,7 +144,10 @@ def _put_on_top(tree: TaskTree, goal: str, name: str) -> None:
     """Have the task's commits stand on top of commit `goal` of the branch `name`. Raises MergeStopped."""
     # Commits of several parents cannot be told anew one by one without losing what was decided in them.
     is_line = not git(tree.top, "rev-list", "--merges", f"{goal}..HEAD")
-    words = ["rebase", goal] if is_line else ["merge", "--no-edit", goal]
+    if is_line:
+        words = ["rebase", goal]
+    else:
+        words = ["merge", "--no-edit", goal]
     mark = os.path.join(tree.own, MARK)
     with open(mark, "w", encoding="utf-8"):
         pass
@@ -141,12 +156,18 @@ def _put_on_top(tree: TaskTree, goal: str, name: str) -> None:
         if done.returncode == 0:
             return
         files = paths(tree.top, "diff", "--name-only", "-z", "--diff-filter=U")
-        at = tries(tree.top, "log", "-1", "--format=%h %s", "REBASE_HEAD").stdout.strip() if is_line else ""
+        if is_line:
+            at = tries(tree.top, "log", "-1", "--format=%h %s", "REBASE_HEAD").stdout.strip()
+        else:
+            at = ""
     finally:
         _end_our_own(tree)  # after an end that was none of git's, too
     if not files:
         raise GitFailed(tuple(words), done.stderr or done.stdout)
-    which = f"commit {at}" if at else "its work"
+    if at:
+        which = f"commit {at}"
+    else:
+        which = "its work"
     count = f"{len(files)} file{'s' if len(files) > 1 else ''}"
     next_step = f"cd {tree.top} && git {words[0]} {name}; then merge again"
     raise MergeStopped(tree, f"{which} conflicts with {name} in {count}", files, next_step, at)

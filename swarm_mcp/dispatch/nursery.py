@@ -57,7 +57,9 @@ class Nursery(Processes):
     @property
     def pid(self) -> int:
         """Its pid, 0 where there is none."""
-        return self._process.pid if self._process else 0
+        if self._process:
+            return self._process.pid
+        return 0
 
     def launch(self, text: str, log: str) -> int:
         """Have a supervisor started as a copy. As ``Processes.launch``."""

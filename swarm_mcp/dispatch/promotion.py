@@ -23,7 +23,7 @@ the work itself says, then what the repository has set, and only then its size.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.environment import is_word
 from swarm_mcp.domain.lock import MUTEX_PREFIX
@@ -37,7 +37,7 @@ class Parent(NamedTuple):
     """The task that a task is part of: whether a tracker entry is demanded of it, and the entry it has."""
 
     tracked: bool
-    entry: dict | None = None
+    entry: dict[str, Any] | None = None
 
 
 class Work(NamedTuple):
@@ -63,15 +63,18 @@ class Work(NamedTuple):
     parent: Parent | None = None
 
 
-def decide(work: Work) -> dict:
+def decide(work: Work) -> dict[str, Any]:
     """Return ``{promote, reason, identity, provider}``, and as they apply ``mode``, ``precedence``, ``identifier``,
     ``existing_binding`` (the parent's entry, which the task shares).
     """
     provider = provider_of(work.tracker)
-    settings = work.tracker if isinstance(work.tracker, dict) else {}
+    if isinstance(work.tracker, dict):
+        settings = work.tracker
+    else:
+        settings = {}
 
-    def answer(promote: bool, reason: str, precedence: str = "", **more) -> dict:
-        shown: dict = {"promote": promote}
+    def answer(promote: bool, reason: str, precedence: str = "", **more) -> dict[str, Any]:
+        shown: dict[str, Any] = {"promote": promote}
         if promote:
             shown["mode"] = "link" if more.get("identifier") else "create"
         shown.update(reason=reason, identity=work.identity or None, provider=provider or None)
@@ -79,7 +82,7 @@ def decide(work: Work) -> dict:
             shown["precedence"] = precedence
         return {**shown, **more}
 
-    def deny(reason: str, precedence: str = "") -> dict:
+    def deny(reason: str, precedence: str = "") -> dict[str, Any]:
         return answer(False, reason, precedence)
 
     owner = settings.get("identity")
@@ -115,12 +118,19 @@ def decide(work: Work) -> dict:
     if default == "explicit-only":
         return deny("repo_explicit_only", "repository")
     large = len(work.files) > 1 or len(work.description) > LONG_DESCRIPTION or len(work.title) > LONG_TITLE
-    return answer(True, "medium_or_larger", "size") if large else deny("trivial_inline_edit", "size")
+    if large:
+        return answer(True, "medium_or_larger", "size")
+    return deny("trivial_inline_edit", "size")
 
 
 def provider_of(tracker: object) -> str:
     """Return the provider's name in a configured tracker's value; empty where it names none that can be used."""
     if isinstance(tracker, dict):
         tracker = tracker.get("provider")
-    name = tracker.partition(":")[0].strip() if isinstance(tracker, str) else ""
-    return name if is_word(name) else ""
+    if isinstance(tracker, str):
+        name = tracker.partition(":")[0].strip()
+    else:
+        name = ""
+    if is_word(name):
+        return name
+    return ""

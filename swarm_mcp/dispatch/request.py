@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
@@ -59,7 +59,7 @@ class DispatchRequest(NamedTuple):
     label: str = ""
     name: str = ""
     wait_seconds: float | None = None
-    placement: dict = {}
+    placement: dict[str, Any] = {}
     completion_wait_seconds: float = 0.0
     nudge: bool = True
     force: bool = False
@@ -77,9 +77,9 @@ class DispatchRequest(NamedTuple):
     worktree: bool = False
     append_system_prompt: str = ""
     skills: tuple[str, ...] = ()
-    output_schema: dict = {}
-    env: dict = {}
-    mcp_servers: dict = {}
+    output_schema: dict[str, Any] = {}
+    env: dict[str, Any] = {}
+    mcp_servers: dict[str, Any] = {}
 
     @property
     def wants_new_worker(self) -> bool:
@@ -200,10 +200,12 @@ def require_own_limits(store: Store, requester: Session, request: DispatchReques
 def mode_of(run: Run) -> str:
     """Return the mode of a run, read from the beginning of its record; the default where that cannot be read."""
     mode = _asked_of(run).get("mode")
-    return mode if mode in MODES else EDIT
+    if mode in MODES:
+        return mode
+    return EDIT
 
 
-def _asked_of(run: Run) -> dict:
+def _asked_of(run: Run) -> dict[str, Any]:
     """What was asked of a run, from the first line of its record; empty where that cannot be read."""
     from swarm_mcp.harness.record import read
 
@@ -238,7 +240,7 @@ RUN_OPTIONS = (
 )  # fmt: skip
 
 
-def run_facts(request: DispatchRequest) -> dict:
+def run_facts(request: DispatchRequest) -> dict[str, Any]:
     """Return what a supervisor is told of the run: those fields that say something, as JSON can have them.
 
     Raises Refused for a server that is none.
@@ -279,7 +281,10 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
                 f" variables, servers, fresh and worktree are for {' and '.join(SUPERVISED)}"
             )
         return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
-    words = _split(request.command) if request.command else tuple(settings.harness_command(harness))
+    if request.command:
+        words = _split(request.command)
+    else:
+        words = tuple(settings.harness_command(harness))
     if not request.command and words == (harness,):
         words = ()
     if not request.spawn:

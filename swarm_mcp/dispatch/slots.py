@@ -26,7 +26,9 @@ SILENT_SECONDS = 30.0  # since a ticket's holder has asked last
 def most() -> int:
     """Return how many workers may run at once (``SWARM_MAX_WORKERS``), 0 for any number."""
     text = first_set(VARIABLE)
-    return int(text) if text.isascii() and text.isdigit() else DEFAULT_MOST
+    if text.isascii() and text.isdigit():
+        return int(text)
+    return DEFAULT_MOST
 
 
 class Slot:

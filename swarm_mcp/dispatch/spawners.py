@@ -56,10 +56,10 @@ class WorkerSpec(NamedTuple):
     label: str = ""
     name: str = ""
     message: str = ""
-    placement: dict = {}
+    placement: dict[str, Any] = {}
     title: str = ""
     lock: str = ""
-    run: dict = {}
+    run: dict[str, Any] = {}
     tree_of: str = ""
 
     @property
@@ -69,10 +69,12 @@ class WorkerSpec(NamedTuple):
         return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
 
 
-def ignored_in(placement: dict, names: tuple[str, ...]) -> dict:
+def ignored_in(placement: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     """Return the fact that some of the placement is ignored: those `names` that it has; no fact where it has none."""
     ignored = [name for name in names if placement.get(name)]
-    return {"placement_ignored": ignored} if ignored else {}
+    if ignored:
+        return {"placement_ignored": ignored}
+    return {}
 
 
 def printed_by(done, program: str, asked: str, variable: str) -> str:
@@ -103,14 +105,14 @@ class Spawner(Protocol):
 
     patience: float
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Set `worker` going, outside of any transaction; return facts to find it by, which also go into the answer.
 
         Called again for the same task after a crash, it must not start a second worker where it can tell that there
         is one. Raises SpawnFailed.
         """
 
-    def look(self, store: Store, facts: dict) -> dict | None:
+    def look(self, store: Store, facts: dict[str, Any]) -> dict[str, Any] | None:
         """Return what is known of a worker that was set going, None while it is on its way.
 
         These are more facts for the answer, with ``instance_id`` where the worker's is known. Raises SpawnFailed.
@@ -141,11 +143,11 @@ class UiShells:
 
     patience = 5.0
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Implement ``spawners.Spawner``."""
         row: Any = self._under_way(store, worker)
         if row is None:
-            payload: dict = {"cwd": worker.cwd, "harness": worker.harness, "role": worker.role}
+            payload: dict[str, Any] = {"cwd": worker.cwd, "harness": worker.harness, "role": worker.role}
             payload.update(task_id=worker.task_id, instance_id=worker.instance_id)
             for name in ("label", "name", "message", "placement"):
                 if getattr(worker, name):
@@ -153,20 +155,25 @@ class UiShells:
             row = store.ui_commands.enqueue(worker.requester.scope, worker.requester.id, KIND, payload)
         return {"ui_command_id": row["id"], "instance_id": row["payload"]["instance_id"]}
 
-    def look(self, store: Store, facts: dict) -> dict | None:
+    def look(self, store: Store, facts: dict[str, Any]) -> dict[str, Any] | None:
         """Implement ``spawners.Spawner``."""
         row = store.ui_commands.get(facts["ui_command_id"])
         if row is None:
             raise SpawnFailed(f"ui command {facts['ui_command_id']} is not there any more")
         if row.status == "failed":
             raise SpawnFailed(row.error or f"ui command {row.id} failed and did not say why")
-        known = row.result.get("instance_id") if isinstance(row.result, dict) else None
+        if isinstance(row.result, dict):
+            known = row.result.get("instance_id")
+        else:
+            known = None
         worker = store.instances.live(known if isinstance(known, str) else facts["instance_id"])
         if worker:
             return {"instance_id": worker.id, "ui_command": row}
-        return {"ui_command": row} if row.status == "done" else None
+        if row.status == "done":
+            return {"ui_command": row}
+        return None
 
-    def _under_way(self, store: Store, worker: WorkerSpec) -> dict | None:
+    def _under_way(self, store: Store, worker: WorkerSpec) -> dict[str, Any] | None:
         """The order for the same task of a dispatcher that was killed right after it had put it there."""
         for status in ("pending", "running"):
             for row in store.ui_commands.recent(worker.requester.scope, status, -1):

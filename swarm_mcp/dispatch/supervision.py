@@ -26,6 +26,10 @@ from swarm_mcp.harness.outcome import FINAL, STUCK, TRANSIENT, UNKNOWN, UNSUPPOR
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
 # Times what the last look took, until the next: where a hundred workers keep the machine busy, each looks more rarely.
@@ -59,7 +63,7 @@ class Supervisor:
         self._signal = ""  # name of the signal that ends this process
         self._beaten_at = 0.0
         self._last_fault = ""  # what the last look at the store met with
-        spec: dict = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
+        spec: dict[str, Any] = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
         spec["model"] = assignment.run.get("model") or None
         self.membership = Membership(spec, assignment.label, assignment.instance_id)
@@ -118,13 +122,18 @@ class Supervisor:
     def _money_left(self) -> float:
         """What the run may still cost, US dollars; where nobody knows what it has cost so far, nothing."""
         spent = self._before.total_cost_usd
-        return self._limit - spent if spent is not None else 0.0
+        if spent is not None:
+            return self._limit - spent
+        return 0.0
 
     def _wait_before_retry(self) -> str:
         """Give the slot to others for as long as the endpoint has asked for; return a reason to stop, else empty."""
         assert self.result is not None
         passes = self.result.error_category in TRANSIENT
-        wanted = (self.result.retry_not_before or time.time() + RETRY_SECONDS) - time.time() if passes else 0.0
+        if passes:
+            wanted = (self.result.retry_not_before or time.time() + RETRY_SECONDS) - time.time()
+        else:
+            wanted = 0.0
         until = time.monotonic() + min(wanted, LONGEST_RETRY_SECONDS)
         self.slot.release()
         self._reached = self.progress.summary()
@@ -181,7 +190,10 @@ class Supervisor:
                     run.on_event(listener)
             run.start()
         except SwarmError as error:
-            code = UNSUPPORTED if isinstance(error, Unsupported) else UNKNOWN
+            if isinstance(error, Unsupported):
+                code = UNSUPPORTED
+            else:
+                code = UNKNOWN
             self.result = RunResult(
                 self.assignment.run_id,
                 self.adapter.name,
@@ -211,7 +223,7 @@ class Supervisor:
         self.task.write_result_down(result)
         return reason
 
-    def _follow(self, run: Run, previous: dict | None) -> str:
+    def _follow(self, run: Run, previous: dict[str, Any] | None) -> str:
         """See a run to its end; return the reason that it was stopped for."""
         reason = session = ""
         rest = POLL_SECONDS
@@ -261,8 +273,14 @@ class Supervisor:
         if reason == CANCEL:
             self.task.end(CANCELLED, None)
         elif self.result:
-            status = FAILED if self.result.is_error else DONE
-            said = self._left_in_tree(task, status) if self.assignment.tree_of else ""
+            if self.result.is_error:
+                status = FAILED
+            else:
+                status = DONE
+            if self.assignment.tree_of:
+                said = self._left_in_tree(task, status)
+            else:
+                said = ""
             self.task.end(status, "\n\n".join(filter(None, [result_text(self.result), said])))
 
     def _left_in_tree(self, task: Task, status: str) -> str:
@@ -284,7 +302,9 @@ class Supervisor:
     # ------------------------------------------------------------------ parts
 
     def _stop_reason(self, task: Task | None) -> str:
-        return STOP if self._signal else self.task.stop_reason(task)
+        if self._signal:
+            return STOP
+        return self.task.stop_reason(task)
 
     def _look(self) -> tuple[Task | None, str]:
         """Return the task while it is worked on, and a reason to stop.
@@ -292,7 +312,10 @@ class Supervisor:
         A store that cannot be used, or has lost the task, keeps nobody from working: it may be back by the end.
         """
         task, fault = None, ""
-        reason = STOP if self._signal else ""
+        if self._signal:
+            reason = STOP
+        else:
+            reason = ""
         try:
             task = self.task.task()
             if task:

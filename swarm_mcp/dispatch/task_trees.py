@@ -14,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import repository
 from swarm_hook_core.paths import contains
@@ -123,16 +123,23 @@ def find(tree: Tree, reference: str) -> TaskTree | None:
 def of_task(folder: str, task_id: str) -> TaskTree | None:
     """Return the task tree that a task has in the clone around `folder`; None where there is none."""
     tree = repository.tree_over(os.path.realpath(folder), is_real=True)
-    return find(tree, task_id) if tree else None
+    if tree:
+        return find(tree, task_id)
+    return None
 
 
 def working_folder(folder: str, task_id: str, title: str) -> str:
     """Return where in its task tree, which need not be there yet, a worker works that was sent to `folder`."""
     tree = repository_at(folder)
     known = find(tree, task_id)
-    top = known.top if known else _top(tree, task_id, title)
+    if known:
+        top = known.top
+    else:
+        top = _top(tree, task_id, title)
     place = os.path.relpath(os.path.realpath(folder), tree.top)
-    return top if place == "." else os.path.join(top, place)
+    if place == ".":
+        return top
+    return os.path.join(top, place)
 
 
 def state_of(tree: TaskTree) -> TreeState:
@@ -146,9 +153,18 @@ def state_of(tree: TaskTree) -> TreeState:
 def told(tree: TaskTree) -> str:
     """Return how a task tree is, in a line for whoever gets the task's result. Raises SwarmError."""
     state = state_of(tree)
-    commits = f"{state.commits} commit{'' if state.commits == 1 else 's'}" if state.commits else "no commit"
-    rest = f", {len(state.files)} file{'' if len(state.files) == 1 else 's'} not committed" if state.files else ""
-    place = f"on branch {state.branch}" if state.branch else f"in {tree.top}"
+    if state.commits:
+        commits = f"{state.commits} commit{'' if state.commits == 1 else 's'}"
+    else:
+        commits = "no commit"
+    if state.files:
+        rest = f", {len(state.files)} file{'' if len(state.files) == 1 else 's'} not committed"
+    else:
+        rest = ""
+    if state.branch:
+        place = f"on branch {state.branch}"
+    else:
+        place = f"in {tree.top}"
     return f"[{commits} {place}{rest}: swarm-mcp merge {short(tree.task_id)}]"
 
 
@@ -157,7 +173,9 @@ def worker_of(store: Store, tree: TaskTree, but: str = "") -> str:
     run = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
     if run:
         row = store.instances.get(run.instance_id)
-        return name_of(row) if row else f"run {short(run.id)}"
+        if row:
+            return name_of(row)
+        return f"run {short(run.id)}"
     rows = [row for scope in (tree.top, tree.scope) for row in store.instances.in_scope(scope) if row.id != but]
     return next((name_of(row) for row in rows if contains(tree.top, os.path.realpath(row.directory))), "")
 
@@ -212,7 +230,10 @@ def _make(tree: Tree, task: Task) -> TaskTree:
     make_private(os.path.dirname(top))
     base = commit_of(tree.top, "HEAD")
     needed = _unmerged(tree, base, task.depends_on or [])
-    start = needed[0] if len(needed) == 1 and is_ancestor(tree.top, base, needed[0]) else base
+    if len(needed) == 1 and is_ancestor(tree.top, base, needed[0]):
+        start = needed[0]
+    else:
+        start = base
     is_new = not commit_of(tree.top, f"refs/heads/{branch}")  # else somebody has taken the folder away, not its commits
     try:
         git(tree.top, "worktree", "add", *(["--no-track", "-b", branch, top, start] if is_new else [top, branch]))
@@ -221,7 +242,13 @@ def _make(tree: Tree, task: Task) -> TaskTree:
         made = repository.tree_at(top)
         if made is None:
             raise SwarmError(f"git has made no work tree in {top}")
-        known: dict = {"task_id": task.id, "title": task.title, "scope": task.scope, "branch": branch, "base": base}
+        known: dict[str, Any] = {
+            "task_id": task.id,
+            "title": task.title,
+            "scope": task.scope,
+            "branch": branch,
+            "base": base,
+        }
         known.update(into=branch_of(tree.top), made_at=time.time())
         write_private(os.path.join(made.own, RECORD), json.dumps(known))
     except BaseException:
@@ -247,12 +274,18 @@ def _take_in(top: str, commit: str) -> None:
     if tries(top, "merge", "--no-edit", commit, environment=identity(top)).returncode == 0:
         return
     files = paths(top, "diff", "--name-only", "-z", "--diff-filter=U")
-    named = f" in {', '.join(files[:MOST_NAMED])}" if files else ""
+    if files:
+        named = f" in {', '.join(files[:MOST_NAMED])}"
+    else:
+        named = ""
     raise Refused(f"what the tasks before this one have done conflicts{named}: swarm-mcp merge brings it together")
 
 
 def _top(tree: Tree, task_id: str, title: str) -> str:
-    main = os.path.dirname(tree.common) if os.path.basename(tree.common) == ".git" else tree.top
+    if os.path.basename(tree.common) == ".git":
+        main = os.path.dirname(tree.common)
+    else:
+        main = tree.top
     folder = os.path.join(state_dir(), FOLDER, os.path.basename(main) or "repository")
     return os.path.join(os.path.realpath(folder), _leaf(task_id, title))
 
@@ -342,7 +375,10 @@ def _beside(tree: TaskTree) -> Tree:
     """A work tree of the same clone that is not this one, for git to run in."""
     here = Tree(tree.top, tree.own, tree.common)
     for top in repository.trees_beside(here):
-        other = repository.tree_at(top) if top != tree.top else None
+        if top != tree.top:
+            other = repository.tree_at(top)
+        else:
+            other = None
         if other is not None and other.common == tree.common:
             return other
     return Tree(tree.common, tree.common, tree.common)  # a bare repository

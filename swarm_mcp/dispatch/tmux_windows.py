@@ -24,6 +24,10 @@ from swarm_mcp.harness.leftover_processes import OUTLIVES
 from swarm_mcp.profiles import Settings
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SESSION = "swarm"
 SECONDS = 10.0
 KEPT_WINDOWS = 8  # of workers that have ended
@@ -39,7 +43,7 @@ OF_THE_WINDOW = (
 class TmuxWindows(Processes):
     """The spawner ``tmux``."""
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Implement ``spawners.Spawner``."""
         from swarm_mcp.installation import coordinator_command
 
@@ -73,12 +77,18 @@ class _Tmux:
         """Open a window that runs `words`; return its session, its pane, the pid in it. Raises SpawnFailed."""
         name = shown_name(worker.name or f"{worker.role}: {worker.title}")
         # tmux would expand what is in a folder's name. The supervisor is told the folder by other means.
-        folder = worker.cwd if worker.cwd.isprintable() and not set("#%;") & set(worker.cwd) else "/"
+        if worker.cwd.isprintable() and not set("#%;") & set(worker.cwd):
+            folder = worker.cwd
+        else:
+            folder = "/"
         named, here = ["-n", name or SESSION], ["-c", folder]
         report = ["-d", "-P", "-F", FORMAT, *here]
         beside = worker.placement.get("parent_pane_id") or ""
         if beside:
-            across = [] if worker.placement.get("split_direction") == "down" else ["-h"]
+            if worker.placement.get("split_direction") == "down":
+                across = []
+            else:
+                across = ["-h"]
             return _opened(self.ask("split-window", *across, "-t", _target(beside), *report, "--", *words))
         if os.environ.get("TMUX", "").strip():
             return _opened(self.ask("new-window", *report, *named, "--", *words))

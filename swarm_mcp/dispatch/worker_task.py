@@ -19,6 +19,10 @@ from swarm_mcp.store import Store, spawn_locks
 from swarm_mcp.task_claiming import claim, reserve
 from swarm_mcp.workspace.panes import deliver
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 PAUSE_SECONDS = 30.0  # between two reports
 LONGEST = 300  # characters
 LONGEST_NAME = 80  # of a tool
@@ -59,10 +63,15 @@ class Progress:
     def summary(self) -> str:
         """Return how far the run is."""
         counted = f"{self._calls} tool call{'' if self._calls == 1 else 's'}, the last {self._last_call}"
-        facts = [counted] if self._calls else [f"{self._harness} is at work"]
+        if self._calls:
+            facts = [counted]
+        else:
+            facts = [f"{self._harness} is at work"]
         facts += [self._context] if self._context else []
         text = "; ".join(facts)
-        return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})" if self._last_words else text
+        if self._last_words:
+            return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})"
+        return text
 
     def due(self, task: Task, now: int) -> str:
         """Return the summary where it is time to report it and the worker has not done so itself, else empty.
@@ -118,7 +127,7 @@ class WorkerTask:
         self.me = Session()
         self.paused_by = ""  # who wants the pause, as ``by <label>``
         self.message_id = 0  # of the message that has its instructions, 0 where that could not be written
-        self._unwritten: dict = {}  # columns of the run that could not be written yet
+        self._unwritten: dict[str, Any] = {}  # columns of the run that could not be written yet
 
     # ---------------------------------------------------------------- looking
 
@@ -135,7 +144,9 @@ class WorkerTask:
         if task is None:
             return LOST
         if task.status in TERMINAL:
-            return CANCEL if task.status == CANCELLED else OVER
+            if task.status == CANCELLED:
+                return CANCEL
+            return OVER
         if self.belongs_to_another(task):
             return LOST
         control, _, by = self.control().partition(" ")
@@ -155,7 +166,9 @@ class WorkerTask:
         held = self.store.spawn_locks.holder(self.assignment.scope, self.assignment.lock)
         if held and spawn_locks.reserved_in(held) not in ("", self.me.id):
             return "another worker is being started for the task"
-        return "another session has the task" if self.belongs_to_another(task) else ""
+        if self.belongs_to_another(task):
+            return "another session has the task"
+        return ""
 
     def belongs_to_another(self, task: Task) -> bool:
         """Return whether another live session has the task."""
@@ -236,7 +249,7 @@ class WorkerTask:
         except SwarmError as error:
             record_fault(str(error))
 
-    def remember(self, harness: str, session_id: str, previous: dict | None) -> None:
+    def remember(self, harness: str, session_id: str, previous: dict[str, Any] | None) -> None:
         """Write down which session it is, at once: should this process be killed, the next worker continues it."""
         from swarm_mcp.harness.resumption import ResumableSession, deserialize, serialize
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.events import Event
@@ -39,7 +39,7 @@ class Check(NamedTuple):
     hint: str = ""
     detail: str = ""
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the finding as a JSON object, without empty fields."""
         return {name: value for name, value in self._asdict().items() if value}
 
@@ -111,7 +111,7 @@ class HarnessAdapter(ABC):
         """
 
     @abstractmethod
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         """Return the events of one line of standard output; `state` is this run's, to remember things in.
 
         `state` begins with ``query`` (the Query that was launched) and ``folder`` (the run's private folder).
@@ -120,7 +120,7 @@ class HarnessAdapter(ABC):
         is the runner's own doing. A ``result`` may come more than once; the last one counts.
         """
 
-    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+    def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
         """Return the events of a line of standard error, beside the runner's own ``raw_stderr``. Never raises.
 
         Of a harness that `tells_stderr` a line that makes events is not shown to people besides.
@@ -135,7 +135,7 @@ class HarnessAdapter(ABC):
         """
         return line
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         """Return the events that are only known once standard output has ended. Never raises."""
         return []
 
@@ -179,7 +179,7 @@ class HarnessAdapter(ABC):
         in well under 5 s. `config` has ``cwd`` and what a query has. Never raises for what it looks for."""
         return []
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         """Return the models to choose from: ``{"name", "short", "context_tokens"}``, without the network."""
         return [{"name": name, "short": short, "context_tokens": None} for short, name in self.models.items()]
 

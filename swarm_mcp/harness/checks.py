@@ -20,6 +20,10 @@ from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
 from swarm_mcp.harness.query import as_string, as_string_array, parse_object
 from swarm_mcp.profiles import Settings
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
 # Beside the adapter's own, where programs keep what even `--version` may write (codex makes a folder of helpers).
@@ -29,10 +33,14 @@ _SCRATCH = ("XDG_CACHE_HOME", "XDG_STATE_HOME")
 def status_of(checks: list[Check]) -> str:
     """Return ``fail`` where anything is an error, ``warn`` where anything is a warning, else ``pass``."""
     levels = {check.level for check in checks}
-    return "fail" if ERROR in levels else "warn" if WARN in levels else "pass"
+    if ERROR in levels:
+        return "fail"
+    if WARN in levels:
+        return "warn"
+    return "pass"
 
 
-def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict:
+def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict[str, Any]:
     """Return everything that can be seen of a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
 
     `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises for what it looks for;
@@ -73,13 +81,19 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
         except ValueError as error:
             raise Refused(f"the command cannot be split into words: {error}") from None
     words = as_string_array(given) or tuple(Settings(identity("MCP")).harness_command(adapter.name))
-    return words if words != (adapter.name,) else ((adapter.program,) if adapter.program else ())
+    if words != (adapter.name,):
+        return words
+    if adapter.program:
+        return (adapter.program,)
+    return ()
 
 
 def version_of(adapter: HarnessAdapter) -> str | None:
     """Return the version line of an installed harness; None where it tells none in VERSION_SECONDS."""
     found = _command(adapter, {})[-1:]
-    return found[0].message if found and found[0].code == "version" else None
+    if found and found[0].code == "version":
+        return found[0].message
+    return None
 
 
 def _folder(config: Mapping[str, object]) -> Check:
@@ -101,7 +115,10 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
     except Refused as refusal:
         return [Check("command_invalid", ERROR, str(refusal))]
     if not words:
-        told = "runs the command that it is given" if adapter.name == "process" else "part of this installation"
+        if adapter.name == "process":
+            told = "runs the command that it is given"
+        else:
+            told = "part of this installation"
         return [Check("command_builtin", INFO, told)]
     program = shutil.which(words[0], path=as_string(parse_object(config.get("env")).get("PATH")) or None)
     if not program:
@@ -151,7 +168,10 @@ def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Ch
     named.update({name: value for name, value in env.items() if name.endswith(("_BASE_URL", "_API_URL"))})
     servers = config.get("mcp_servers")
     for name, server in servers.items() if isinstance(servers, Mapping) else ():
-        url = server.get("url") if isinstance(server, Mapping) else getattr(server, "url", "")
+        if isinstance(server, Mapping):
+            url = server.get("url")
+        else:
+            url = getattr(server, "url", "")
         if url:
             named[f"the server {name}"] = url
     return [

@@ -26,7 +26,9 @@ def found(program: str, environment: Mapping[str, str], cwd: str) -> str | None:
     """Return the whole path of a program as the child would find it; None where there is none that can be run."""
     if os.path.dirname(program):
         path = os.path.join(cwd, os.path.expanduser(program))
-        return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+        return None
     return shutil.which(program, path=environment.get("PATH", os.defpath))
 
 
@@ -45,7 +47,10 @@ class Child:
         self._start: Keeper | _WatchedChild = (Keeper if kept else _WatchedChild)(
             argv, cwd, dict(environment), self.run_id
         )
-        self._keeper = self._start.pid if kept else 0
+        if kept:
+            self._keeper = self._start.pid
+        else:
+            self._keeper = 0
         self.pid = self._start.child
         self.started = start_time(self.pid)
         self._unsent = memoryview(self._start.greeting + prompt.encode("utf-8", "replace"))
@@ -126,8 +131,14 @@ class _WatchedChild:
         # Some shells (dash) lose variables whose names are none to them, such as exported functions of bash. Who has
         # any is started without the gate, and the reaper told a moment later.
         gated = all(name.isascii() and name.isidentifier() for name in environment)
-        gate = ["/bin/sh", "-c", GATE, "swarm-gate"] if gated else []
-        self.greeting = b"go\n" if gated else b""
+        if gated:
+            gate = ["/bin/sh", "-c", GATE, "swarm-gate"]
+        else:
+            gate = []
+        if gated:
+            self.greeting = b"go\n"
+        else:
+            self.greeting = b""
         self._reaper = Reaper().start()
         try:
             self._process = subprocess.Popen(
@@ -185,7 +196,9 @@ class LineSplitter:
 
     def end(self) -> list[str]:
         """Return the line that the stream's end completes, if there is one."""
-        return [self._close()] if self._begun else []
+        if self._begun:
+            return [self._close()]
+        return []
 
     def _add(self, piece: bytes) -> None:
         room = self._longest - len(self._open)

@@ -72,16 +72,31 @@ def concluded(
         known = 0.0 if before == Cost() else before.total_cost_usd
         if known is not None and not _is_of_the_session(adapter, query, before, ledger.session_id):
             counted = counted._replace(total_cost_usd=known + cost.total_cost_usd)
-    passed = limit_passed(query, cost.total_cost_usd) if failure is None else ""
-    failure = (outcome.BUDGET, passed) if passed else failure
-    wrong = schema_mismatch(query, _structured_answer(given, ending, False)) if failure is None else ""
-    failure = (outcome.SCHEMA_MISMATCH, wrong) if wrong else failure
+    if failure is None:
+        passed = limit_passed(query, cost.total_cost_usd)
+    else:
+        passed = ""
+    if passed:
+        failure = (outcome.BUDGET, passed)
+    else:
+        failure = failure
+    if failure is None:
+        wrong = schema_mismatch(query, _structured_answer(given, ending, False))
+    else:
+        wrong = ""
+    if wrong:
+        failure = (outcome.SCHEMA_MISMATCH, wrong)
+    else:
+        failure = failure
     session_id = ledger.session_id or _session_of(adapter, given)
     kept = None
     if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):
         kept = serialize(ResumableSession(adapter.name, session_id, query.cwd, counted))
     category, words = failure or (None, None)
-    trouble = (ledger.trouble or {}) if category in (outcome.TIMEOUT, outcome.ABORTED) else {}
+    if category in (outcome.TIMEOUT, outcome.ABORTED):
+        trouble = ledger.trouble or {}
+    else:
+        trouble = {}
     if trouble:
         words = f"{words}; it was trying again after {trouble['category']}: {trouble.get('message')}"
     return RunResult(
@@ -135,12 +150,14 @@ def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:
     return result
 
 
-def _session_of(adapter: HarnessAdapter, given: dict) -> str | None:
+def _session_of(adapter: HarnessAdapter, given: dict[str, Any]) -> str | None:
     found = given.get("session_id")
-    return found if isinstance(found, str) and fits(adapter, found) else None
+    if isinstance(found, str) and fits(adapter, found):
+        return found
+    return None
 
 
-def _structured_answer(given: dict, ending: Ending, failed: bool) -> object:
+def _structured_answer(given: dict[str, Any], ending: Ending, failed: bool) -> object:
     """The answer by schema; else, of a run that failed without a result, what it wrote and nobody parsed."""
     for name in ("result_json", "structured"):
         if given.get(name) is not None:
@@ -150,7 +167,7 @@ def _structured_answer(given: dict, ending: Ending, failed: bool) -> object:
     return None
 
 
-def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
+def _moment(found: object, trouble: dict[str, Any], ledger: Ledger) -> float | None:
     for value in (
         found,
         trouble.get("retry_not_before"),
@@ -163,4 +180,6 @@ def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
 
 def _one_line(words: str) -> str:
     line = " ".join(words.split())
-    return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."
+    if len(line) <= LONGEST_MESSAGE:
+        return line
+    return line[: LONGEST_MESSAGE - 3] + "..."

@@ -33,15 +33,23 @@ class Denial(NamedTuple):
 
     def line(self) -> str:
         """Return the refusal in one line for people."""
-        note = f" ({self.note})" if self.note else ""
-        held = f", held by {self.holder}{note}" if self.holder else ""
+        if self.note:
+            note = f" ({self.note})"
+        else:
+            note = ""
+        if self.holder:
+            held = f", held by {self.holder}{note}"
+        else:
+            held = ""
         return f"denied: {self.file or 'a locked file'}{held}{f'; {self.times} times now' if self.times > 1 else ''}"
 
 
 def reason_in(text: str) -> str:
     """Return the words of a refusal that stands in `text`, from their beginning on; empty where there is none."""
     at = text.find(BEGINS)
-    return text[at:] if at >= 0 else ""
+    if at >= 0:
+        return text[at:]
+    return ""
 
 
 def denial_in(text: str) -> Denial | None:
@@ -60,4 +68,6 @@ def denial_in(text: str) -> Denial | None:
 
 def _plain(words: str) -> str:
     """What was put into quotes, without them."""
-    return re.sub(r'\\(["\\])', r"\1", words[1:-1]) if words.startswith('"') else words
+    if words.startswith('"'):
+        return re.sub(r'\\(["\\])', r"\1", words[1:-1])
+    return words

@@ -14,7 +14,7 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.query import parse_json
 
 
-def to_envelope(event: Event) -> dict | None:
+def to_envelope(event: Event) -> dict[str, Any] | None:
     """Return the envelope of an event; None for one that the native lines have already said. Never raises."""
     data = event.data
     if event.kind == events.RAW_LOG:
@@ -23,7 +23,10 @@ def to_envelope(event: Event) -> dict | None:
         made = {"type": "session_started", "session_id": data.get("session_id")}
     elif event.kind == events.RESULT:
         cost: Any = data.get("cost")
-        usage = cost._asdict() if hasattr(cost, "_asdict") else cost
+        if hasattr(cost, "_asdict"):
+            usage = cost._asdict()
+        else:
+            usage = cost
         made = {"type": "complete", "output": data.get("output"), "is_error": bool(data.get("is_error")),
                 "code": data.get("error_category"), "usage": usage}  # fmt: skip
     elif event.kind == events.ERROR:

@@ -48,8 +48,9 @@ def without_session(environment: Mapping[str, str] | None = None, drop: Iterable
     started with `independent`: what a run has started is ended with the run.
     """
     unwanted = frozenset(drop)
-    source = os.environ if environment is None else environment
-    return {name: value for name, value in source.items() if not is_foreign(name) and name not in unwanted}
+    if environment is None:
+        environment = os.environ
+    return {name: value for name, value in environment.items() if not is_foreign(name) and name not in unwanted}
 
 
 def independent(drop: Iterable[str] = ()) -> dict[str, str]:

@@ -24,7 +24,7 @@ Harnesses leave events out when they are ended, and repeat some. Behind the `Led
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SESSION_INIT, MESSAGE, TOOL_START, TOOL_END = "session_init", "message", "tool_start", "tool_end"
 RESULT, ERROR, RAW_LOG, RAW_STDERR = "result", "error", "raw_log", "raw_stderr"
@@ -38,10 +38,10 @@ class Event(NamedTuple):
     """One thing that happened. `data` is as the table above has it and can be written as JSON; `at` Unix seconds."""
 
     kind: str
-    data: dict
+    data: dict[str, Any]
     at: float = 0.0
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the event as one flat object, as records have it: ``{"type", "timestamp", ...data}``."""
         return {"type": self.kind, "timestamp": self.at, **self.data}
 
@@ -76,9 +76,12 @@ def error(text: str, category: str) -> Event:
     return Event(ERROR, {"message": text, "category": category})
 
 
-def retry(name: str, data: dict, message: str, category: str, not_before: float | None = None) -> Event:
+def retry(name: str, data: dict[str, Any], message: str, category: str, not_before: float | None = None) -> Event:
     """Make the event of a retry; `data` is the harness's own, `not_before` Unix seconds."""
-    more = {"retry_not_before": not_before} if not_before else {}
+    if not_before:
+        more = {"retry_not_before": not_before}
+    else:
+        more = {}
     return Event(CUSTOM, {"name": name, "data": {**data, "message": message, "category": category, **more}})
 
 
@@ -106,9 +109,9 @@ class Ledger:
         self.session_id: str | None = None
         self.model: str | None = None
         self.last_words = ""
-        self.result: dict | None = None
-        self.errors: list[dict] = []
-        self.trouble: dict | None = None
+        self.result: dict[str, Any] | None = None
+        self.errors: list[dict[str, Any]] = []
+        self.trouble: dict[str, Any] | None = None
         self.spent: object = None
 
     def admit(self, event: Event) -> Iterator[Event]:
@@ -135,7 +138,10 @@ class Ledger:
                 self.errors.append(data)
             elif kind == CUSTOM and "retry" in str(data.get("name")):
                 again = data.get("data")
-                self.trouble = again if isinstance(again, dict) and again.get("category") else self.trouble
+                if isinstance(again, dict) and again.get("category"):
+                    self.trouble = again
+                else:
+                    self.trouble = self.trouble
             yield event
 
     def close(self) -> Iterator[Event]:
@@ -153,16 +159,24 @@ class Ledger:
     def output(self) -> str:
         """The answer: the harness's own, else the last words of the assistant."""
         own = (self.result or {}).get("output")
-        return own if isinstance(own, str) and own.strip() else self.last_words
+        if isinstance(own, str) and own.strip():
+            return own
+        return self.last_words
 
     # ------------------------------------------------------------------ parts
 
     def _session(self, event: Event) -> Iterator[Event]:
         given = event.data.get("session_id")
         before = self.session_id
-        self.session_id = given if isinstance(given, str) and given else before
+        if isinstance(given, str) and given:
+            self.session_id = given
+        else:
+            self.session_id = before
         model = event.data.get("model")
-        self.model = model if isinstance(model, str) and model else self.model
+        if isinstance(model, str) and model:
+            self.model = model
+        else:
+            self.model = self.model
         if not self._introduced:
             self._introduced = True
             yield event
@@ -191,7 +205,7 @@ class Ledger:
         data = {"result": "", "is_error": False, **event.data, "tool_call_id": call_id}
         yield event._replace(data={**data, "tool_name": event.data.get("tool_name") or tool})
 
-    def _listen(self, data: dict) -> None:
+    def _listen(self, data: dict[str, Any]) -> None:
         content = data.get("content")
         if data.get("role") != "assistant" or data.get("thinking") or not isinstance(content, str):
             return

@@ -74,7 +74,10 @@ class Keeper:
         if word == b"pid":
             os.set_blocking(self._report, False)
             return int(number)
-        code = int(number) if word == b"error" else errno.ECHILD
+        if word == b"error":
+            code = int(number)
+        else:
+            code = errno.ECHILD
         raise OSError(code, os.strerror(code) if word else "its keeper did not start")
 
     def poll(self) -> int | None:
@@ -86,7 +89,10 @@ class Keeper:
                 self._wake()
                 return None
             # A keeper that says no more was killed: what it kept is ended with it.
-            self.exit_code = int(said[1]) if said else -signal.SIGKILL
+            if said:
+                self.exit_code = int(said[1])
+            else:
+                self.exit_code = -signal.SIGKILL
         return self.exit_code
 
     def wait(self) -> None:
@@ -123,7 +129,9 @@ class Keeper:
 def _own_environment() -> dict[str, str]:
     """No run's id: a keeper must not find itself. A run whose supervisor is to live on has a keeper that does."""
     kept = {"PATH": os.defpath}
-    return {**kept, leftover_processes.OUTLIVES: "1"} if os.environ.get(leftover_processes.OUTLIVES) else kept
+    if os.environ.get(leftover_processes.OUTLIVES):
+        return {**kept, leftover_processes.OUTLIVES: "1"}
+    return kept
 
 
 def _packed(argv: list[str], cwd: str, environment: dict[str, str]) -> bytes:

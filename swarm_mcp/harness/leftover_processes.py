@@ -21,7 +21,9 @@ PIECE = 32768
 def living(group: int, run_id: str = "", keeper: int = 0) -> set[int]:
     """Return the pids of the run that are no zombies: of its group, started with its id, or by its keeper."""
     if not sys.platform.startswith("linux"):
-        return {-group} if _exists(-group) else set()
+        if _exists(-group):
+            return {-group}
+        return set()
     mark = f"{RUN_ID}={run_id}".encode()
     found: set[int] = set()
     children: dict[int, list[int]] = {}
@@ -137,7 +139,9 @@ def _facts(name: str) -> tuple[str, int, int]:
     """State, parent and process group."""
     stat = _read(f"/proc/{name}/stat")
     fields = stat[stat.rfind(b")") + 2 :].split(None, 3)
-    return (fields[0].decode(), int(fields[1]), int(fields[2])) if len(fields) > 3 else ("", 0, 0)
+    if len(fields) > 3:
+        return (fields[0].decode(), int(fields[1]), int(fields[2]))
+    return ("", 0, 0)
 
 
 def _environ(name: str) -> bytes:

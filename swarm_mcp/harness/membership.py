@@ -26,6 +26,10 @@ from swarm_mcp.harness.record import RUNTIME
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Membership:
     """The instance and the row of one run. Every method but `join` keeps quiet about a store that cannot be used.
@@ -33,7 +37,7 @@ class Membership:
     `spec` has ``scope``, ``harness``, ``cwd`` and, as they apply, the other columns of a run (``store.runs``).
     """
 
-    def __init__(self, spec: dict, label: str = "", instance_id: str = ""):
+    def __init__(self, spec: dict[str, Any], label: str = "", instance_id: str = ""):
         self.spec = spec
         self.label = label
         self.instance_id = instance_id or new_id()
@@ -143,7 +147,7 @@ class RunRow:
         self.run_id = run_id
         self._looked = 0.0
         self._begun = False
-        self._unwritten: dict = {}
+        self._unwritten: dict[str, Any] = {}
         self._busy_seconds = 2.0
 
     def begun(self) -> None:

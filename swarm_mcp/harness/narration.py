@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.denials import Denial, denial_in, reason_in
@@ -57,11 +57,16 @@ class Narrator:
             self._changes = event.data.get("changes")
         return [told for entry in to_transcript(event) for told in self._of_entry(entry)]
 
-    def _of_entry(self, entry: dict) -> list[Told]:
+    def _of_entry(self, entry: dict[str, Any]) -> list[Told]:
         kind, at = entry["kind"], entry["ts"]
         if kind == "init":
-            model = f" with {entry['model']}" if entry["model"] else ""
-            return [Told(BEGINS, at, f"session {entry['session_id']}{model}")] if entry["session_id"] else []
+            if entry["model"]:
+                model = f" with {entry['model']}"
+            else:
+                model = ""
+            if entry["session_id"]:
+                return [Told(BEGINS, at, f"session {entry['session_id']}{model}")]
+            return []
         if kind == "tool_call":
             return [self._call(entry)]
         if kind == "tool_result":
@@ -73,14 +78,19 @@ class Narrator:
         if kind == "stderr":
             if reason_in(entry["text"]):
                 return self._denied(kind, entry["text"], at)
-            return [Told(COMPLAINS, at, self._folder.short(entry["text"]))] if entry["text"].strip() else []
+            if entry["text"].strip():
+                return [Told(COMPLAINS, at, self._folder.short(entry["text"]))]
+            return []
         if self._is_echo(entry):
             return []
         kinds = {"assistant": SAYS, "thinking": THINKS, "user": IS_TOLD, "stdout": PRINTS}
-        text = self._folder.short(entry["text"]) if kind == "user" else entry["text"]
+        if kind == "user":
+            text = self._folder.short(entry["text"])
+        else:
+            text = entry["text"]
         return [Told(kinds[kind], at, text)]
 
-    def _call(self, entry: dict) -> Told:
+    def _call(self, entry: dict[str, Any]) -> Told:
         self.calls += 1
         self._numbers[entry["id"]] = self.calls
         call = call_in_words(entry["name"], entry["input"], self._folder)
@@ -89,7 +99,7 @@ class Narrator:
         text = "\n".join((call.words.replace("\n", "\\n"), *call.more))
         return Told(CALLS, entry["ts"], text, self.calls, call.patch)
 
-    def _result(self, entry: dict) -> list[Told]:
+    def _result(self, entry: dict[str, Any]) -> list[Told]:
         number = self._numbers.pop(entry["id"], 0)
         is_edit, text = entry["id"] in self._edits, entry["content"]
         self._edits.discard(entry["id"])
@@ -97,7 +107,9 @@ class Narrator:
             return self._denied("result", text, entry["ts"])
         if entry["is_error"]:
             return [Told(FAILS, entry["ts"], self._folder.short(text) or "(it did not say why)", number)]
-        return [] if is_edit else [Told(GETS, entry["ts"], self._folder.short(text) or "(nothing)", number)]
+        if is_edit:
+            return []
+        return [Told(GETS, entry["ts"], self._folder.short(text) or "(nothing)", number)]
 
     def _denied(self, source: str, text: str, at: float) -> list[Told]:
         """A refusal, unless another `source` (result, event, stderr) has told it already."""
@@ -110,7 +122,7 @@ class Narrator:
         self.denials += 1
         return [Told(DENIED, at, denial.line())]
 
-    def _note(self, entry: dict) -> list[Told]:
+    def _note(self, entry: dict[str, Any]) -> list[Told]:
         name, text, at = entry["name"], entry["text"], entry["ts"]
         if name == "lock_denied":
             return self._denied("event", _message_of(text), at)
@@ -119,11 +131,14 @@ class Narrator:
         if name == "error":
             return [Told(ERROR, at, text)]
         if name == events.COMPACTION or name in WITHIN or "retry" in name:
-            kind = NOTES if name == events.COMPACTION else WARNS
+            if name == events.COMPACTION:
+                kind = NOTES
+            else:
+                kind = WARNS
             return [Told(kind, at, f"{name.rpartition('.')[2].replace('_', ' ')}: {_message_of(text)}")]
         return [Told(UNKNOWN, at, f"{name}: {text}")]
 
-    def _end(self, entry: dict) -> list[Told]:
+    def _end(self, entry: dict[str, Any]) -> list[Told]:
         if not entry["is_error"]:
             return [Told(ENDS, entry["ts"], "done")]
         ended = [Told(ENDS, entry["ts"], "ended")]
@@ -131,7 +146,7 @@ class Narrator:
             return ended  # why was told a moment ago
         return [Told(ERROR, entry["ts"], f"failed: {'; '.join(entry['errors']) or entry['subtype']}"), *ended]
 
-    def _is_echo(self, entry: dict) -> bool:
+    def _is_echo(self, entry: dict[str, Any]) -> bool:
         """Whether it repeats what has been told as plain standard output (the answer of the harness `process`)."""
         if entry["kind"] == "stdout":
             _add_words(self._said, entry["text"])
@@ -147,7 +162,10 @@ MOST_NAMED = 12
 
 def named_of(names: Sequence[str], more: int = 0) -> str:
     """Return names in a line: the first of very many, and how many there are `more`."""
-    left = len(names) - MOST_NAMED + more if len(names) > MOST_NAMED else more
+    if len(names) > MOST_NAMED:
+        left = len(names) - MOST_NAMED + more
+    else:
+        left = more
     return ", ".join(names[:MOST_NAMED]) + (f" and {left} more" if left else "")
 
 
@@ -159,7 +177,10 @@ def changes_in_words(found: object) -> list[str]:
         [one for one in found.get(name) or () if isinstance(one, str)] for name in ("files", "commits")
     )  # fmt: skip
     more = found.get("more_files")
-    lines = [f"changed {named_of(files, more if isinstance(more, int) else 0)}"] if files else []
+    if files:
+        lines = [f"changed {named_of(files, more if isinstance(more, int) else 0)}"]
+    else:
+        lines = []
     lines += [f"commit {line}" for line in commits[:MOST_NAMED]]
     return [*lines, *([f"and {len(commits) - MOST_NAMED} commits more"] if len(commits) > MOST_NAMED else [])]
 
@@ -169,7 +190,9 @@ def _message_of(text: str) -> str:
     from swarm_mcp.harness.query import parse_object
 
     found = parse_object(text).get("message")
-    return found if isinstance(found, str) else text
+    if isinstance(found, str):
+        return found
+    return text
 
 
 def _digest(text: str):

@@ -43,7 +43,7 @@ class Cost(NamedTuple):
     num_turns: int | None = None
     model: str | None = None
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fields by name."""
         return self._asdict()
 
@@ -68,8 +68,8 @@ class Ending(NamedTuple):
 
     exit_code: int | None
     signal: int = 0
-    result: dict | None = None
-    errors: tuple[dict, ...] = ()
+    result: dict[str, Any] | None = None
+    errors: tuple[dict[str, Any], ...] = ()
     stderr: str = ""
     stdout: str = ""
     native_lines: int = 0
@@ -87,7 +87,7 @@ class Changes(NamedTuple):
     commits: tuple[str, ...] = ()
     more_files: int = 0
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the changes as a JSON object."""
         return {"files": list(self.files), "commits": list(self.commits), "more_files": self.more_files}
 
@@ -120,7 +120,7 @@ class RunResult(NamedTuple):
     error_message: str | None = None
     output: str = ""
     session_id: str | None = None
-    session_params: dict | None = None
+    session_params: dict[str, Any] | None = None
     clear_session: bool = False
     cost: Cost = Cost()
     session_cost: Cost = Cost()
@@ -134,7 +134,7 @@ class RunResult(NamedTuple):
     usage_basis: str = PER_RUN
     changes: Changes = Changes()
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and other names."""
         shown = {**self._asdict(), "cost": self.cost.to_dict(), "session_cost": self.session_cost.to_dict(),
                  "changes": self.changes.to_dict()}  # fmt: skip
@@ -205,7 +205,10 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     if ending.exit_code in NOTHING_RAN and not ending.native_lines:
         return NOT_INSTALLED, line_of(ending.stderr) or _how(ending)
     said = [str(found.get("message") or "") for found in ending.errors]
-    answer = result.get("output") if result.get("is_error") else ""
+    if result.get("is_error"):
+        answer = result.get("output")
+    else:
+        answer = ""
     own = str(result.get("error_message") or result.get("error") or answer or "")
     printed = (ending.stderr, ending.stdout if ending.result is None else "")
     for text in (own, *reversed(said), *printed):
@@ -229,7 +232,10 @@ def line_of(text: str, code: str = "") -> str:
     """Return the line of `text` that says why: the one that speaks of `code`, else the last that is not blank."""
     lines = [line.strip() for line in _COLOUR.sub("", text).splitlines() if line.strip()]
     pattern = dict(PATTERNS).get(code)
-    found = next((line for line in lines if pattern.search(line)), "") if pattern else ""
+    if pattern:
+        found = next((line for line in lines if pattern.search(line)), "")
+    else:
+        found = ""
     return (found or (lines[-1] if lines else ""))[:LONGEST_LINE]
 
 
@@ -240,7 +246,9 @@ def one_line(text: str) -> str:
 
 def count_of(value: object) -> int | None:
     """Return `value` if it is a count, else None: what harnesses print is not to be relied on."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    return None
 
 
 def _how(ending: Ending) -> str:
@@ -270,7 +278,9 @@ def added(one: Cost, other: Cost) -> Cost:
 
     def both(name: str):
         figures = [getattr(cost, name) for cost in (one, other)]
-        return None if None in figures else sum(figures)
+        if None in figures:
+            return None
+        return sum(figures)
 
     return other._replace(**{name: both(name) for name in ("total_cost_usd", *TOKENS, "num_turns")})
 
@@ -297,7 +307,10 @@ def priced(cost: Cost, prices: Mapping[str, Price], model: str | None) -> Cost:
     if cost.total_cost_usd is not None or price is None or tokens[0] is None or tokens[1] is None:
         return cost
     given, out, read, written = (count or 0 for count in tokens)
-    write_price = price.input if price.cache_write is None else price.cache_write
+    if price.cache_write is None:
+        write_price = price.input
+    else:
+        write_price = price.cache_write
     dollars = given * price.input + read * price.cached + written * write_price + out * price.output
     return cost._replace(total_cost_usd=round(dollars / 1_000_000, 8))
 
@@ -310,7 +323,10 @@ def price_of(prices: Mapping[str, Price], model: str | None) -> Price | None:
             if wanted in prices:
                 return prices[wanted]
         shorter = _EFFORT.sub("", name)
-        shorter = _DATE.sub("", name) if shorter == name else shorter
+        if shorter == name:
+            shorter = _DATE.sub("", name)
+        else:
+            shorter = shorter
         if shorter == name:
             return None
         name = shorter
@@ -320,10 +336,14 @@ def price_of(prices: Mapping[str, Price], model: str | None) -> Price | None:
 def _figure(value: object, whole: bool = True):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15:
         return None
-    return int(value) if whole else float(value)
+    if whole:
+        return int(value)
+    return float(value)
 
 
 def _less(counted, before):
     if counted is None or before is None or counted < before:  # a smaller one was counted from the beginning
         return counted
-    return counted - before if isinstance(counted, int) else round(counted - before, 10)
+    if isinstance(counted, int):
+        return counted - before
+    return round(counted - before, 10)

@@ -9,6 +9,10 @@ from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.events import KINDS, LONGEST_OUTPUT, RAW_LOG, Event, message
 from swarm_mcp.harness.query import Query, parse_object
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Process(HarnessAdapter):
     """The harness ``process``."""
@@ -32,7 +36,7 @@ Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: no
             raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
         return Launch((*query.command, *query.additional_args), stdin=query.prompt)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         found = parse_object(line)
         if found.get("type") in KINDS and found["type"] != RAW_LOG:
             return [Event(found["type"], {k: v for k, v in found.items() if k not in ("type", "timestamp")})]
@@ -41,6 +45,8 @@ Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: no
             state["text"] = kept[-LONGEST_OUTPUT:]
         return []
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         text = state.get("text", "").strip("\n")[-LONGEST_OUTPUT:]
-        return [message("assistant", text)] if text.strip() else []
+        if text.strip():
+            return [message("assistant", text)]
+        return []

@@ -18,6 +18,8 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import Query
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.harness.adapter import HarnessAdapter
 
 SECTION_LIMIT = 20_000  # characters of one section of the system prompt
@@ -44,7 +46,7 @@ def filled(template: str, values: Mapping[str, object]) -> str:
     return _PLACE.sub(lambda match: _text(_found(values, match.group(1))), template)
 
 
-def template_values(query: Query, harness: str = "", **more: object) -> dict:
+def template_values(query: Query, harness: str = "", **more: object) -> dict[str, Any]:
     """Return what templates can name: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
     return {
         "agentId": query.instance_id,
@@ -109,7 +111,10 @@ def system_prompt(query: Query, *, skills: Iterable[str] = (), tools: Iterable[s
     """
     from swarm_mcp.harness.plugin import described
 
-    who = [f"You are session {query.instance_id} of the swarm in {query.scope}."] if query.instance_id else []
+    if query.instance_id:
+        who = [f"You are session {query.instance_id} of the swarm in {query.scope}."]
+    else:
+        who = []
     who += [f"Your name: {holder_name(query.label, query.instance_id)}"] if query.label else []
     who += [f"Your task: {query.task_id}"] if query.task_id else []
     listed = [f"- {name}: {about} ({os.path.join(folder, 'SKILL.md')})" for folder in skills
@@ -161,16 +166,24 @@ def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[st
 def _role(role: str) -> str:
     from swarm_hook_core.environment import is_word
 
-    return f"You work as {role}. The swarm-mcp skill says what that role does." if is_word(role) else ""
+    if is_word(role):
+        return f"You work as {role}. The swarm-mcp skill says what that role does."
+    return ""
 
 
 def _details(task: Mapping[str, object], told: str, progress: str) -> str:
     """What the task says beside its title and what the worker has been told already."""
     about = safe(str(task.get("description") or "").strip())
     files = task.get("files")
-    named_files = [named(str(file)) for file in files] if isinstance(files, (list, tuple)) else []
+    if isinstance(files, (list, tuple)):
+        named_files = [named(str(file)) for file in files]
+    else:
+        named_files = []
     known = about in (told, safe(str(task.get("title") or "").strip()))
-    parts = [f"Its description:\n\n{_as_said(about)}"] if about and not known else []
+    if about and not known:
+        parts = [f"Its description:\n\n{_as_said(about)}"]
+    else:
+        parts = []
     parts += ["Files: " + ", ".join(named_files)] if named_files else []
     reached = "An earlier run of this task was interrupted. What it had reached:"
     parts += [f"{reached}\n\n{_as_said(safe(progress))}"] if progress else []

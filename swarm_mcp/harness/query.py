@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 READ_ONLY, EDIT, YOLO = "read-only", "edit", "yolo"
 MODES = (READ_ONLY, EDIT, YOLO)
@@ -33,11 +33,14 @@ class McpServer(NamedTuple):
     url: str = ""
     headers: Mapping[str, str] = {}
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the server as configuration files have it."""
         if self.url:
             return {"type": "http", "url": self.url, "headers": dict(self.headers)}
-        place = {"cwd": self.cwd} if self.cwd else {}
+        if self.cwd:
+            place = {"cwd": self.cwd}
+        else:
+            place = {}
         return {"command": self.command, "args": list(self.args), "env": dict(self.env), **place}
 
 
@@ -75,9 +78,9 @@ class Query(NamedTuple):
     env: Mapping[str, str] = {}
     resume_session_id: str = ""
     fork_session: bool = False
-    output_schema: dict | None = None
+    output_schema: dict[str, Any] | None = None
     mcp_servers: Mapping[str, McpServer] = {}
-    client_tools: tuple[Callable, ...] = ()
+    client_tools: tuple[Callable[..., Any], ...] = ()
     skills: tuple[str, ...] = ()
     additional_args: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -110,7 +113,10 @@ def server_of(entry: object) -> McpServer | None:
     kind = entry.get("type") or ("stdio" if entry.get("command") else "http")
     if kind == "stdio" and isinstance(entry.get("command"), str):
         args = entry.get("args")
-        words = tuple(map(str, args)) if isinstance(args, (list, tuple)) else ()
+        if isinstance(args, (list, tuple)):
+            words = tuple(map(str, args))
+        else:
+            words = ()
         return McpServer(entry["command"], words, _texts(entry.get("env")), str(entry.get("cwd") or ""))
     if kind in ("http", "streamable-http", "streamableHttp") and isinstance(entry.get("url"), str):
         return McpServer(url=entry["url"], headers=_texts(entry.get("headers")))
@@ -118,8 +124,9 @@ def server_of(entry: object) -> McpServer | None:
 
 
 def _texts(table: object) -> dict[str, str]:
-    items = table.items() if isinstance(table, Mapping) else ()
-    return {str(name): str(value) for name, value in items}
+    if not isinstance(table, Mapping):
+        return {}
+    return {str(name): str(value) for name, value in table.items()}
 
 
 DEFAULTS = {"timeout_seconds": 0.0, "grace_seconds": GRACE_SECONDS}
@@ -127,7 +134,9 @@ DEFAULTS = {"timeout_seconds": 0.0, "grace_seconds": GRACE_SECONDS}
 
 def as_string(value: object, fallback: str = "") -> str:
     """Return `value` if it is text that is not blank, else `fallback`."""
-    return value if isinstance(value, str) and value.strip() else fallback
+    if isinstance(value, str) and value.strip():
+        return value
+    return fallback
 
 
 def as_number(value: object, fallback: float = 0.0) -> float:
@@ -138,7 +147,9 @@ def as_number(value: object, fallback: float = 0.0) -> float:
         number = float(value)
     except (ValueError, OverflowError):
         return fallback
-    return number if math.isfinite(number) else fallback
+    if math.isfinite(number):
+        return number
+    return fallback
 
 
 def as_boolean(value: object, fallback: bool = False) -> bool:
@@ -146,7 +157,9 @@ def as_boolean(value: object, fallback: bool = False) -> bool:
     if isinstance(value, str):
         return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
                 "0": False}.get(value.strip().lower(), fallback)  # fmt: skip
-    return value if isinstance(value, bool) else fallback
+    if isinstance(value, bool):
+        return value
+    return fallback
 
 
 def as_string_array(value: object, fallback: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -156,10 +169,15 @@ def as_string_array(value: object, fallback: tuple[str, ...] = ()) -> tuple[str,
     return tuple(one for one in value if isinstance(one, str) and one.strip())
 
 
-def parse_object(value: object) -> dict:
+def parse_object(value: object) -> dict[str, Any]:
     """Return `value` if it is an object, also in JSON text, else an empty one."""
-    found = parse_json(value) if isinstance(value, (str, bytes)) else value
-    return dict(found) if isinstance(found, Mapping) else {}
+    if isinstance(value, (str, bytes)):
+        found = parse_json(value)
+    else:
+        found = value
+    if isinstance(found, Mapping):
+        return dict(found)
+    return {}
 
 
 def parse_json(text: object, fallback: object = None) -> object:
@@ -172,7 +190,7 @@ def parse_json(text: object, fallback: object = None) -> object:
         return fallback
 
 
-def build_config(values: Mapping[str, object]) -> dict:
+def build_config(values: Mapping[str, object]) -> dict[str, Any]:
     """Return a configuration from the values of a form or a command line, without empty ones, with time limits."""
     empty: tuple[object, ...] = (None, "", (), [], {})
     given = {name: value for name, value in values.items() if not any(value is one or value == one for one in empty)}

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from typing import IO
+from typing import IO, Any
 
 GRACE_SECONDS = 3
 # Starts a child once the reaper knows its group: a process that dies before leaves a child that never began. Reads one
@@ -48,7 +48,7 @@ class Reaper:
     def __init__(self, grace: int = GRACE_SECONDS):
         """`grace`: seconds from TERM to KILL."""
         self._grace = grace
-        self._shell: subprocess.Popen | None = None
+        self._shell: subprocess.Popen[Any] | None = None
         self._starting = threading.Lock()
 
     def start(self) -> Reaper:
@@ -65,7 +65,9 @@ class Reaper:
     @property
     def pid(self) -> int:
         """The shell's pid, 0 before it is started."""
-        return self._shell.pid if self._shell else 0
+        if self._shell:
+            return self._shell.pid
+        return 0
 
     def watch(self, group: int) -> None:
         """End the group with this process, from now on. Takes no lock once the shell is started."""
@@ -78,7 +80,7 @@ class Reaper:
         if not group_exists(group):
             self._say(f"- {group}")
 
-    def end(self, group: int, child: subprocess.Popen | None = None) -> None:
+    def end(self, group: int, child: subprocess.Popen[Any] | None = None) -> None:
         """End a group: TERM, the grace, KILL. `child`, its first process, is waited for where it is given."""
         _signal(group, signal.SIGTERM)
         until = time.monotonic() + self._grace
@@ -121,7 +123,7 @@ class Reaper:
             pass  # somebody ended the shell: the groups go on without
 
 
-def wait_or_kill(process: subprocess.Popen, seconds: float = 5) -> None:
+def wait_or_kill(process: subprocess.Popen[Any], seconds: float = 5) -> None:
     """Wait for a helper of ours that is about to end; kill one that somebody has stopped."""
     try:
         process.wait(seconds)
@@ -130,7 +132,7 @@ def wait_or_kill(process: subprocess.Popen, seconds: float = 5) -> None:
         process.wait()
 
 
-def pipes_of(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+def pipes_of(process: subprocess.Popen[Any]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
     """Return the three pipes of a process that was started with three pipes."""
     assert process.stdin and process.stdout and process.stderr
     return process.stdin, process.stdout, process.stderr

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from swarm_hook_core import faults
 from swarm_hook_core.state import make_private, state_dir, write_all
@@ -67,7 +67,7 @@ class Record:
         except OSError as error:
             self.fault = self.fault or str(error)
 
-    def metadata(self, found: dict) -> None:
+    def metadata(self, found: dict[str, Any]) -> None:
         """Write the first line."""
         self._add({"type": METADATA, **found})
         self.flush()
@@ -104,7 +104,7 @@ class Record:
             if handle >= 0:
                 os.close(handle)
 
-    def _add(self, shown: dict) -> None:
+    def _add(self, shown: dict[str, Any]) -> None:
         try:
             line = json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
@@ -115,7 +115,7 @@ class Record:
             self.flush()
 
 
-def read(path: str) -> Iterator[dict]:
+def read(path: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a record as objects, without a last one that is still being written."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -163,13 +163,16 @@ def files_of(record: str) -> list[str]:
     return [os.path.join(folder, name) for name in found]
 
 
-def event_of(line: dict) -> Event | None:
+def event_of(line: dict[str, Any]) -> Event | None:
     """Return the event in a line of a record; None for metadata and anything else."""
     kind, at = line.get("type"), line.get("timestamp")
     if not isinstance(kind, str) or kind == METADATA:
         return None
     data = {name: value for name, value in line.items() if name not in ("type", "timestamp")}
-    at = float(at) if isinstance(at, (int, float)) and not isinstance(at, bool) else 0.0
+    if isinstance(at, (int, float)) and not isinstance(at, bool):
+        at = float(at)
+    else:
+        at = 0.0
     return Event(RAW_STDERR if kind == STDERR else kind, data, at)
 
 
@@ -207,7 +210,7 @@ class EventSink:
         self.record: Record | None = None
         self._events: list[Callable[[Event], object]] = []
         self._logs: list[Callable[[str, str], object]] = []
-        self._metas: list[Callable[[dict], object]] = []
+        self._metas: list[Callable[[dict[str, Any]], object]] = []
 
     def on_event(self, listener: Callable[[Event], object]) -> None:
         """Call `listener` with every event."""
@@ -217,11 +220,11 @@ class EventSink:
         """Call `listener` with ``("stdout" | "stderr", line)`` for each line, as it was written but for secrets."""
         self._logs.append(listener)
 
-    def on_meta(self, listener: Callable[[dict], object]) -> None:
+    def on_meta(self, listener: Callable[[dict[str, Any]], object]) -> None:
         """Call `listener` with the metadata of each child, before it is started."""
         self._metas.append(listener)
 
-    def meta(self, found: dict) -> None:
+    def meta(self, found: dict[str, Any]) -> None:
         """Hand on what is about to be started."""
         shown = self.scrubber.data(found)
         if self.record:
@@ -235,7 +238,10 @@ class EventSink:
     def line(self, stream: str, line: str, told: bool = False) -> None:
         """Hand on a line that the child wrote; `told`: other events say what is in it."""
         shown = self.scrubber.text(line)
-        kind = RAW_LOG if stream == "stdout" else RAW_STDERR
+        if stream == "stdout":
+            kind = RAW_LOG
+        else:
+            kind = RAW_STDERR
         self._pass_on(Event(kind, {"content": shown, **({"told": True} if told else {})}, time.time()))
         _call(self._logs, stream, shown + "\n")
 
@@ -257,7 +263,7 @@ class EventSink:
         _call(self._events, event)
 
 
-def _call(listeners: list, *words: object) -> None:
+def _call(listeners: list[Any], *words: object) -> None:
     for listener in tuple(listeners):
         try:
             listener(*words)

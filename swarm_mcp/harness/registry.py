@@ -21,6 +21,7 @@ from swarm_mcp.harness.adapter import HarnessAdapter
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from typing import Any
 
 # Name -> (module, class). To add a harness: one module, one line here, and its recorded streams among the tests.
 ADAPTERS: dict[str, tuple[str, str]] = {
@@ -76,7 +77,7 @@ def get_all(broken: Callable[[str, Exception], object] | None = None) -> list[Ha
     return found
 
 
-def check_all(config: Mapping[str, object] = {}) -> dict[str, dict]:
+def check_all(config: Mapping[str, object] = {}) -> dict[str, dict[str, Any]]:
     """Return name -> what can be seen of each harness on this machine (``checks.environment_test``)."""
     from swarm_mcp.harness.checks import environment_test
 
@@ -101,7 +102,10 @@ def _of_this_package(name: str) -> HarnessAdapter:
 def _of_another(entry: EntryPoint) -> HarnessAdapter:
     """What the package of `entry` brings. Raises Refused where that is no adapter of this name."""
     kind = entry.load()
-    adapter = kind() if isinstance(kind, type) else kind
+    if isinstance(kind, type):
+        adapter = kind()
+    else:
+        adapter = kind
     if not isinstance(adapter, HarnessAdapter) or adapter.name != entry.name:
         raise Refused(f"{entry.value} is no adapter of a harness called {entry.name!r} (docs/adding-a-harness.md)")
     return adapter

@@ -10,6 +10,10 @@ from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.query import READ_ONLY, Query
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LEAST_COST = 1e-6  # dollars: less than that tells two costs from each other by rounding alone
 
 
@@ -65,7 +69,9 @@ def schema_mismatch(query: Query, answer: object) -> str:
     if query.output_schema is None:
         return ""
     why = mismatch(answer, query.output_schema)
-    return f"the answer does not follow the schema: {why}" if why else ""
+    if why:
+        return f"the answer does not follow the schema: {why}"
+    return ""
 
 
 def limit_passed(query: Query, cost: float | None) -> str:
@@ -75,7 +81,7 @@ def limit_passed(query: Query, cost: float | None) -> str:
     return ""
 
 
-def mismatch(found: object, wanted: dict) -> str:
+def mismatch(found: object, wanted: dict[str, Any]) -> str:
     """Return how an answer does not follow the JSON schema `wanted`, empty where it does. None means: no JSON at all.
 
     Without the jsonschema package only required names are looked at.
@@ -86,9 +92,13 @@ def mismatch(found: object, wanted: dict) -> str:
         from jsonschema import Draft202012Validator
     except ImportError:
         missing = [name for name in wanted.get("required", []) if not isinstance(found, dict) or name not in found]
-        return f"it lacks {', '.join(map(str, missing))}" if missing else ""
+        if missing:
+            return f"it lacks {', '.join(map(str, missing))}"
+        return ""
     try:
         error = next(iter(sorted(Draft202012Validator(wanted).iter_errors(found), key=lambda e: len(e.path))), None)
     except Exception:  # a schema that is none, which nothing can be measured by
         return ""
-    return "" if error is None else f"{error.json_path}: {error.message[:200]}"
+    if error is None:
+        return ""
+    return f"{error.json_path}: {error.message[:200]}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import faults
 from swarm_mcp.harness.adapter import HarnessAdapter
@@ -39,7 +39,7 @@ class Resumption(NamedTuple):
     before: Cost = Cost()
 
 
-def serialize(session: ResumableSession) -> dict:
+def serialize(session: ResumableSession) -> dict[str, Any]:
     """Return a session as a JSON object."""
     return {**session._asdict(), "cost": session.cost.to_dict()}
 
@@ -63,7 +63,9 @@ def deserialize(found: object) -> ResumableSession | None:
 def display_id(found: object) -> str | None:
     """Return how people name that session; None where it is none."""
     session = deserialize(found)
-    return session.session_id if session else None
+    if session:
+        return session.session_id
+    return None
 
 
 def fits(adapter: HarnessAdapter, session_id: str) -> bool:
@@ -106,7 +108,11 @@ def _cost_before(adapter: HarnessAdapter, session_id: str, query: Query, known: 
             before = adapter.session_cost(session_id)
         except Exception as error:
             faults.record(RUNTIME, adapter.name, faults.describe(error))
-    return before if before != Cost() else known.cost if known else Cost()
+    if before != Cost():
+        return before
+    if known:
+        return known.cost
+    return Cost()
 
 
 def _is_elsewhere(query: Query) -> bool:

@@ -57,9 +57,12 @@ class Run:
         *,
         record_folder: str = "",
         membership=None,
-        previous: dict | None = None,
+        previous: dict[str, Any] | None = None,
     ):
-        adapter = registry.get(adapter) if isinstance(adapter, str) else adapter
+        if isinstance(adapter, str):
+            adapter = registry.get(adapter)
+        else:
+            adapter = adapter
         query = normalized(query)
         self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
@@ -110,7 +113,7 @@ class Run:
         self._sink.on_log(listener)
         return self
 
-    def on_meta(self, listener: Callable[[dict], object]) -> Run:
+    def on_meta(self, listener: Callable[[dict[str, Any]], object]) -> Run:
         """Call `listener` with a child's metadata before it is started."""
         self._sink.on_meta(listener)
         return self
@@ -233,7 +236,10 @@ class Run:
             with joined(self._membership), private_folder() as folder, self._tools() as tools:
                 return self._attempt_twice_at_most(self._equipped(tools), folder)
         except (SwarmError, OSError) as error:
-            code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
+            if isinstance(error, Unsupported):
+                code = outcome.UNSUPPORTED
+            else:
+                code = outcome.UNKNOWN
             return self._concluded(NOTHING, (code, str(error)), Cost())
 
     def _attempt_twice_at_most(self, query: Query, folder: Path) -> RunResult:
@@ -258,7 +264,10 @@ class Run:
             resumption = Resumption()
             ending, failure, attempt = self._attempt(query._replace(resume_session_id=""), folder)
         self._forget = self._forget or attempt.strayed
-        before = Cost() if attempt.strayed else resumption.before
+        if attempt.strayed:
+            before = Cost()
+        else:
+            before = resumption.before
         return self._concluded(ending, failure, before)
 
     def _attempt(self, query: Query, folder: Path) -> tuple[Ending, tuple[str, str] | None, RunAttempt]:
@@ -270,7 +279,10 @@ class Run:
         if self._stop.reason:
             attempt.was_stopped = True
             return NOTHING, self._stop.reason, attempt
-        until = self._began + query.timeout_seconds if query.timeout_seconds else 0.0
+        if query.timeout_seconds:
+            until = self._began + query.timeout_seconds
+        else:
+            until = 0.0
         try:
             ending = attempt.run(own, self._attempts, until, self._started)
         except NotStarted as error:
@@ -317,7 +329,10 @@ class Run:
         return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
 
     def _announced(self, result: RunResult) -> RunResult:
-        changes = self._changes.changes(result.session_id) if self._changes and self._attempts else Changes()
+        if self._changes and self._attempts:
+            changes = self._changes.changes(result.session_id)
+        else:
+            changes = Changes()
         return announced(self._sink, self._ledger, result._replace(
             changes=changes,
             clear_session=self._forget, attempts=self._attempts, record=self.record,

@@ -24,6 +24,10 @@ from swarm_mcp.harness.requirements import limit_reached
 from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.harness.tool_loop import STOP, ToolLoopGuard
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # of what it wrote last, kept for finding out why it failed
 
 
@@ -43,7 +47,7 @@ class RunAttempt:
         self._adapter, self._query = adapter, query
         self._sink, self._ledger, self._stop = sink, ledger, stop
         self._guards: dict[str, ToolLoopGuard] = {}  # by the call that made a sub-agent
-        self._state: dict = {"query": query}
+        self._state: dict[str, Any] = {"query": query}
         self._lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
         self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
         self._native = 0
@@ -65,7 +69,10 @@ class RunAttempt:
             launch = self._adapter.launch(query, folder)
         except Exception as error:
             self._sink.scrubber = self._scrubber({})
-            code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
+            if isinstance(error, Unsupported):
+                code = outcome.UNSUPPORTED
+            else:
+                code = outcome.UNKNOWN
             raise NotStarted(code, _words(error)) from error
         own = added(query, launch.env)
         environment = {**without_session(drop=launch.drop), **own}
@@ -122,7 +129,7 @@ class RunAttempt:
         servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
         return Scrubber(os.environ, query.env, own, {API_KEY: query.api_key}, *servers, folder=query.cwd)
 
-    def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict:
+    def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict[str, Any]:
         """What the record begins with. Of the environment only what the child has beside this process's."""
         query = self._query
         return {
@@ -219,4 +226,6 @@ class RunAttempt:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) if isinstance(error, SwarmError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, SwarmError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

@@ -70,7 +70,10 @@ def passwords_in(value: str) -> list[str]:
 
 
 def _is_a_word(text: str) -> bool:
-    longest = SHORTEST if text.isalpha() and (text.islower() or text.isupper()) else SHORTEST_PASSWORD
+    if text.isalpha() and (text.islower() or text.isupper()):
+        longest = SHORTEST
+    else:
+        longest = SHORTEST_PASSWORD
     return len(text) < (SHORTEST_TEXT if text.isdigit() else longest)
 
 
@@ -106,18 +109,25 @@ class Scrubber:
         self._values = sorted(self._names, key=len, reverse=True)
         self._shortest = min([SHORTEST_TEXT, *map(len, self._values[-1:])])
         # One pass for all, the longest first: a secret may be part of another.
-        self._known = re.compile("|".join(map(re.escape, self._values))) if self._values else None
+        self._known: re.Pattern[str] | None = None
+        if self._values:
+            self._known = re.compile("|".join(map(re.escape, self._values)))
 
     def text(self, found: object) -> str:
         """Return `found` without secrets; the empty string for None."""
         if found is None:
             return ""
         try:
-            shown = found if isinstance(found, str) else str(found)
+            if isinstance(found, str):
+                shown = found
+            else:
+                shown = str(found)
         except Exception:
             return ""
         if len(shown) < self._shortest:
-            return shown if shown.isascii() else _HALF.sub("\ufffd", shown)
+            if shown.isascii():
+                return shown
+            return _HALF.sub("\ufffd", shown)
         if not shown.isascii():
             shown = _HALF.sub("\ufffd", shown)
         for _ in range(_ROUNDS):  # what stood beside a secret may be one by itself
@@ -176,7 +186,7 @@ class Scrubber:
         out.append(self._piece(text[at:], hit, kinds))
         return "".join(out)
 
-    def _piece(self, text: str, hit: bool, kinds: list) -> str:
+    def _piece(self, text: str, hit: bool, kinds: list[Any]) -> str:
         if not text:
             return text
         if hit and self._known:
@@ -211,7 +221,10 @@ def _parts(value: str) -> Iterable[str]:
     if scheme.lower() in ("bearer", "basic", "token") and rest:
         found.append(rest.strip())
     whole = [part for part in found if len(part) >= SHORTEST]
-    lines = [line.strip() for line in value.splitlines()] if "\n" in value else []
+    if "\n" in value:
+        lines = [line.strip() for line in value.splitlines()]
+    else:
+        lines = []
     return dict.fromkeys([*whole, *(line for line in lines if len(line) >= SHORTEST_LINE)])
 
 

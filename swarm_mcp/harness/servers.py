@@ -54,10 +54,16 @@ def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServe
         return {}
     try:
         path = project_file(cwd)
-        tree = json.loads(path.read_bytes()[:LARGEST_FILE]) if path else {}
+        if path:
+            tree = json.loads(path.read_bytes()[:LARGEST_FILE])
+        else:
+            tree = {}
     except (OSError, ValueError, RecursionError):
         return {}
-    listed = tree.get("mcpServers") if isinstance(tree, dict) else None
+    if isinstance(tree, dict):
+        listed = tree.get("mcpServers")
+    else:
+        listed = None
     values = {**os.environ, **env}
     found = {}
     for name, entry in listed.items() if isinstance(listed, dict) else ():
@@ -124,7 +130,9 @@ IN_FOLDER = 'cd "$1" || exit 1; shift; exec "$@"'
 def words_of(server: McpServer) -> list[str]:
     """Return the command of a server that is no address; where it has a folder, by way of a shell that goes there."""
     words = [server.command, *server.args]
-    return ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words] if server.cwd else words
+    if server.cwd:
+        return ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words]
+    return words
 
 
 class HiddenValues:
@@ -140,7 +148,10 @@ class HiddenValues:
 
     def name_for(self, server: str, purpose: str, value: str) -> str:
         """Return the name of a new variable with `value`, which `server` is to have as `purpose`."""
-        end = "SECRET" if _HOLDS_A_SECRET.search(purpose) or passwords_in(value) else "VALUE"
+        if _HOLDS_A_SECRET.search(purpose) or passwords_in(value):
+            end = "SECRET"
+        else:
+            end = "VALUE"
         stem = re.sub(r"[^A-Za-z0-9]", "_", f"{server}_{purpose}").upper()
         name = f"SWARM_RUN_{stem}_{len(self.env) + 1}_{end}"
         self.env[name] = value

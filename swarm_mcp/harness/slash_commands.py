@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.adapter import CommandPlace, HarnessAdapter
 from swarm_mcp.harness.plugin import FILE, described, skill_folders
@@ -25,7 +25,7 @@ class SlashCommand(NamedTuple):
     kind: str
     path: str
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fields by name."""
         return self._asdict()
 
@@ -38,7 +38,10 @@ def slash_commands(adapter: HarnessAdapter, cwd: str, skills: tuple[str, ...] = 
     """
     found: dict[str, SlashCommand] = {}
     can = adapter.capabilities
-    own = skill_folders(Query("", cwd, skills=skills)) if can.native_skills or can.append_system_prompt else ()
+    if can.native_skills or can.append_system_prompt:
+        own = skill_folders(Query("", cwd, skills=skills))
+    else:
+        own = ()
     for command in (*_skills(adapter, own), *_in(adapter, adapter.command_places(cwd))):
         found.setdefault(command.name, command)
     return [found[name] for name in sorted(found)]
@@ -80,4 +83,6 @@ def _description(path: str) -> str:
             found = _DESCRIPTION.search(file.read(LARGEST))
     except OSError:
         return ""
-    return found.group(1).strip("'\"") if found else ""
+    if found:
+        return found.group(1).strip("'\"")
+    return ""

@@ -55,7 +55,11 @@ class ToolLoopGuard:
 
 
 def _level(times: int, limits: tuple[int, int]) -> str:
-    return STOP if times >= limits[1] else WARN if times >= limits[0] else ""
+    if times >= limits[1]:
+        return STOP
+    if times >= limits[0]:
+        return WARN
+    return ""
 
 
 def _digest(tool: str, args: object) -> str:

@@ -8,13 +8,17 @@ from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import AUTO
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _THROUGH = {
     "file": "", "folder": ", by the locked folder {file}", "pattern": ", by the pattern {file}",
     "repository": ", as {file} of another work tree", "overlap": ": {file}",
 }  # fmt: skip
 
 
-def through(lock: dict, path: Callable[[str], str]) -> str:
+def through(lock: dict[str, Any], path: Callable[[str], str]) -> str:
     """By what a lock of ``lock_explaining.explanation`` holds; empty where it is on the very file.
 
     `path` says what a path is called where this is read.
@@ -22,7 +26,7 @@ def through(lock: dict, path: Callable[[str], str]) -> str:
     return _THROUGH.get(lock["rule"], "").format(file=named(path(lock["file"])))
 
 
-def until(lock: dict, now: float) -> str:
+def until(lock: dict[str, Any], now: float) -> str:
     """How long a lock as listings show it holds."""
     words = "until it is released"
     if "lapses_in" in lock:

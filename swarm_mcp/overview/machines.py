@@ -6,7 +6,7 @@ agent, which looks at the machines as long as somebody asks.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.wording import duration
 from swarm_mcp.store import Store
@@ -48,7 +48,9 @@ class MachineNow(NamedTuple):
         if self.silent_for:
             how = f"{'ended' if self.has_ended else 'silent for'} {duration(self.silent_for)}"
             how += " ago" if self.has_ended else ""
-        return f"{how}, {self.behind} changes behind" if self.behind else how
+        if self.behind:
+            return f"{how}, {self.behind} changes behind"
+        return how
 
 
 class TeamNow(NamedTuple):
@@ -74,10 +76,12 @@ class TeamNow(NamedTuple):
         """Whether what is known of other machines is fresh, in words."""
         if not self.is_fresh:
             return f"not fresh: its server was not heard of {unheard_for(self.said_at)}"
-        return "fresh" if self.milliseconds is None else f"fresh, its server answers in {self.milliseconds:.0f} ms"
+        if self.milliseconds is None:
+            return "fresh"
+        return f"fresh, its server answers in {self.milliseconds:.0f} ms"
 
     @property
-    def shown(self) -> dict:
+    def shown(self) -> dict[str, Any]:
         """It as answers have it: ``{repository, fresh, said_at, error, milliseconds, machines}``."""
         machines = [{**one._asdict(), "state": one.state} for one in self.machines]
         return {
@@ -99,7 +103,7 @@ def team_now(store: Store, scope: str) -> TeamNow | None:
     name = known["repository"]
     agent = agent_client.status(ASK_SECONDS, machines=True) or {}
     own = str(agent.get("machine") or "")
-    told: dict = {}
+    told: dict[str, Any] = {}
     errors = [server["error"] for server in agent.get("servers", ())]
     for server in agent.get("servers", ()):
         for one in server["repositories"]:
@@ -119,16 +123,22 @@ def team_now(store: Store, scope: str) -> TeamNow | None:
         found[machine] = found[machine]._replace(sessions=sessions)
     if own:
         found.setdefault(own, MachineNow(own, "", told.get("sessions", 0), True, 0.0, 0))
-    took = told["round_trip"] * 1000 if is_known else None
+    if is_known:
+        took = told["round_trip"] * 1000
+    else:
+        took = None
     machines = sorted(found.values(), key=lambda one: (not one.is_own, one.name))
     return TeamNow(name, known["fresh"], known["said_at"], error, took, machines)
 
 
-def _machine(row: dict, own: str, told: dict, is_known: bool) -> MachineNow:
+def _machine(row: dict[str, Any], own: str, told: dict[str, Any], is_known: bool) -> MachineNow:
     """A machine, by what the server has said of it; `is_known`: that is so recent that it says how it stands."""
     is_own, has_ended = row["machine"] == own, not row["lease"]
     if is_own or not is_known:
         return MachineNow(row["machine"], row["member"], row["sessions"], is_own, 0.0 if is_own else None, 0)
     silent = max(0.0, -row["left"])
-    behind = 0 if has_ended else max(0, told["version"] - row["acked"])
+    if has_ended:
+        behind = 0
+    else:
+        behind = max(0, told["version"] - row["acked"])
     return MachineNow(row["machine"], row["member"], row["sessions"], False, silent, behind, has_ended)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_mcp.domain.lock import SHARED
@@ -93,7 +93,10 @@ def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), l
     shown = [_session(store, row, people, held[row.id], waiting, edited) for row in rows]
     wanted = [one.lock_id for line in waiting.waiting for one in line.obstacles if one.lock_id]
     locks = store.locks.recent_of([one for one in held if held[one]], people.viewer, limit, wanted)
-    count = len(rows) if len(rows) < SESSIONS else store.instances.count(scope)
+    if len(rows) < SESSIONS:
+        count = len(rows)
+    else:
+        count = store.instances.count(scope)
     files = files_of(locks, waiting.waiting, edited, people, limit)
     return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
 
@@ -114,7 +117,9 @@ def _session(store: Store, row: Session, people: People, held: int, waiting: Lin
     )
 
 
-def files_of(locks: list[dict], waiting: list[Line], edited: list[Edit], people: People, limit: int) -> list[FileNow]:
+def files_of(
+    locks: list[dict[str, Any]], waiting: list[Line], edited: list[Edit], people: People, limit: int
+) -> list[FileNow]:
     """The files that these locks, waiters and edits are about; those with a conflict stand first."""
     holds: dict[str, list[Hold]] = {}
     waits: dict[str, list[Line]] = {}
@@ -134,11 +139,14 @@ def files_of(locks: list[dict], waiting: list[Line], edited: list[Edit], people:
     return found[:limit]
 
 
-def _hold(lock: dict, people: People) -> Hold:
+def _hold(lock: dict[str, Any], people: People) -> Hold:
     people.learn(lock["instance_id"], lock["owner_label"])
     name = people.called(lock["instance_id"])
     mode = lock.get("mode") or "exclusive"
-    since = int(lock["created_at"]) if isinstance(lock["created_at"], (int, float)) else None
+    if isinstance(lock["created_at"], (int, float)):
+        since = int(lock["created_at"])
+    else:
+        since = None
     rest = lock.get("lapses_in"), lock["id"]
     return Hold(lock["instance_id"], name, lock.get("agent") or "", mode, lock["content"], since, *rest)
 
@@ -151,4 +159,6 @@ def _conflict(holds: list[Hold], waits: list[Line], changed: list[Edit]) -> str:
         return "changed by one, held by another"
     if len({one.instance_id for one in changed}) > 1:
         return "changed by several"
-    return "waited for" if waits else ""
+    if waits:
+        return "waited for"
+    return ""

@@ -50,7 +50,10 @@ def session_whole(
     `edited` is what ``edits.edits`` has found in its scope. Raises UnknownInstance where nothing is known of it.
     """
     row = store.instances.with_evidence(instance_id)
-    scope = row.scope if row else scope
+    if row:
+        scope = row.scope
+    else:
+        scope = scope
     happened = [
         one for one in timeline(store, scope, people, since, store.now()).happenings[::-1]
         if instance_id in (one.instance_id, one.other)

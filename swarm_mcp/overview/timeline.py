@@ -5,7 +5,7 @@ Events are kept for about a day.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import onlooker
@@ -42,7 +42,7 @@ class Happening(NamedTuple):
     other_name: str
     waited: float
     note: str
-    details: dict
+    details: dict[str, Any]
 
 
 class Timeline(NamedTuple):
@@ -93,7 +93,7 @@ class Refused(NamedTuple):
 
 def refused_files(store: Store, scope: str, people: People, since: int, limit: int) -> list[Refused]:
     """Refusals since then by session, file and what was in the way, the last one first."""
-    found: dict[tuple, list[Happening]] = {}
+    found: dict[tuple[Any, ...], list[Happening]] = {}
     for one in refusals(store, scope, people, since, MOST):
         found.setdefault((one.instance_id, one.file, one.other, one.details.get("reason")), []).append(one)
     return [Refused(some[0], len(some)) for some in list(found.values())[:limit]]
@@ -117,7 +117,7 @@ def newest(store: Store, scope: str, people: People, since: int, limit: int, wha
     return _told(store, rows[:limit], people)
 
 
-def happening(shown: dict, people: People, scope: str = "") -> Happening:
+def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happening:
     """An event about locks, as ``lock_events.event_shown`` has it."""
     who, details = shown["instance_id"] or "", shown["details"]
     people.learn(who, shown["label"])
@@ -133,32 +133,44 @@ def happening(shown: dict, people: People, scope: str = "") -> Happening:
     )  # fmt: skip
 
 
-def _of_task(store: Store, row: Event, payload: dict, people: People) -> Happening:
+def _of_task(store: Store, row: Event, payload: dict[str, Any], people: People) -> Happening:
     """A change of a task, its title as the note; `what` is empty where the viewer may not know of that task."""
     task = store.tasks.seen(onlooker(people.viewer, row.scope), row.subject or "")
     change = row.type.partition(".")[2].rpartition(".")[2]
     if change == "updated":
         change = str(payload.get("status") or change).replace("_", " ")
-    details = {"task": row.subject, "change": change, "type": task.type} if task else {}
+    if task:
+        details = {"task": row.subject, "change": change, "type": task.type}
+    else:
+        details = {}
     who, title = row.actor or "", task.title if task else ""
-    name = people.called(who) if task else ""
+    if task:
+        name = people.called(who)
+    else:
+        name = ""
     return Happening(
         row.id, row.scope, row.created_at, TASK if task else "", who, name, "", "", "", 0.0, title, details
     )
 
 
-def _of_protection(row: Event, payload: dict, people: People, meets: bool) -> Happening:
+def _of_protection(row: Event, payload: dict[str, Any], people: People, meets: bool) -> Happening:
     """An attempt at what only a person may do, or what was lowered, in words as the note."""
     what, who = row.type.partition(".")[2], row.actor or ""
-    nobody = "an agent's shell" if what == ATTEMPTED else "a person or a program"
+    if what == ATTEMPTED:
+        nobody = "an agent's shell"
+    else:
+        nobody = "a person or a program"
     path, deed = (str(payload.get(name) or "") if meets else "" for name in ("path", "deed"))
-    name = people.called(who) if who else nobody
+    if who:
+        name = people.called(who)
+    else:
+        name = nobody
     return Happening(
         row.id, row.scope, row.created_at, what, who, name, path, "", "", 0.0, deed, payload if meets else {}
     )
 
 
-def _happening(row: Event, shown: dict, people: People) -> Happening:
+def _happening(row: Event, shown: dict[str, Any], people: People) -> Happening:
     if not row.type.startswith("instance."):
         return happening(shown, people, row.scope)
     who = row.subject or ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.json_text import loads
 from swarm_mcp.domain.run import Run
@@ -18,14 +18,17 @@ MOST = 200  # entries
 class Transcript(NamedTuple):
     """The last entries, as ``harness.transcript`` has them, oldest first; `is_cut` where there were more before."""
 
-    entries: list[dict]
+    entries: list[dict[str, Any]]
     is_cut: bool
 
 
 def last_entries(run: Run, limit: int = MOST) -> Transcript:
     """The end of a run's transcript; none where it has no record yet, or that cannot be read."""
-    entries: list[dict] = []
-    files = files_of(run.record) if run.record else []
+    entries: list[dict[str, Any]] = []
+    if run.record:
+        files = files_of(run.record)
+    else:
+        files = []
     left = LAST_BYTES
     for path in reversed(files):
         try:
@@ -54,10 +57,18 @@ def _last_lines(path: str, most: int) -> tuple[list[bytes], bool]:
     return lines[1 if begin else 0 :], begin == 0
 
 
-def _entries(line: bytes) -> list[dict]:
+def _entries(line: bytes) -> list[dict[str, Any]]:
     try:
-        found = loads(line.decode("utf-8", "replace")) if line else None
+        if line:
+            found = loads(line.decode("utf-8", "replace"))
+        else:
+            found = None
     except (ValueError, RecursionError):
         return []
-    event = event_of(found) if isinstance(found, dict) else None
-    return to_transcript(event) if event else []
+    if isinstance(found, dict):
+        event = event_of(found)
+    else:
+        event = None
+    if event:
+        return to_transcript(event)
+    return []

@@ -76,7 +76,9 @@ def tasks(store: Store, scope: str, people: People, limit: int = TASKS) -> Tasks
     counts = store.tasks.counts(viewer)
     found = {}
     for status in ORDER:
-        rows = islice(store.tasks.walk(viewer, status), limit) if counts.get(status) else ()
+        if not counts.get(status):
+            continue
+        rows = islice(store.tasks.walk(viewer, status), limit)
         if shown := [task_row(row, people) for _, row in rows]:
             found[status] = shown
     return Tasks(found, counts)
@@ -123,7 +125,10 @@ def messages(
 
 def message_row(message: Message, people: People) -> MessageRow:
     """A message with the names of those whom it is from and to."""
-    to = people.called(message.recipient) if message.recipient else EVERYBODY
+    if message.recipient:
+        to = people.called(message.recipient)
+    else:
+        to = EVERYBODY
     return MessageRow(message, people.called(message.sender), to, *task_and_text(message.content or ""))
 
 
@@ -141,8 +146,12 @@ def worker(store: Store, run: Run, people: People) -> Worker:
 def outcome(run: Run) -> str:
     """The state of a run; of one that has ended, how it did."""
     if run.state != ENDED:
-        return f"{run.state}, {run.control} asked" if run.control else run.state
+        if run.control:
+            return f"{run.state}, {run.control} asked"
+        return run.state
     result = run.result or {}
     if not result:
         return ENDED
-    return f"failed: {result.get('error_category') or 'unknown'}" if result.get("is_error") else "done"
+    if result.get("is_error"):
+        return f"failed: {result.get('error_category') or 'unknown'}"
+    return "done"

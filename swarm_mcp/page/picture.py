@@ -157,12 +157,19 @@ def _note(session: _Session, one: Happening, since: int) -> None:
         if one.waited:
             session.spans.append(_Span("waited", max(since, one.at - one.waited), one.at, one.file, ""))
         was = session.open.pop(key, None)
-        begin = was.begin if was else one.at if one.what == "acquired" else since
+        if was:
+            begin = was.begin
+        elif one.what == "acquired":
+            begin = one.at
+        else:
+            begin = since
         session.open[key] = _Span(_kind(str(one.details.get("mode") or "")), begin, one.at, one.file, one.note)
 
 
 def _kind(mode: str) -> str:
-    return mode if mode in ("shared", "auto") else "held"
+    if mode in ("shared", "auto"):
+        return mode
+    return "held"
 
 
 def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture:
@@ -198,7 +205,10 @@ def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture
         is_given = one.what == "acquired" and isinstance(one.details.get("from"), str)
         is_taken = one.what == "stolen" and isinstance(one.details.get("holder"), str)
         if (is_given or is_taken) and one.other in middles and one.instance_id in middles:
-            kind = "given" if is_given else "stolen"
+            if is_given:
+                kind = "given"
+            else:
+                kind = "stolen"
             passages.append(Passage(kind, x(one.at), middles[one.other], middles[one.instance_id], one))
     return Picture(lanes, passages, _ticks(shown.since, shown.until, x), y, more)
 
@@ -206,7 +216,12 @@ def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture
 def _ticks(since: int, until: int, x) -> list[Tick]:
     length = until - since
     step = next((one for one in _STEPS if length / one <= _MOST_TICKS), 86400)
-    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%m-%d"
+    if step < 60:
+        form = "%H:%M:%S"
+    elif step < 86400:
+        form = "%H:%M"
+    else:
+        form = "%m-%d"
     offset = time.localtime(since).tm_gmtoff
     first = -(-(since + offset) // step) * step - offset  # whole hours of this place, not of Greenwich
     return [Tick(x(at), time.strftime(form, time.localtime(at))) for at in range(first, until + 1, step)]

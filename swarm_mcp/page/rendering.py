@@ -67,12 +67,16 @@ def near(path: str, scope: str) -> str:
     """A path as it is told from a checkout: relative to it where it is inside."""
     if path == scope:
         return "."
-    return path[len(scope.rstrip("/")) + 1 :] if scope and path.startswith(scope.rstrip("/") + "/") else path
+    if scope and path.startswith(scope.rstrip("/") + "/"):
+        return path[len(scope.rstrip("/")) + 1 :]
+    return path
 
 
 def _shown(value: object) -> object:
     if isinstance(value, Markup) or not isinstance(value, str):
-        return "" if value is None else value
+        if value is None:
+            return ""
+        return value
     return safe(value)
 
 
@@ -80,7 +84,9 @@ def _ago(moment: object, now: float) -> str:
     if not isinstance(moment, (int, float)):
         return NO_TIME
     seconds = now - moment
-    return "just now" if seconds < 2 else f"{duration(seconds)} ago"
+    if seconds < 2:
+        return "just now"
+    return f"{duration(seconds)} ago"
 
 
 def _clock(moment: object) -> str:
@@ -111,4 +117,8 @@ def _last(path: str) -> str:
 
 
 def _dollars(amount: float | None) -> str:
-    return "not known" if amount is None else f"${amount:.4f}" if amount < 1 else f"${amount:.2f}"
+    if amount is None:
+        return "not known"
+    if amount < 1:
+        return f"${amount:.4f}"
+    return f"${amount:.2f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.overview.edits import Edit
 from swarm_mcp.overview.people import People
@@ -26,7 +26,9 @@ class Asked(NamedTuple):
     def number(self, name: str, otherwise: int, least: int, most: int) -> int:
         """The number that it says, within bounds; `otherwise` where it says none."""
         text = self.given.get(name, "")
-        return max(least, min(most, int(text))) if text.isascii() and text.isdigit() and len(text) < 12 else otherwise
+        if text.isascii() and text.isdigit() and len(text) < 12:
+            return max(least, min(most, int(text)))
+        return otherwise
 
 
 class Look(NamedTuple):
@@ -52,7 +54,7 @@ class Page(NamedTuple):
 
     template: str
     title: str
-    shown: dict
+    shown: dict[str, Any]
     state: Callable[[], object] | None = None
 
 

@@ -134,7 +134,7 @@ class Agent:
             for talk in [*self._talks.values(), *self._ending]:
                 talk.join(5.0)
 
-    def status(self, with_machines: bool = False) -> dict:
+    def status(self, with_machines: bool = False) -> dict[str, Any]:
         """Return ``{pid, version, machine, up, servers}``; of each server ``{server, state, error, repositories}``.
 
         Of each repository ``{repository, work_trees, version, sessions, settled, beaten, machines, looked,
@@ -217,7 +217,7 @@ class Agent:
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
 
-    def _answered(self, asked: dict) -> dict:
+    def _answered(self, asked: dict[str, Any]) -> dict[str, Any]:
         what = asked.get("ask")
         if what == "status":
             return self.status(bool(asked.get("machines")))
@@ -231,7 +231,7 @@ class Agent:
         self._wake()  # clones may have joined, or left
         return {"ok": True}
 
-    def _confirmed(self, asked: dict) -> dict:
+    def _confirmed(self, asked: dict[str, Any]) -> dict[str, Any]:
         seconds = min(float(asked.get("seconds", agent_client.REACH_SECONDS)), MOST_SECONDS)
         settle = min(float(asked.get("settle", agent_client.SETTLE_SECONDS)), MOST_SECONDS)
         if not self._talks:
@@ -239,7 +239,7 @@ class Agent:
             end = time.monotonic() + min(0.5, seconds)
             while not self._talks and time.monotonic() < end:
                 time.sleep(0.01)
-        found: dict = {"answer": agent_client.LOCAL}
+        found: dict[str, Any] = {"answer": agent_client.LOCAL}
         for talk in list(self._talks.values()):
             locks = [str(one) for one in asked.get("locks", [])]
             documents = [(str(kind), str(key)) for kind, key in asked.get("documents", [])]
@@ -267,7 +267,7 @@ class _Request:
 
     def __init__(self, locks: list[str], documents: list[tuple[str, str]], until: float):
         self.locks, self.documents, self.until = locks, documents, until
-        self.answer: dict | None = None
+        self.answer: dict[str, Any] | None = None
         self.version: dict[str, int] = {}  # repository -> what is still to settle
         self.is_to_settle = False  # whether there was anything of that kind
         self.done = threading.Event()
@@ -332,7 +332,9 @@ class _Talk:
     def join(self, seconds: float) -> None:
         self._threads[0].join(seconds)
 
-    def confirm(self, locks: list[str], documents: list[tuple[str, str]], seconds: float, settle: float) -> dict:
+    def confirm(
+        self, locks: list[str], documents: list[tuple[str, str]], seconds: float, settle: float
+    ) -> dict[str, Any]:
         """Have these locks granted, or documents taken, within `seconds`; then wait for `settle` until that counts."""
         request = _Request(locks, documents, clock.now() + seconds)
         with self._changed:
@@ -353,12 +355,15 @@ class _Talk:
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._stopped or self._failures or not self._is_to_look(), seconds)
 
-    def status(self) -> dict:
+    def status(self) -> dict[str, Any]:
         repositories = []
         for name, one in list(self._followed.items()):
             facts = {"repository": name, "work_trees": one.replica.tops, "version": one.replica.version}
             facts.update(sessions=one.sessions, settled=one.settled, beaten=one.beaten, machines=one.machines)
-            looked = None if one.looked is None else clock.now() - one.looked
+            if one.looked is None:
+                looked = None
+            else:
+                looked = clock.now() - one.looked
             facts.update(looked=looked, round_trip=one.round_trip)
             refused = [[*ref, why] for ref, (_, why) in list(one.replica.documents.refused.items())]
             repositories.append({**facts, "shares": one.shares, "not_shared": refused[:MOST_SHOWN]})
@@ -384,7 +389,10 @@ class _Talk:
         with self._changed:
             now = clock.now()
             beats = [one.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
-            due = self._again_at if self._failures else min(beats)
+            if self._failures:
+                due = self._again_at
+            else:
+                due = min(beats)
             called = self._poked or self._hinted or self._is_to_look()
             if not (self._requests or self._stopped or (called and not self._failures)):
                 self._changed.wait(max(0.0, min(due - now, LOOK_SECONDS)))

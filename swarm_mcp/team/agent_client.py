@@ -91,7 +91,7 @@ def poke() -> None:
             return  # whoever asks it something will say that it cannot be started
 
 
-def status(seconds: float = REACH_SECONDS, starts: bool = False, machines: bool = False) -> dict | None:
+def status(seconds: float = REACH_SECONDS, starts: bool = False, machines: bool = False) -> dict[str, Any] | None:
     """Return what the agent says of itself: see ``agent.Agent.status``. None where there is none.
 
     With `machines` the agent looks for a while at which of them there are.
@@ -133,11 +133,14 @@ def socket_path() -> str:
     path = os.path.join(state_dir(), "team", "agent.sock")
     if len(os.fsencode(path)) <= LONGEST_PATH:
         return path
-    user = os.getuid() if hasattr(os, "getuid") else 0
+    if hasattr(os, "getuid"):
+        user = os.getuid()
+    else:
+        user = 0
     return f"/tmp/swarm-team-{user}-{crc32(os.fsencode(path)):08x}/agent.sock"
 
 
-def _ask(asked: dict, start_seconds: float, seconds: float) -> dict:
+def _ask(asked: dict[str, Any], start_seconds: float, seconds: float) -> Any:
     """Return the agent's answer, within `seconds` from now. Raises OSError.
 
     One that does not run is started, and waited for `start_seconds` at most; 0: it is not.
@@ -169,7 +172,9 @@ def _ask(asked: dict, start_seconds: float, seconds: float) -> dict:
         answer = json.loads(received)
     except (ValueError, RecursionError):
         raise ConnectionError("the team agent has given no answer") from None
-    return answer if isinstance(answer, dict) else {}
+    if isinstance(answer, dict):
+        return answer
+    return {}
 
 
 def _connected() -> socket.socket:

@@ -141,7 +141,9 @@ def places_in(rows: Iterable[Waiter], tops: Collection[str]) -> list[Place]:
 def own_spot(row: Lock, tops: Collection[str]) -> Spot | None:
     """Return what a lock is on, from the top of the work tree, of these, that it lies in; None where it is in none."""
     reach = reach_in(row)
-    found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True)) if reach else ()
+    if not reach:
+        return None
+    found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True))
     return next((spot for spot in found if spot is not None), None)
 
 

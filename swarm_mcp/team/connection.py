@@ -87,7 +87,10 @@ def described(server: str) -> str:
     given = _read(server)
     if given.get("service"):
         return f"service {given['service']}"
-    user = f"{given['user']}@" if given.get("user") else ""
+    if given.get("user"):
+        user = f"{given['user']}@"
+    else:
+        user = ""
     return f"{user}{given.get('host', 'this machine')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
 
 

@@ -168,21 +168,30 @@ class Documents:
     def version(self, ref: Ref) -> int:
         """Return the version at which the server has a document, as far as is known here; 0: it has none."""
         known = self._rows.known(self.repository, *ref)
-        return abs(known.version) if known is not None and known.body is not None else 0
+        if known is not None and known.body is not None:
+            return abs(known.version)
+        return 0
 
-    def _body(self, ref: Ref, known: Known | None) -> dict | None:
+    def _body(self, ref: Ref, known: Known | None) -> dict[str, Any] | None:
         kind, key = ref
         if kind == TASK:
             task = self._rows.task(key)
-            return self._task_body(task, known) if task is not None and task.scope in self.tops else None
+            if task is not None and task.scope in self.tops:
+                return self._task_body(task, known)
+            return None
         value = self._rows.value(self.scope, key)
-        return _value_body(value) if value is not None else None
+        if value is not None:
+            return _value_body(value)
+        return None
 
-    def _task_body(self, task: Task, known: Known | None) -> dict:
-        told = json.loads(known.body) if known is not None and known.body else {}
+    def _task_body(self, task: Task, known: Known | None) -> dict[str, Any]:
+        if known is not None and known.body:
+            told = json.loads(known.body)
+        else:
+            told = {}
         return task_body(task, task.scope, told.get("files_left_out"))
 
-    def _is_old(self, body: dict) -> bool:
+    def _is_old(self, body: dict[str, Any]) -> bool:
         return body["status"] in TERMINAL and body["updated_at"] < self._store.now() - TASK_SECONDS
 
     # -------------------------------------------------------------- what the server has
@@ -254,7 +263,10 @@ class Documents:
                 self._rows.note(self.repository, kind, key, 0, known.body)
                 self.again.add((kind, key))
             return
-        version = row["version"] if row is not None else 1
+        if row is not None:
+            version = row["version"]
+        else:
+            version = 1
         if version > abs(known.version) or (version == known.version and _text(row and row["body"]) == known.body):
             return
         self._rows.note(self.repository, kind, key, -version, _text(row and row["body"]))
@@ -285,7 +297,9 @@ class Documents:
         self._rows.deliver(recipient, sender or SYSTEM, content, bool(body.get("told")), file)
 
     def _top_of(self, scope: str) -> str:
-        return scope if scope in self.tops else self.scope
+        if scope in self.tops:
+            return scope
+        return self.scope
 
     # tasks
 
@@ -298,8 +312,14 @@ class Documents:
         columns = task_columns(row["body"], row["key"], task, self._top_of(task.scope if task else self.scope))
         if columns is None:
             return  # no task as this version knows them
-        before = self._task_body(task, known) if task is not None else None
-        base = known.body if known is not None else None
+        if task is not None:
+            before = self._task_body(task, known)
+        else:
+            before = None
+        if known is not None:
+            base = known.body
+        else:
+            base = None
         is_newer = (row["machine"] == self.machine and not is_first) or (has_lost and _age(before) > _age(columns))
         is_newer = is_newer or _was_ended(before, base, columns)
         if before is not None and is_newer and canonical(before) != canonical(row["body"]):
@@ -327,11 +347,14 @@ class Documents:
             self._rows.unsay(message)
             self.gave_way[ref] = 0
 
-    def _tell_given_way(self, before: dict, task: Task) -> int:
+    def _tell_given_way(self, before: dict[str, Any], task: Task) -> int:
         """Whoever changed a task here hears that something else became of it meanwhile: by the message's id, or 0."""
         if before["status"] in (OPEN, BLOCKED) and before["assignee"] is None:
             return 0  # it was let go; nobody did anything to it
-        whom = before["assignee"] if before["assignee"] != task.assignee else before["requester"]
+        if before["assignee"] != task.assignee:
+            whom = before["assignee"]
+        else:
+            whom = before["requester"]
         text = f"In the team it is {self._standing(task)}; that it was {before['status']} here, nobody else knew."
         return self._rows.tell(whom, of_task(task.id, f"[auto] {_titled(task)}: {text} Look at it again."))
 
@@ -346,8 +369,14 @@ class Documents:
     def _take_value(self, row: DocumentRow, known: Known | None, is_all: bool, is_first: bool, has_lost: bool) -> None:
         key, body = row["key"], row["body"]
         value = self._rows.value(self.scope, key)
-        before = _value_body(value) if value is not None else None
-        base = known.body if known is not None else None
+        if value is not None:
+            before = _value_body(value)
+        else:
+            before = None
+        if known is not None:
+            base = known.body
+        else:
+            base = None
         incoming = canonical({name: body[name] for name in _VALUE})
         is_own = row["machine"] == self.machine
         more: list[str] = []  # to be appended once more
@@ -367,10 +396,19 @@ class Documents:
             more = lacking or []
             is_set = lacking is None and before["updated_at"] > body["updated_at"]
         elif canonical(before) != base:
-            since = json.loads(base)["value"] if base else None
-            added = appended_since(since, before["value"]) if self._rows.was_appended(self.scope, key) else []
+            if base:
+                since = json.loads(base)["value"]
+            else:
+                since = None
+            if self._rows.was_appended(self.scope, key):
+                added = appended_since(since, before["value"])
+            else:
+                added = []
             # What it has of them already it may have from here, without having said so.
-            more = added[_alike(added, appended_since(since, body["value"])) :] if is_all else added
+            if is_all:
+                more = added[_alike(added, appended_since(since, body["value"])) :]
+            else:
+                more = added
             is_set = not added and canonical(before) != incoming
         self._rows.note(self.repository, VALUE, key, row["version"], incoming)
         if more:
@@ -385,7 +423,7 @@ class Documents:
 # ------------------------------------------------------------------------- bodies
 
 
-def task_body(task: Task, top: str, left_out: int | None = None) -> dict:
+def task_body(task: Task, top: str, left_out: int | None = None) -> dict[str, Any]:
     """Return a task as its document says it: files as places in the work tree with this `top`.
 
     Files outside of it are left out, and counted; `left_out`: how many were, where that is known.
@@ -401,9 +439,12 @@ def task_body(task: Task, top: str, left_out: int | None = None) -> dict:
     return body
 
 
-def _was_ended(here: dict | None, base: str | None, there: dict) -> bool:
+def _was_ended(here: dict[str, Any] | None, base: str | None, there: dict[str, Any]) -> bool:
     """Whether a task was ended here by its holder, and there only let go, as others do for a session that has gone."""
-    held = json.loads(base) if base else {}
+    if base:
+        held = json.loads(base)
+    else:
+        held = {}
     return (
         here is not None
         and here["status"] in TERMINAL
@@ -413,7 +454,7 @@ def _was_ended(here: dict | None, base: str | None, there: dict) -> bool:
     )
 
 
-def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict | None:
+def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict[str, Any] | None:
     """Return the columns of a task that a document says, in the work tree with this `top`; None for no task.
 
     `before`: the task as it is here: what says the same stays as it is, and so do files outside of the work tree.
@@ -432,7 +473,10 @@ def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict | N
     needed = body.get("depends_on")
     columns["depends_on"] = [one for one in needed if isinstance(one, str)] if isinstance(needed, list) else None
     given = body.get("files")
-    paths = [path for one in given if (path := path_at(one, top))] if isinstance(given, list) else []
+    if isinstance(given, list):
+        paths = [path for one in given if (path := path_at(one, top))]
+    else:
+        paths = []
     outside = [file for file in (before.files or () if before else ()) if place_in(file, [top]) is None]
     columns["files"] = [*paths, *outside] or None
     columns["result"] = _result_here(body.get("result"), top)
@@ -484,7 +528,7 @@ def _with_files(text: str | None, change: Callable[[list[str]], list[str]]) -> s
 _VALUE = ("value", "owner_identity", "updated_at")
 
 
-def _value_body(value: Any) -> dict:
+def _value_body(value: Any) -> dict[str, Any]:
     return {**{name: value[name] for name in _VALUE}, "updated_at": _whole(value["updated_at"]) or 0}
 
 
@@ -521,7 +565,7 @@ def _lacking(here: str, there: str) -> list[str] | None:
     return found
 
 
-def _age(task: dict | None) -> tuple[int, int]:
+def _age(task: dict[str, Any] | None) -> tuple[int, int]:
     """Return what is greater for a later state of a task."""
     if task is None:
         return 0, 0
@@ -535,10 +579,12 @@ def _is_number(value: object) -> bool:
 
 def _whole(value: object) -> int | None:
     """Return a time, or a count, as a document has it: others may have stored a fraction."""
-    return int(value) if isinstance(value, (int, float)) and abs(value) < 2**62 else None
+    if isinstance(value, (int, float)) and abs(value) < 2**62:
+        return int(value)
+    return None
 
 
-def _without_times(body: dict) -> dict:
+def _without_times(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in _TIMES}
 
 
@@ -548,6 +594,8 @@ def _titled(task: Task) -> str:
 
 def _text(body: object) -> str | None:
     try:
-        return canonical(body) if body is not None else None
+        if body is not None:
+            return canonical(body)
+        return None
     except (TypeError, ValueError, RecursionError):
         return None

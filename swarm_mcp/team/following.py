@@ -47,10 +47,14 @@ if TYPE_CHECKING:
         def hello(self, repository: str, acked: int = ..., mark: int = ..., epoch: str = ...) -> HelloAnswer: ...
 
         def beat(
-            self, repository: str, acked: int | None, mark: int = ..., sessions: list[dict] | tuple = ...
+            self,
+            repository: str,
+            acked: int | None,
+            mark: int = ...,
+            sessions: list[dict[str, Any]] | tuple[Any, ...] = ...,
         ) -> BeatAnswer: ...
 
-        def acquire(self, repository: str, session: str, wants: list, seen: int, mark: int) -> AcquireAnswer: ...
+        def acquire(self, repository: str, session: str, wants: list[Any], seen: int, mark: int) -> AcquireAnswer: ...
 
         def release(self, repository: str, locks: list[tuple[int, int | None]], reason: str = ...) -> int: ...
 
@@ -61,7 +65,7 @@ if TYPE_CHECKING:
         ) -> ChangeAnswer: ...
 
         def wait(
-            self, repository: str, session: str, ticket: str, wants: list, mode: Mode, agent: str,
+            self, repository: str, session: str, ticket: str, wants: list[Any], mode: Mode, agent: str,
             seconds_left: float | None, seen: int, mark: int,
         ) -> WaitAnswer: ...  # fmt: skip
 
@@ -196,7 +200,10 @@ class Following:
         """
         is_named = is_named or clock.now() - self.beaten >= BEAT_SECONDS * DUE
         while True:
-            told = self._named() if is_named else []
+            if is_named:
+                told = self._named()
+            else:
+                told = []
             sent = clock.now()
             answer = self._server.beat(self.repository, self.replica.version, self.replica.mark, told)
             if not answer["ok"]:
@@ -397,7 +404,10 @@ class Following:
 
     def _wait_later(self, place) -> bool:
         row = place.row
-        left = None if row.until is None else max(0.0, row.until - clock.now())
+        if row.until is None:
+            left = None
+        else:
+            left = max(0.0, row.until - clock.now())
         answer = self._server.wait(
             self.repository, row.instance_id, str(row.ticket), place.wants, row.mode, row.agent, left,
             self.replica.version, self.replica.mark,

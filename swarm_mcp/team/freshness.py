@@ -11,6 +11,8 @@ from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.store import Store
     from swarm_mcp.store.team_rows import TeamRepository
 
@@ -25,13 +27,19 @@ def is_fresh(found: TeamRepository) -> bool:
     return found.fresh_until >= clock.now()
 
 
-def known_here(store: Store, folder: str) -> dict | None:
+def known_here(store: Store, folder: str) -> dict[str, Any] | None:
     """Return ``{repository, fresh, said_at}`` of the work tree around `folder`; None where that has joined no team.
 
     `said_at`: Unix seconds, when the server was last heard of.
     """
-    tree = repository.tree_over(folder) if is_in_team() else None
-    name = store.team.trees().get(tree.top) if tree is not None else None
+    if is_in_team():
+        tree = repository.tree_over(folder)
+    else:
+        tree = None
+    if tree is not None:
+        name = store.team.trees().get(tree.top)
+    else:
+        name = None
     if name is None:
         return None
     found = store.team.repositories().get(name)
@@ -40,7 +48,9 @@ def known_here(store: Store, folder: str) -> dict | None:
 
 def unheard_for(said_at: int | None) -> str:
     """Return for how long a server was not heard of, in words."""
-    return f"for {duration(time.time() - said_at)}" if said_at else "since this clone has joined"
+    if said_at:
+        return f"for {duration(time.time() - said_at)}"
+    return "since this clone has joined"
 
 
 def asked(folder: str, seconds: float = ASK_SECONDS) -> str:

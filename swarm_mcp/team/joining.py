@@ -41,7 +41,10 @@ def join(tree: Tree, server: str, given: str = "") -> Joined:
     `given`: what its repository is called, where a person says so. The server is asked first: nothing is written down
     of one that cannot be reached, or lets nobody in. Raises SwarmError.
     """
-    identity = RepositoryIdentity(checked(given), GIVEN) if given else identify(tree)
+    if given:
+        identity = RepositoryIdentity(checked(given), GIVEN)
+    else:
+        identity = identify(tree)
     known = memberships.membership_of(tree)
     if known is not None and (known.server, known.repository) != (server, identity.id):
         raise SwarmError(

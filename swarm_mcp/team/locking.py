@@ -12,7 +12,7 @@ from swarm_mcp.domain.lock import AUTO, is_mutex
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
     from swarm_mcp.domain.lock import Lock
     from swarm_mcp.store import Store
@@ -36,7 +36,7 @@ class TeamGrant(NamedTuple):
     fences: dict[str, int] = {}
     why: str = ""
 
-    def shown(self, lock: Lock) -> dict:
+    def shown(self, lock: Lock) -> dict[str, Any]:
         """Return it as the answer for `lock` has it under ``team``."""
         if self.state == UNREACHABLE:
             return {"reachable": False, "error": self.why}
@@ -52,7 +52,9 @@ class TeamGrant(NamedTuple):
         """Return what people read beside the lock: where it holds."""
         if self.state == UNREACHABLE:
             return f"on this machine only: team not reachable ({self.why})"
-        return "on all machines" if self.state == SETTLED else "in the team; not every machine knows of it yet"
+        if self.state == SETTLED:
+            return "on all machines"
+        return "in the team; not every machine knows of it yet"
 
 
 def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:

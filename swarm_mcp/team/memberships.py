@@ -122,7 +122,9 @@ def machine() -> str:
 def machine_shortly(name: str) -> str:
     """Return a machine's name for people: without the random part."""
     first, dash, last = name.rpartition("-")
-    return first if dash and len(last) == 6 and not set(last) - set("0123456789abcdef") else name
+    if dash and len(last) == 6 and not set(last) - set("0123456789abcdef"):
+        return first
+    return name
 
 
 def _file(common: str) -> str:

@@ -158,7 +158,9 @@ def _with_names(query: str, *names: str) -> psycopg.sql.Composed:
 
 def _value(connection: psycopg.Connection, query: str, *values: object) -> Any:
     row = connection.execute(query, values).fetchone()
-    return row[0] if row else None
+    if row:
+        return row[0]
+    return None
 
 
 def _words(error: psycopg.Error) -> str:

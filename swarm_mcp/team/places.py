@@ -7,7 +7,7 @@ work tree of the same repository a reach again (`reach_at`).
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import repository
 from swarm_hook_core.lookup import GLOB, plain, storable
@@ -31,7 +31,7 @@ class Spot(NamedTuple):
         return (self.place or ".") + ("/" if self.is_folder else "")
 
 
-def spot_in(told: dict) -> Spot:
+def spot_in(told: dict[str, Any]) -> Spot:
     """Return the spot of what the server tells: a lock, or a part of what somebody waits for."""
     return Spot(told["place"], bool(told["is_folder"]), told["pattern"] or "", told["base"] or "")
 
@@ -66,8 +66,14 @@ def _spot_of_pattern(reach: Reach, top: str) -> Spot | None:
 
 def reach_at(spot: Spot, top: str) -> Reach | None:
     """Return what `spot` is in the work tree with this `top`; None where it can be nothing there. Asks the disk."""
-    place = spot.base if spot.pattern else spot.place
-    parts = place.split("/") if place else []
+    if spot.pattern:
+        place = spot.base
+    else:
+        place = spot.place
+    if place:
+        parts = place.split("/")
+    else:
+        parts = []
     if any(part in ("", ".", "..", ".git") for part in parts) or "\0" in place + spot.pattern:
         return None  # nothing of ours says such a thing
     path = os.path.join(top, *parts)
@@ -83,8 +89,13 @@ def reach_at(spot: Spot, top: str) -> Reach | None:
 def _spelled(place: str, file: str) -> str:
     """Return `place`, of a key, in the letters in which `file` is spelled, where the key has lost them."""
     path = place.removeprefix(NO_CASE)
-    tail = file[len(file) - len(path) :] if path else ""
-    return tail if path != place and tail.casefold() == path else path
+    if path:
+        tail = file[len(file) - len(path) :]
+    else:
+        tail = ""
+    if path != place and tail.casefold() == path:
+        return tail
+    return path
 
 
 def _is_of_another_tree(key: str, top: str) -> bool:

@@ -61,7 +61,10 @@ class Replica:
         self.dropped: dict[str, LockRow] = {}  # ids of local locks that gave way -> to what
         self.version = self.mark = 0
         self.epoch = ""
-        self.scope = given[0] if given else ""
+        if given:
+            self.scope = given[0]
+        else:
+            self.scope = ""
         self.may_miss = True  # whether there may be sessions of which the server has not told again
         self.read()
         self.documents = Documents(store, name, machine, self.tops, self.scope)
@@ -132,7 +135,10 @@ class Replica:
 
         What is known is fresh for the rest of its time, unless nobody is to wait for this replica `at_once`.
         """
-        more = {"fresh_until": None} if at_once else {}
+        if at_once:
+            more = {"fresh_until": None}
+        else:
+            more = {}
         with self._store.team.writing():
             self._rows.note(self.repository, state=state, **more)
 
@@ -141,7 +147,10 @@ class Replica:
 
         With `why` their holders are told so.
         """
-        wanted = None if sessions is None else set(sessions)
+        if sessions is None:
+            wanted = None
+        else:
+            wanted = set(sessions)
         with self._store.team.writing():
             rows = [row for row in self._rows.own_locks(self.tops) if row.team_fence is not None]
             rows = [row for row in rows if wanted is None or row.instance_id in wanted]
@@ -243,7 +252,10 @@ class Replica:
             self._joined({**row, "lease": 0.0})  # its session's own change may have been before what is kept
         if is_own:
             self._own_granted(row, spot)
-        own = self._own_on(row, spot) if is_own else []
+        if is_own:
+            own = self._own_on(row, spot)
+        else:
+            own = []
         if is_own and not own:
             return  # given back since, or handed on: of which the log tells as well
         known = {lock.id: lock for lock in self._mirrored_as(row)}
@@ -266,7 +278,10 @@ class Replica:
             if lock.team_fence != row["fence"] and (lock.mode or EXCLUSIVE) == row["mode"]:
                 self._rows.confirm(lock, row["fence"])
         theirs = [lock for lock in self._mirrored_as(row) if lock.machine != self.machine]
-        session = self._store.instances.live(row["session"]) if theirs and not own else None
+        if theirs and not own:
+            session = self._store.instances.live(row["session"])
+        else:
+            session = None
         if session is None:
             return  # where it has gone meanwhile, the comparison gives the lock back
         inside = [lock for lock in theirs if (session.directory + "/").startswith(lock.scope + "/")]
@@ -283,7 +298,10 @@ class Replica:
     def _give_up_former(self, body: Any) -> None:
         """What another machine has been granted was perhaps handed over to it by this one, or taken from it."""
         row: LockRow = body
-        holders = {body.get("was")} if row["machine"] == self.machine else {body.get("was"), row["session"]}
+        if row["machine"] == self.machine:
+            holders = {body.get("was")}
+        else:
+            holders = {body.get("was"), row["session"]}
         former = [
             lock
             for lock in (self._rows.own_locks(self.tops) if body.get("was") or row["machine"] != self.machine else ())
@@ -358,7 +376,10 @@ class Replica:
     def _released(self, body: dict[str, Any]) -> None:
         reason = body.get("reason") or "released"
         if body["machine"] != self.machine:
-            more = {"by": body["by"]} if body.get("by") else {}
+            if body.get("by"):
+                more = {"by": body["by"]}
+            else:
+                more = {}
             self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason), **more)
             return
         self.own.pop(body["lock"], None)

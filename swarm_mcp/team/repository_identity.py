@@ -73,7 +73,10 @@ def identify(tree: Tree) -> RepositoryIdentity:
 
 
 def _missing(tree: Tree, url: str) -> str:
-    remote = "its remote is on this machine" if url else "it has no remote"
+    if url:
+        remote = "its remote is on this machine"
+    else:
+        remote = "it has no remote"
     shallow = os.path.exists(os.path.join(tree.common, "shallow"))
     return f"{remote}, and {'a shallow clone does not know the first commit' if shallow else 'it has no commit yet'}"
 
@@ -84,8 +87,15 @@ def remote_of(tree: Tree) -> str:
     ``origin``, else the only one. The URL is the one git would use, its ``insteadOf`` rules applied.
     """
     names = _asked(tree, "remote").split("\n")
-    name = "origin" if "origin" in names else names[0] if len(names) == 1 else ""
-    return _asked(tree, "remote", "get-url", name) if name else ""
+    if "origin" in names:
+        name = "origin"
+    elif len(names) == 1:
+        name = names[0]
+    else:
+        name = ""
+    if name:
+        return _asked(tree, "remote", "get-url", name)
+    return ""
 
 
 def upstream_of(tree: Tree) -> str:
@@ -128,7 +138,9 @@ def normalised(url: str) -> str:
     if parts and parts[-1].endswith(".git"):
         parts[-1] = parts[-1].removesuffix(".git")
     parts = [part for part in parts if part]
-    return "/".join([_HOSTS.get(host, host), *parts]).casefold() if parts else ""
+    if parts:
+        return "/".join([_HOSTS.get(host, host), *parts]).casefold()
+    return ""
 
 
 def _parts(url: str) -> tuple[str, str, str]:
@@ -173,4 +185,6 @@ def _real_host(name: str) -> str:
 
 def _asked(tree: Tree, *words: str) -> str:
     done = git.ask(list(words), tree.top, SECONDS)
-    return done.stdout.strip() if done.code == 0 else ""
+    if done.code == 0:
+        return done.stdout.strip()
+    return ""

@@ -53,9 +53,18 @@ class Greeted:
         Time in which we have not heard of the server does not count: nobody else may have reached it either.
         """
         now = clock.now()
-        gap = now - self.contact if is_all and now - self.contact > protocol.MIRROR_LEASE else 0.0
-        self.contact = now if is_all else self.contact
-        known = {} if is_all else dict(self.silent)
+        if is_all and now - self.contact > protocol.MIRROR_LEASE:
+            gap = now - self.contact
+        else:
+            gap = 0.0
+        if is_all:
+            self.contact = now
+        else:
+            self.contact = self.contact
+        if is_all:
+            known = {}
+        else:
+            known = dict(self.silent)
         for one in heard:
             name = (one["kind"], one["id"])
             beat, since, _ = self.silent.get(name, ("", now, 0.0))
@@ -111,7 +120,7 @@ class TeamServer:
         return answer
 
     def beat(
-        self, repository: str, acked: int | None, mark: int = 0, sessions: list[dict] | tuple = (),
+        self, repository: str, acked: int | None, mark: int = 0, sessions: list[dict[str, Any]] | tuple[Any, ...] = (),
         seconds: float = SECONDS,
     ) -> protocol.BeatAnswer:  # fmt: skip
         greeted = self._known(repository)
@@ -241,7 +250,7 @@ class TeamServer:
         except KeyError:
             raise TeamRefused(f"nobody has said hello to {repository}", code="hello_first") from None
 
-    def _who(self, greeted: Greeted) -> tuple:
+    def _who(self, greeted: Greeted) -> tuple[Any, ...]:
         return greeted.key, self.machine, _SPEAKER, greeted.epoch
 
     def connected(self) -> TimedConnection:
@@ -283,7 +292,9 @@ class _Line:
         if connection is not None:
             connection.close()
 
-    def call(self, name: str, values: tuple, seconds: float, tells: bool = False, is_once: bool = False) -> Any:
+    def call(
+        self, name: str, values: tuple[Any, ...], seconds: float, tells: bool = False, is_once: bool = False
+    ) -> Any:
         """Call a function of the server's; what it returns. `tells`: others are told of what it changes.
 
         Asked again on a new connection where one breaks, unless `is_once`: the server answers the same then.
@@ -316,7 +327,7 @@ class _Line:
         finally:
             self._lock.release()
 
-    def spoken(self, values: tuple) -> tuple:
+    def spoken(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a call's values as they go over the connection that there is."""
         speaker = f"{self._server.agent}.{self._number}"
         return tuple(speaker if value is _SPEAKER else value for value in values)
@@ -366,7 +377,7 @@ class _Line:
         return True
 
 
-def _answer(connection: TimedConnection, name: str, values: tuple, tells: bool) -> Any:
+def _answer(connection: TimedConnection, name: str, values: tuple[Any, ...], tells: bool) -> Any:
     sql = f"SELECT swarm_team.{name}({', '.join(['%s'] * len(values))})"
     if not tells:
         return connection.execute(sql, values, prepare=True).fetchone()[0]

@@ -103,7 +103,10 @@ class Traces:
     def _look_now(self) -> None:
         """In a thread of its own, since git may take long, and others wait for locks to be confirmed."""
         try:
-            self._here = self._asked() if self._marks else {}
+            if self._marks:
+                self._here = self._asked()
+            else:
+                self._here = {}
         except Exception as error:  # the store is busy; the next look may do
             faults.record_hourly("team", "traces", faults.describe(error))
 
@@ -224,7 +227,10 @@ def _journals_in(place: str) -> list[str]:
 
 def _files_in(body: Any) -> dict[str, int]:
     """Return the files that a trace's document says."""
-    given = body.get("files") if isinstance(body, dict) else None
+    if isinstance(body, dict):
+        given = body.get("files")
+    else:
+        given = None
     if not isinstance(given, dict):
         return {}
     return {

@@ -117,7 +117,10 @@ class Top(App[None]):
         """The pane that keys go to, or went to before words were typed."""
         # What has the focus knows so only later.
         focused = self.screen_stack[0].focused
-        self._last_pane = focused if isinstance(focused, Pane) else self._last_pane
+        if isinstance(focused, Pane):
+            self._last_pane = focused
+        else:
+            self._last_pane = self._last_pane
         return self._last_pane
 
     # ---------------------------------------------------------------------- what is shown
@@ -145,7 +148,9 @@ class Top(App[None]):
     @property
     def _is_laid_out(self) -> bool:
         """Whether all parts of the screen are there: at the end they are taken away, with news still to come."""
-        found = self.screen_stack[0].query("#where, #team, #trouble, Pane, #words, #line") if self.screen_stack else ()
+        if not self.screen_stack:
+            return False
+        found = self.screen_stack[0].query("#where, #team, #trouble, Pane, #words, #line")
         return len(found) == len(self._tables) + 5
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -153,7 +158,10 @@ class Top(App[None]):
         self.call_after_refresh(self._share)
 
     def _say_where(self) -> None:
-        words = f'rows with "{one_line(self.wish.words)}" of ' if self.wish.words else ""
+        if self.wish.words:
+            words = f'rows with "{one_line(self.wish.words)}" of '
+        else:
+            words = ""
         self.screen_stack[0].query_one("#where", Static).update(f"{words}{one_line(self._where)}")
 
     def _bar(self, name: str, words: str) -> None:
@@ -170,13 +178,19 @@ class Top(App[None]):
         screen = self.screen_stack[0]
         taken = 2 + sum(1 for name in ("#team", "#trouble", "#words") if screen.query_one(name).display)
         panes, lines = self.panes, max(4, self.size.height - taken)
-        alone = self.pane if self._zoomed else None
+        if self._zoomed:
+            alone = self.pane
+        else:
+            alone = None
         needs = [pane.lines_wanted for pane in panes]
         if sum(needs) + len(needs) <= lines:
             needs = [need + 1 for need in needs]
         for pane, share in zip(panes, shared(needs, lines)):
             pane.display = alone in (None, pane)
-            pane.styles.height = lines if alone else share
+            if alone:
+                pane.styles.height = lines
+            else:
+                pane.styles.height = share
 
     # ---------------------------------------------------------------------------- keys
 
@@ -233,7 +247,10 @@ class Top(App[None]):
         self._last_pane = self.pane
         self._typed = what
         self._line.update(keys.TYPED[what])
-        self._words.value = self.wish.words if what == "words" else ""
+        if what == "words":
+            self._words.value = self.wish.words
+        else:
+            self._words.value = ""
         self._words.display = True
         self._focus(self._words)
         self._share()
@@ -322,7 +339,9 @@ class Top(App[None]):
 
     def _place(self, row: Row) -> list[str]:
         """The words that have a command work where the row is from."""
-        return ["--scope", row.scope] if row.scope not in ("", self._scope) else self._here
+        if row.scope not in ("", self._scope):
+            return ["--scope", row.scope]
+        return self._here
 
     # --------------------------------------------------------------- what changes something
 
@@ -345,7 +364,10 @@ class Top(App[None]):
         if row is None or not (row.run or row.task):
             self._say("choose a worker or a task first")
             return
-        what = "Call off this task, and end its worker?" if row.task else "End this worker?"
+        if row.task:
+            what = "Call off this task, and end its worker?"
+        else:
+            what = "End this worker?"
         words = ["cancel", *self._acting, *self._place(row), "--", row.task or row.run]
         self._confirm(f"{what}\n{row.cells[0]}", words)
 

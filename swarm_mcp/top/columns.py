@@ -50,7 +50,10 @@ def heading(table: Table, sizes: list[int]) -> str:
 
 
 def _cut(text: str, size: int, column: Column) -> str:
-    end = text[-column.tail :] if column.tail else ""
+    if column.tail:
+        end = text[-column.tail :]
+    else:
+        end = ""
     if not end or width(text) <= size or size < 2 * width(end):
         return clipped(text, size, column.keep_end)
     return clipped(text, size - width(end)) + end

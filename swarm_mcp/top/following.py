@@ -62,7 +62,10 @@ class Follower:
         finally:
             self._due.set()  # only now, so that no commit falls between the first reading and the first look
         with self._changes_guard:
-            self._changes = None if self._stopped.is_set() else changes
+            if self._stopped.is_set():
+                self._changes = None
+            else:
+                self._changes = changes
         while not self._stopped.is_set() and changes.wait():
             self._due.set()
         with self._changes_guard:

@@ -52,7 +52,10 @@ class Reader:
         me = self._me(store)
         own_id, at = me.id if me else "", store.now()
         people = People(store, token(me.label or "", "identity") if me else onlooker_identity(store), own_id)
-        found = [one.scope for one in checkouts(store, SCOPES)] if wish.everywhere else [self._scope]
+        if wish.everywhere:
+            found = [one.scope for one in checkouts(store, SCOPES)]
+        else:
+            found = [self._scope]
         parts = [_Part(store, scope, people, self._edits(store, scope, people), bool(wish.words)) for scope in found]
         listed = (
             [row for part in parts for row in tables.sessions(part.now, part.tasks, part.edited, self._places, own_id)],
@@ -67,7 +70,10 @@ class Reader:
             len(listed[3]) + sum(part.task_count - len(part.tasks) for part in parts),
         )
         shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
-        where = f"all checkouts of this machine ({len(found)})" if wish.everywhere else self._places.whole(self._scope)
+        if wish.everywhere:
+            where = f"all checkouts of this machine ({len(found)})"
+        else:
+            where = self._places.whole(self._scope)
         return Picture(where, shown, self._scope, tables.team(team_now(store, self._scope)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
@@ -79,11 +85,9 @@ class Reader:
         return known.edits
 
     def _me(self, store: Store) -> Session | None:
-        return (
-            find_acting_session(store, self._args, reads=True)
-            if self._args.value("--as")
-            else surrounding_session(store)
-        )
+        if self._args.value("--as"):
+            return find_acting_session(store, self._args, reads=True)
+        return surrounding_session(store)
 
 
 class _Edits(NamedTuple):
@@ -116,7 +120,9 @@ class _Part:
 
 def _label(store: Store, run: Run) -> str | None:
     session = store.instances.get(run.instance_id)
-    return session.label if session else None
+    if session:
+        return session.label
+    return None
 
 
 def _table(table: Table, rows: list[Row], count: int, words: str) -> Table:

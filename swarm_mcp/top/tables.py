@@ -16,6 +16,10 @@ from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.overview.timeline import ATTEMPTED, Happening
 from swarm_mcp.top.picture import Column, Held, Row, Table
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LONGEST = 400  # characters of a cell
 NUMBER = 9  # of a session's name: the digits, and what is before them
 
@@ -63,11 +67,15 @@ class Places:
 
     def shown(self, path: str) -> str:
         """The name of absolute `path` for people."""
-        return path[len(self._here) :] if path.startswith(self._here) else self.whole(path)
+        if path.startswith(self._here):
+            return path[len(self._here) :]
+        return self.whole(path)
 
     def whole(self, path: str) -> str:
         """The whole name of absolute `path`, from the user's home where it is there."""
-        return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
+        if path.startswith(self._home):
+            return f"~{os.sep}{path[len(self._home) :]}"
+        return path
 
 
 def team(found: TeamNow | None) -> str:
@@ -94,7 +102,7 @@ def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, ow
     for edit in edited:  # the newest first
         changed.setdefault(edit.instance_id, []).append(edit)
 
-    def order(one: SessionNow) -> tuple:
+    def order(one: SessionNow) -> tuple[Any, ...]:
         return one.id != own_id, not one.waiting, one.state != "working", not one.held, one.name
 
     rows = []
@@ -106,7 +114,10 @@ def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, ow
             one.name, "waits" if one.waiting else one.state, "" if one.silent_for is None else duration(one.silent_for),
             _some(first_held.get(one.id, ""), one.held, places), _wanted(line, places), doing,
         )  # fmt: skip
-        style = "own" if one.id == own_id else ""
+        if one.id == own_id:
+            style = "own"
+        else:
+            style = ""
         rows.append(Row(one.id, _safe(cells), style, session=one.name, scope=one.scope))
     return rows
 
@@ -127,14 +138,10 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
         path = one.details.get("path")
         file = path if isinstance(path, str) and path else one.file
         if one.what == ATTEMPTED:
-            named = places.shown(file) if file else one.note
-            cells = (
-                named,
-                one.name,
-                duration(at - one.at),
-                "",
-                f"a person's to do: {one.note}" if file else "a person's to do",
-            )
+            named, why = one.note, "a person's to do"
+            if file:
+                named, why = places.shown(file), f"a person's to do: {one.note}"
+            cells = (named, one.name, duration(at - one.at), "", why)
             rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
             continue
         repeated = one.details.get("repeated")
@@ -152,7 +159,12 @@ def work(tasks: list[Task], runs: list[Run], called, at: int) -> list[Row]:
     rows = []
     for task in tasks:
         run = newest.get(task.id)
-        who = called(run.instance_id) if run else called(task.assignee) if task.assignee else ""
+        if run:
+            who = called(run.instance_id)
+        elif task.assignee:
+            who = called(task.assignee)
+        else:
+            who = ""
         progress = task.blocked_reason or task.progress_summary or ""
         cells = task.title, task.status, who, _cost(run), duration(at - task.updated_at), progress
         rows.append(Row(task.id, _safe(cells), task=task.id, run=run.id if run else "", scope=task.scope))
@@ -172,10 +184,16 @@ def _held(scope: str, file: FileNow, hold: Hold, at: int, places: Places, own_id
     said.append(f"agent {hold.agent}" if hold.agent else "")
     said.append(f"lapses in {duration(hold.lapses_in)}" if hold.lapses_in is not None else "")
     said.append(quoted(hold.note) if hold.note.strip() else "")
-    age = "" if hold.since is None else duration(at - hold.since)
+    if hold.since is None:
+        age = ""
+    else:
+        age = duration(at - hold.since)
     cells = places.shown(file.path), hold.name, age, "; ".join(filter(None, said))
     own = hold.instance_id == own_id
-    held = Held(hold.instance_id, hold.agent) if own else None
+    if own:
+        held = Held(hold.instance_id, hold.agent)
+    else:
+        held = None
     return Row(hold.lock_id, _safe(cells), "own" if own else "", file=file.path, held=held, scope=scope)
 
 
@@ -185,9 +203,15 @@ def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -
     said.append("shows no life" if line.silent else "")
     others = len(line.files) - 1
     said.append(f"with {others} more" if others > 0 else "")
-    name = "" if file.holds else f" for {places.shown(file.path)}"
+    if file.holds:
+        name = ""
+    else:
+        name = f" for {places.shown(file.path)}"
     cells = f"  {place}. in line{name}", line.name, duration(line.waited), "; ".join(filter(None, said))
-    style = "own" if line.instance_id == own_id else ""
+    if line.instance_id == own_id:
+        style = "own"
+    else:
+        style = ""
     return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path, scope=line.scope, is_below=True)
 
 
@@ -200,30 +224,47 @@ def _changed(edited: list[Edit], places: Places) -> str:
 def _some(first: str, count: int, places: Places) -> str:
     """What a session holds: the `first` file that is known, and how many there are; beyond COUNTED nobody counts."""
     if not count or not first:
-        return f"{count:,} files" if count > 1 else "1 file" if count else ""
-    more = f"{count - 1:,}+" if count >= COUNTED else f"{count - 1:,}"
+        if count > 1:
+            return f"{count:,} files"
+        if count:
+            return "1 file"
+        return ""
+    if count >= COUNTED:
+        more = f"{count - 1:,}+"
+    else:
+        more = f"{count - 1:,}"
     return places.shown(first) + (f" +{more}" if count > 1 else "")
 
 
 def _wanted(line: Line | None, places: Places) -> str:
     if line is None:
         return ""
-    return places.shown(line.files[0]) if line.files else "a file"
+    if line.files:
+        return places.shown(line.files[0])
+    return "a file"
 
 
 def _cost(run: Run | None) -> str:
-    return "" if run is None or run.cost_usd is None else f"${run.cost_usd:.4f}"
+    if run is None or run.cost_usd is None:
+        return ""
+    return f"${run.cost_usd:.4f}"
 
 
 def _state(run: Run) -> str:
     if run.state != ENDED:
-        return f"{run.state}, {run.control}" if run.control else run.state
-    return "failed" if (run.result or {}).get("is_error") else "done"
+        if run.control:
+            return f"{run.state}, {run.control}"
+        return run.state
+    if (run.result or {}).get("is_error"):
+        return "failed"
+    return "done"
 
 
 def _outcome(run: Run) -> str:
     category = (run.result or {}).get("error_category")
-    return str(category) if category else ""
+    if category:
+        return str(category)
+    return ""
 
 
 def _safe(cells: tuple[str, ...]) -> tuple[str, ...]:

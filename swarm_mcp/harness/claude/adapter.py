@@ -22,6 +22,10 @@ from swarm_mcp.harness.query import YOLO, Query, parse_object
 from swarm_mcp.runtimes.base import PLUGIN_ID
 from swarm_mcp.runtimes.claude_code import home
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 DATED = "2026-10-10"
 
 
@@ -78,10 +82,10 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
     def launch(self, query: Query, folder: Path) -> Launch:
         return launch(query, folder, self.model(query))
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         return parse(line, state)
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         return cut_off(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
@@ -98,7 +102,10 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         except OSError:
             return False
         began = [_folder_of(file) for file in files if os.path.isfile(file)]
-        wanted = os.path.realpath(cwd) if cwd else ""
+        if cwd:
+            wanted = os.path.realpath(cwd)
+        else:
+            wanted = ""
         return any(not wanted or not folder or os.path.realpath(folder) == wanted for folder in began)
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
@@ -116,7 +123,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         found = [*_sign_in(env, folder, settings, self.instructions), *_plugin(settings), *_hooks(settings, config)]
         return [*troubles, *found, *_root(env, config)]
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         return [{**model, "context_tokens": WINDOWS.get(model["name"])} for model in super().listed_models()]
 
 
@@ -127,12 +134,15 @@ LARGEST = 4 << 20
 BEGINNING = 1 << 20  # bytes of a transcript in which its folder is looked for
 
 
-def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict], instructions: str) -> list[Check]:
+def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict[str, Any]], instructions: str) -> list[Check]:
     told = {name for name in (KEY, *TOKENS, *PROVIDERS) if str(env.get(name) or "").strip()}
     account = _account(env, folder)
     subscribed = bool(account.get("oauthAccount")) or (folder / ".credentials.json").is_file()
     if KEY in told:
-        rather = "unset it to work on the subscription" if subscribed else "nothing, if that is what is wanted"
+        if subscribed:
+            rather = "unset it to work on the subscription"
+        else:
+            rather = "nothing, if that is what is wanted"
         text = f"{KEY} is set: runs are billed to that key by use, not to a subscription"
         return [Check("claude_api_key", WARN, text, rather)]
     if told:
@@ -143,11 +153,14 @@ def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict], instruc
         return [Check("claude_signed_in", INFO, "a command of the settings brings the key (apiKeyHelper)")]
     hint = f"any of: `claude` and /login, {', '.join((*TOKENS, KEY))}, apiKeyHelper in settings.json"
     # A Mac keeps the sign-in in its keychain, and looking there would ask the user.
-    level = WARN if sys.platform == "darwin" else ERROR
+    if sys.platform == "darwin":
+        level = WARN
+    else:
+        level = ERROR
     return [Check("claude_not_signed_in", level, "no sign-in was found", hint, instructions)]
 
 
-def _plugin(settings: list[dict]) -> list[Check]:
+def _plugin(settings: list[dict[str, Any]]) -> list[Check]:
     enabled = [tree["enabledPlugins"] for tree in settings if isinstance(tree.get("enabledPlugins"), dict)]
     if any(plugins.get(PLUGIN_ID) is True for plugins in enabled):
         return [Check("claude_plugin", INFO, "the swarm plugin is installed; workers run the copy of this package")]
@@ -156,7 +169,7 @@ def _plugin(settings: list[dict]) -> list[Check]:
     return [Check("claude_plugin_missing", INFO, text, hint)]
 
 
-def _hooks(settings: list[dict], config: Mapping[str, object]) -> list[Check]:
+def _hooks(settings: list[dict[str, Any]], config: Mapping[str, object]) -> list[Check]:
     found = []
     if any(tree.get("disableAllHooks") is True for tree in settings):
         text = "hooks are switched off: locks do not hold workers back"
@@ -184,13 +197,16 @@ def _folder_of(transcript: str) -> str:
     except OSError:
         return ""
     for line in lines:
-        folder = parse_object(line).get("cwd") if b'"cwd"' in line else None
+        if b'"cwd"' in line:
+            folder = parse_object(line).get("cwd")
+        else:
+            folder = None
         if isinstance(folder, str) and folder:
             return folder
     return ""
 
 
-def _settings(folder: Path, cwd: object) -> tuple[list[dict], list[Check]]:
+def _settings(folder: Path, cwd: object) -> tuple[list[dict[str, Any]], list[Check]]:
     """The settings files of user and project that can be read, and what is wrong with the others."""
     places = [folder / "settings.json"]
     if isinstance(cwd, str) and cwd:
@@ -206,7 +222,7 @@ def _settings(folder: Path, cwd: object) -> tuple[list[dict], list[Check]]:
     return trees, troubles
 
 
-def _account(env: Mapping[str, str], folder: Path) -> dict:
+def _account(env: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """What the client remembers of its sign-in."""
     home = Path(env.get("HOME") or os.path.expanduser("~"))
     for path in (folder / ".claude.json",) if env.get("CLAUDE_CONFIG_DIR") else (home / ".claude.json",):
@@ -217,7 +233,7 @@ def _account(env: Mapping[str, str], folder: Path) -> dict:
     return {}
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> dict[str, Any]:
     with open(path, "rb") as file:
         text = file.read(LARGEST)
     try:

@@ -101,4 +101,6 @@ def _without_result(ending: Ending) -> tuple[str, str]:
 
 
 def _how(ending: Ending) -> str:
-    return f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
+    if ending.signal:
+        return f"signal {ending.signal}"
+    return f"exit code {ending.exit_code}"

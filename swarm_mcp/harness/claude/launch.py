@@ -28,6 +28,10 @@ from swarm_mcp.harness.plugin import plugin_folder
 from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.harness.servers import OURS, SWITCH, HiddenValues, project_servers, words_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 STREAM = ("-p", "--output-format", "stream-json", "--verbose")
 # What a run that may write nothing has: reading, searching, and errands of the same kind.
 READING = ("Read", "Grep", "Glob", "Agent", "Skill", "ToolSearch", "WebFetch", "WebSearch")
@@ -134,15 +138,18 @@ def _is_ours(path: str, brought: str) -> bool:
         return False
 
 
-def _servers(query: Query) -> tuple[dict[str, dict], dict[str, str]]:
+def _servers(query: Query) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """The servers as the client's file has them, and the variables that hold what is secret in it."""
-    names = [OURS, CLIENT_TOOLS] if query.mode == READ_ONLY else list(query.mcp_servers)
+    if query.mode == READ_ONLY:
+        names = [OURS, CLIENT_TOOLS]
+    else:
+        names = list(query.mcp_servers)
     hidden = HiddenValues()
     servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names if name in query.mcp_servers}
     return servers, hidden.env
 
 
-def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict:
+def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]:
     values = hidden.names_for(name, server.headers if server.url else server.env)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:

@@ -24,7 +24,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.errors import Refused, SwarmError
@@ -48,11 +48,19 @@ def toml_value(value: object) -> str:
     if isinstance(value, str):
         return toml_text(value)
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, int) and -_LARGEST - 1 <= value <= _LARGEST:
         return str(value)
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        if math.isfinite(value):
+            return repr(value)
+        if math.isnan(value):
+            return "nan"
+        if value > 0:
+            return "inf"
+        return "-inf"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(str(name))} = {toml_value(item)}" for name, item in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
@@ -62,7 +70,9 @@ def toml_value(value: object) -> str:
 
 def _key(name: str) -> str:
     """`name` as a key: bare where it may be, else quoted."""
-    return name if _is_plain(name) else toml_text(name)
+    if _is_plain(name):
+        return name
+    return toml_text(name)
 
 
 def toml_text(value: str) -> str:
@@ -80,7 +90,9 @@ def _escaped(character: str) -> str:
         return _SHORT[character]
     if character < " " or character == "\x7f":
         return f"\\u{ord(character):04x}"
-    return "\ufffd" if "\ud800" <= character <= "\udfff" else character
+    if "\ud800" <= character <= "\udfff":
+        return "\ufffd"
+    return character
 
 
 # The environment that Codex gives a server by itself is next to nothing; the shell only puts names right.
@@ -105,13 +117,19 @@ def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Ma
                 one name, and a server that is both kinds keeps it from starting, so ours gets another name then
     """
     hidden = HiddenValues()
-    tables: dict[str, dict] = {}
+    tables: dict[str, dict[str, Any]] = {}
     for given, server in servers.items():
-        kind = "url" if server.url else "command"
+        if server.url:
+            kind = "url"
+        else:
+            kind = "command"
         name = re.sub(r"[^A-Za-z0-9_-]", "_", given) or "server"
         while name in tables or taken.get(name, kind) != kind:
             name += "_run"
-        table = _remote(server, name, hidden) if server.url else _local(server, given, name, hidden)
+        if server.url:
+            table = _remote(server, name, hidden)
+        else:
+            table = _local(server, given, name, hidden)
         table.update(enabled=True, required=False, startup_timeout_sec=START_SECONDS)
         if approved or given in ALWAYS_APPROVED:
             table["default_tools_approval_mode"] = "approve"
@@ -126,11 +144,14 @@ def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Ma
     return Servers(tuple(settings), hidden.env)
 
 
-def _remote(server: McpServer, name: str, hidden: HiddenValues) -> dict:
-    table: dict = {"url": server.url}
+def _remote(server: McpServer, name: str, hidden: HiddenValues) -> dict[str, Any]:
+    table: dict[str, Any] = {"url": server.url}
     headers = {}
     for header, value in server.headers.items():
-        bearer = _BEARER.fullmatch(value.strip()) if header.lower() == "authorization" else None
+        if header.lower() == "authorization":
+            bearer = _BEARER.fullmatch(value.strip())
+        else:
+            bearer = None
         if bearer:
             table["bearer_token_env_var"] = hidden.name_for(name, header, bearer.group(1))
         else:
@@ -140,8 +161,8 @@ def _remote(server: McpServer, name: str, hidden: HiddenValues) -> dict:
     return table
 
 
-def _local(server: McpServer, given: str, name: str, hidden: HiddenValues) -> dict:
-    table: dict = {"command": server.command, "args": list(server.args)}
+def _local(server: McpServer, given: str, name: str, hidden: HiddenValues) -> dict[str, Any]:
+    table: dict[str, Any] = {"command": server.command, "args": list(server.args)}
     if server.cwd:
         table["cwd"] = server.cwd
     if server.env:
@@ -174,7 +195,10 @@ def configured_servers(*files: str) -> dict[str, str]:
         for line in lines:
             header = re.match(r"""\s*\[\s*mcp_servers\s*\.\s*["']?([^"'\].]+?)["']?\s*\]""", line)
             if header or line.lstrip().startswith("["):
-                name = header.group(1) if header else ""
+                if header:
+                    name = header.group(1)
+                else:
+                    name = ""
             kind = re.match(r"\s*(command|url)\s*=", line)
             if name and kind:
                 found[name] = kind.group(1)
@@ -195,7 +219,7 @@ LARGEST_MEMORY = 1 << 20  # bytes
 _ANSWER_SECONDS = 20
 
 
-def plugin_hooks(folder: Path) -> dict[str, list[dict]]:
+def plugin_hooks(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return event -> groups of hooks of the plugin in `folder`, with its path put in. Raises SwarmError."""
     path = folder / "integrations" / "codex" / "hooks.json"
     try:
@@ -218,7 +242,7 @@ _SAY_WORDS = {
 }
 
 
-def with_words(hooks: Mapping[str, list[dict]]) -> dict[str, list[dict]]:
+def with_words(hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """Return `hooks` with one more, which says at a session's start what `written_words` has put down."""
     return {**hooks, "SessionStart": [*hooks.get("SessionStart", []), {"hooks": [dict(_SAY_WORDS)]}]}
 
@@ -231,13 +255,13 @@ def written_words(text: str, folder: Path) -> dict[str, str]:
     return {WORDS: path}
 
 
-def hook_overrides(hooks: Mapping[str, list[dict]], trust: Mapping[str, str]) -> tuple[str, ...]:
+def hook_overrides(hooks: Mapping[str, list[dict[str, Any]]], trust: Mapping[str, str]) -> tuple[str, ...]:
     """Return the ``-c`` values that give Codex `hooks` and say that those with a hash in `trust` are trusted."""
     state = {key: {"trusted_hash": value} for key, value in trust.items()}
     return (*(override(f"hooks.{event}", groups) for event, groups in hooks.items()), override("hooks.state", state))
 
 
-def hashes(hooks: Mapping[str, list[dict]]) -> dict[str, str]:
+def hashes(hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return key -> hash of every hook, as Codex computes them."""
     return {
         f"{SOURCE}:{_snake(event)}:{at}:{nth}": _hash(_snake(event), group, hook)
@@ -247,7 +271,7 @@ def hashes(hooks: Mapping[str, list[dict]]) -> dict[str, str]:
     }
 
 
-def trust_for(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
+def trust_for(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return the hashes that this build of Codex expects: its own where it could be asked, else ours."""
     ours = hashes(hooks)
     build = _build(program, ours)
@@ -262,7 +286,7 @@ def trust_for(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
     return remembered
 
 
-def hashes_from_codex(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
+def hashes_from_codex(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return the hashes that Codex itself computes, empty where it cannot be asked. About 0.6 s, in an empty home."""
     import tempfile
 
@@ -284,11 +308,11 @@ def hashes_from_codex(program: str, hooks: Mapping[str, list[dict]]) -> dict[str
             return {}
 
 
-def _hash(event: str, group: Mapping, hook: Mapping) -> str:
+def _hash(event: str, group: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
     handler = {"type": hook["type"], "command": hook["command"], "timeout": hook["timeout"], "async": False}
     if "additionalContextLimit" in hook:
         handler["additionalContextLimit"] = hook["additionalContextLimit"]
-    identity: dict = {"event_name": event, "hooks": [handler]}
+    identity: dict[str, Any] = {"event_name": event, "hooks": [handler]}
     if "matcher" in group:
         identity["matcher"] = group["matcher"]
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -316,7 +340,9 @@ def _recall(build: str) -> dict[str, str] | None:
 
     try:
         said = json.loads(read_private(os.path.join(state_dir(), _REMEMBERED), LARGEST_MEMORY).decode())
-        return {str(key): str(value) for key, value in said["hashes"].items()} if said["build"] == build else None
+        if said["build"] == build:
+            return {str(key): str(value) for key, value in said["hashes"].items()}
+        return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.outcome import count_of
 from swarm_mcp.harness.query import parse_object
@@ -23,7 +23,7 @@ class Turn(NamedTuple):
     model: str | None = None
     used_tokens: int | None = None
     window_tokens: int | None = None
-    session_usage: dict | None = None  # tokens of the whole session so far
+    session_usage: dict[str, Any] | None = None  # tokens of the whole session so far
 
 
 def path_of(session_id: str, codex_home: str) -> str | None:
@@ -63,8 +63,12 @@ def last_turn(path: str) -> Turn:
 
 def _payload(line: bytes, kind: str) -> object:
     found = parse_object(line)
-    return found.get("payload") if found.get("type") == kind else None
+    if found.get("type") == kind:
+        return found.get("payload")
+    return None
 
 
-def _dict(value: object) -> dict:
-    return value if isinstance(value, dict) else {}
+def _dict(value: object) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    return {}

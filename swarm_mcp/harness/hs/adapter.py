@@ -29,6 +29,10 @@ from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, Query
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 FAILED = "error: "  # how the harness begins its answer where it has none
 _CHATTER = ("session: ", "provider: ", "model: ", "[harness] tool pre-dispatched")  # on standard error, no complaints
 _BEFORE = "before"  # in the run's folder: how many messages the session had
@@ -83,21 +87,28 @@ is its prompt."""
             "SWARM_HS_READ_ONLY": "1" if query.mode == READ_ONLY else "",
         }
         env.update({name: value for name, value in chosen.items() if value})
-        nested = ("HARNESS_SESSIONS",) if os.environ.get("HARNESS_PARENT_SESSION") else ()
-        return Launch(tuple(argv), env, query.prompt, nested)
+        if os.environ.get("HARNESS_PARENT_SESSION"):
+            return Launch(tuple(argv), env, query.prompt, ("HARNESS_SESSIONS",))
+        return Launch(tuple(argv), env, query.prompt)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         state.setdefault("lines", []).append(line)
         return []
 
-    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+    def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
         name, _, value = line.partition(": ")
         query: Query | None = state.get("query")
         if name == "session" and "session_path" not in state:
             given = value.strip()
             # Some releases print its folder, some its name.
-            env = query.env if query else {}
-            path = given if "/" in given else hs_session.folder_of(given, query.cwd if query else "", env)
+            if query:
+                env = query.env
+            else:
+                env = {}
+            if "/" in given:
+                path = given
+            else:
+                path = hs_session.folder_of(given, query.cwd if query else "", env)
             state["session_path"] = os.path.expanduser(path)
         elif name in ("provider", "model"):
             state.setdefault(name, value.strip())
@@ -105,13 +116,16 @@ is its prompt."""
             state["stopped"] = line.strip()
         return self._news(state)
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         told = self._news(state)
         answer = "\n".join(state.get("lines", ())).strip()
         seen: hs_session.Reading = state.get("reading") or hs_session.Reading()
         failed = answer.startswith(FAILED) and answer != seen.last_words.strip()
         if failed or seen.stop == "error" or state.get("stopped"):
-            said = answer.removeprefix(FAILED) if failed else state.get("stopped") or seen.error() or "hs has failed"
+            if failed:
+                said = answer.removeprefix(FAILED)
+            else:
+                said = state.get("stopped") or seen.error() or "hs has failed"
             code = _code(said)
             told.append(events.error(said, code))
             return [*told, events.result(None, True, code, error_message=said, **self._facts(state, seen))]
@@ -151,7 +165,7 @@ is its prompt."""
 
     # ----------------------------------------------------------------- innards
 
-    def _news(self, state: dict) -> list[Event]:
+    def _news(self, state: dict[str, Any]) -> list[Event]:
         """What the session's messages have that has not been told yet."""
         query: Query | None = state.get("query")
         told: list[Event] = []
@@ -167,7 +181,7 @@ is its prompt."""
             told.append(events.session_init(os.path.basename(path.rstrip("/")), **more))
         return told + state["reading"].news()
 
-    def _facts(self, state: dict, seen: hs_session.Reading) -> dict:
+    def _facts(self, state: dict[str, Any], seen: hs_session.Reading) -> dict[str, Any]:
         model = seen.model or state.get("model")
         return {"cost": seen.cost(model), "model": model, "provider": seen.provider or state.get("provider")}
 
@@ -184,7 +198,9 @@ def _code(said: str) -> str:
     if "exceeded max iterations" in said:
         return outcome.BUDGET
     missing_key = " not set" in said and ("hs auth" in said or "API_KEY" in said)
-    return outcome.AUTH_FAILED if missing_key else code_of(said) or outcome.UNKNOWN
+    if missing_key:
+        return outcome.AUTH_FAILED
+    return code_of(said) or outcome.UNKNOWN
 
 
 def _number(path: Path) -> int:
@@ -205,7 +221,10 @@ def _plugin_environment(query: Query, program: str, folder: Path) -> dict[str, s
     path = query.env.get("PATH") or os.environ.get("PATH") or os.defpath
     env = {"PATH": os.pathsep.join((str(bundle / "bin"), path))}
     found = shutil.which(program, path=path)
-    root = root_of(found) if found else None
+    if found:
+        root = root_of(found)
+    else:
+        root = None
     if root is not None:
         env["HARNESS_ROOT"] = str(_linked(root, bundle, folder / "harness", query))
     return env
@@ -261,7 +280,10 @@ def _guards(adapter: HarnessAdapter, config: Mapping[str, object], values: Mappi
         words = command_of(adapter, config)
     except Refused:
         words = ()
-    program = shutil.which(words[0], path=values.get("PATH")) if words else None
+    if words:
+        program = shutil.which(words[0], path=values.get("PATH"))
+    else:
+        program = None
     if program and root_of(program):
         return Check("guarded", INFO, f"workers find the guards in front of every {', '.join(GUARDED)}")
     plugin = home() / "plugins" / PACK

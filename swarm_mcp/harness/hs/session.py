@@ -95,13 +95,16 @@ class Reading:
             if kind == "call":
                 told.append(events.tool_start(head.get("id", ""), head.get("name", ""), content))
             elif content.strip():
-                thinking = {"thinking": True} if kind == "thought" else {}
+                if kind == "thought":
+                    thinking = {"thinking": True}
+                else:
+                    thinking = {}
                 told.append(events.message("assistant", content.strip("\n"), **thinking))
                 words += [] if thinking else [content.strip("\n")]
         self.last_words = "\n".join(words) or self.last_words
         if "tokens_in" in counts:
             used = counts["tokens_in"] + counts.get("tokens_cache_read", 0) + counts.get("tokens_out", 0)
-            usage: dict = {"context_used_tokens": used, "context_total_tokens": None, "context_percent": None}
+            usage: dict[str, Any] = {"context_used_tokens": used, "context_total_tokens": None, "context_percent": None}
             spent = self.cost(self.model or None).to_dict()
             usage.update(output_tokens=counts.get("tokens_out"), spent=spent)
             told.append(Event(events.CONTEXT_USAGE, usage))
@@ -115,7 +118,12 @@ def blocks(text: str, has_calls: bool) -> Iterator[tuple[str, Any, dict[str, str
     head: dict[str, str] = {}
     lines: list[str] = []
     for line in text.split("\n"):
-        opened = "call" if has_calls and line.startswith(CALL) else "thought" if line.startswith(THOUGHT) else ""
+        if has_calls and line.startswith(CALL):
+            opened = "call"
+        elif line.startswith(THOUGHT):
+            opened = "thought"
+        else:
+            opened = ""
         if kind == "text" and opened:
             yield kind, "\n".join(lines), {}
             pairs = (word.partition("=") for word in line.split()[1:])

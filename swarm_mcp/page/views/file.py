@@ -12,6 +12,10 @@ from swarm_mcp.overview.timeline import happening
 from swarm_mcp.page.rendering import near
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 EVENTS, EVENTS_READ = 50, 2000  # that are shown; that are looked through for them, each time that something changes
 
 
@@ -48,16 +52,16 @@ def _checkout_of(path: str, scopes: list[str]) -> str:
     return max((one for one in scopes if path.startswith(one.rstrip("/") + "/")), key=len, default="")
 
 
-def _held(look: Look, lock: dict, scope: str) -> dict:
+def _held(look: Look, lock: dict[str, Any], scope: str) -> dict[str, Any]:
     shown = {**lock, "through": through(lock, lambda path: near(path, scope)), "until": until(lock, look.now)}
     return {**shown, **_who(look, lock, lock["owner_label"])}
 
 
-def _waiting(look: Look, one: dict) -> dict:
+def _waiting(look: Look, one: dict[str, Any]) -> dict[str, Any]:
     return {**one, **_who(look, one, one.get("label"))}
 
 
-def _who(look: Look, one: dict, label: str | None) -> dict:
+def _who(look: Look, one: dict[str, Any], label: str | None) -> dict[str, Any]:
     """``{id, name, agent}`` of whoever has a lock or waits; no id for strangers."""
     if one.get("hidden"):
         return {"id": "", "name": UNNAMED, "agent": ""}

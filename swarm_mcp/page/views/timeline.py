@@ -17,11 +17,17 @@ CLOSE = 300  # seconds around a moment that somebody has chosen in a longer span
 def _make(look: Look) -> Page:
     length = look.asked.number("span", HOUR, 60, DAY)
     middle = look.asked.number("at", 0, 0, 2**40)
-    until = min(look.now, middle + length // 2) if middle else look.now
+    if middle:
+        until = min(look.now, middle + length // 2)
+    else:
+        until = look.now
     since = (middle or look.now - length // 2) - length // 2
     shown = timeline(look.store, look.scope, look.people, since, max(since, until))
     is_live = until >= look.now
-    waiting = lines(look.store, look.scope, look.people).waiting if is_live else []
+    if is_live:
+        waiting = lines(look.store, look.scope, look.people).waiting
+    else:
+        waiting = []
     drawn = picture(shown, _held(look), waiting, look.now)
     return Page("timeline.html", "Timeline", {
         "shown": shown, "picture": drawn, "is_live": is_live, "middle": since + length // 2, "length": length,
@@ -32,8 +38,14 @@ def _make(look: Look) -> Page:
 
 def _held(look: Look) -> list[tuple[str, str, Hold]]:
     """The newest locks that there are, each with its checkout and file."""
-    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS)
-    limit = FILES if look.scope else FILES // 4
+    if look.scope:
+        scopes = [look.scope]
+    else:
+        scopes = look.store.instances.scopes(MOST_CHECKOUTS)
+    if look.scope:
+        limit = FILES
+    else:
+        limit = FILES // 4
     return [
         (scope, file.path, hold)
         for scope in scopes

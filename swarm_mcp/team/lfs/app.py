@@ -30,6 +30,8 @@ from swarm_mcp.team.lfs.locks import AlreadyHeld, NotHeld, NotPermitted, Reposit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.team.lfs.people import People
 
 MEDIA_TYPE = "application/vnd.git-lfs+json"
@@ -46,7 +48,7 @@ class Asked(NamedTuple):
     locks: RepositoryLocks
     lock_id: str
     query: dict[str, str]
-    body: dict
+    body: dict[str, Any]
 
 
 class Problem(Exception):
@@ -69,7 +71,7 @@ def application(people: People, default: str, objects: str) -> Starlette:
     `objects`: the URL of the LFS server that keeps this repository's objects, empty for none.
     """
 
-    def endpoint(act: Callable[[Asked], Response]) -> Callable:
+    def endpoint(act: Callable[[Asked], Response]) -> Callable[..., Any]:
         async def answer(request: Request) -> Response:
             body = await _body(request)  # read also where it is refused, so that the connection can be kept
             return await run_in_threadpool(decided, request, body)
@@ -119,7 +121,10 @@ def _lock(asked: Asked) -> Response:
     try:
         held = asked.locks.take(_path(asked.body.get("path")))
     except AlreadyHeld as error:
-        more = {"lock": error.held.as_json()} if error.held else {}
+        if error.held:
+            more = {"lock": error.held.as_json()}
+        else:
+            more = {}
         raise Problem(409, str(error), **more) from None
     return LfsAnswer({"lock": held.as_json()}, 201)
 
@@ -133,7 +138,10 @@ def _list(asked: Asked) -> Response:
 
 def _verify(asked: Asked) -> Response:
     ref = asked.body.get("ref")
-    branch = ref.get("name") if isinstance(ref, dict) else None
+    if isinstance(ref, dict):
+        branch = ref.get("name")
+    else:
+        branch = None
     found = asked.locks.held_by_file(branch if isinstance(branch, str) else "")
     page = _page(found, asked.body.get("cursor"), asked.body.get("limit"))
     mine = asked.locks.role
@@ -170,7 +178,7 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-def _json(body: bytes) -> dict:
+def _json(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body or b"{}")
     except (ValueError, RecursionError):
@@ -204,7 +212,10 @@ def _repository(text: str, default: str) -> str:
 
 
 def _path(given: object) -> str:
-    path = given.strip("/") if isinstance(given, str) else ""
+    if isinstance(given, str):
+        path = given.strip("/")
+    else:
+        path = ""
     if not path or "\0" in path or len(path) > LONGEST or {"..", ".", ""} & set(path.split("/")):
         raise Problem(400, "a lock needs the path of a file, from the top of the repository")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import cut
@@ -38,7 +38,7 @@ class Held(NamedTuple):
         name = holder_name(self.row["label"], session)
         return cut(f"{role}: {name} on {machine_shortly(self.row['machine'])}", _LONGEST_OWNER)
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         """The lock in git-lfs's form."""
         at = datetime.fromtimestamp(int(self.row["granted_at"]), timezone.utc)
         return {

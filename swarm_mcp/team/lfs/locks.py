@@ -85,7 +85,9 @@ class RepositoryLocks:
         `ref`: the branch that is pushed to, empty where that is not known.
         """
         locks = self.held()
-        return [*locks, *self._files.reached(locks, ref)] if self._files else locks
+        if self._files:
+            return [*locks, *self._files.reached(locks, ref)]
+        return locks
 
     def is_own(self, held: Held) -> bool:
         """Whether it is this person's, taken with git-lfs. What an agent of theirs holds is that agent's."""
@@ -202,8 +204,14 @@ class _NotGreeted(Exception):
 
 def _already_held(path: str, row: LockRow) -> AlreadyHeld:
     held = held_by(row)
-    over = "" if held.path == path else f" by a lock on {named(held.path)}"
-    note = f", who says: {quoted(row['note'])}" if row["note"] and row["note"] != NOTE else ""
+    if held.path == path:
+        over = ""
+    else:
+        over = f" by a lock on {named(held.path)}"
+    if row["note"] and row["note"] != NOTE:
+        note = f", who says: {quoted(row['note'])}"
+    else:
+        note = ""
     return AlreadyHeld(f"{named(path)} is held{over} by {held.owner}{note}", held)
 
 

@@ -41,7 +41,10 @@ class FileNames:
     def _commits(self, ref: str) -> list[str]:
         """Return the commit that is checked out, and those of the fetched branches of the name of `ref`."""
         branch = ref.removeprefix("refs/heads/")
-        fetched = [f"--glob=refs/remotes/*/{branch}"] if branch != ref and branch.isprintable() else []
+        if branch != ref and branch.isprintable():
+            fetched = [f"--glob=refs/remotes/*/{branch}"]
+        else:
+            fetched = []
         return list(dict.fromkeys(self._asked("rev-parse", "--revs-only", "HEAD^{commit}", *fetched).split()))
 
     def _files(self, commit: str) -> list[tuple[str, str]]:
@@ -56,7 +59,9 @@ class FileNames:
 
     def _asked(self, *words: str) -> str:
         done = git.ask(list(words), self._top, SECONDS)
-        return done.stdout if done.code == 0 else ""
+        if done.code == 0:
+            return done.stdout
+        return ""
 
 
 def _reached(row: LockRow, files: list[tuple[str, str]]) -> Iterator[str]:
@@ -76,7 +81,7 @@ def _within(region: str, files: list[tuple[str, str]]) -> Iterator[tuple[str, st
         yield from files[bisect_left(files, (begin,)) : bisect_left(files, (end,))]
 
 
-def pattern_of(part: Mapping[str, Any]) -> list:
+def pattern_of(part: Mapping[str, Any]) -> list[Any]:
     """Return the pattern of a lock, or of a part of a place in line, as ``wildmatch`` takes it: from the top, without
     letter case. Empty where there is none, or it cannot be read."""
     try:

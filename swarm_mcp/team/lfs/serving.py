@@ -24,5 +24,8 @@ def serve(
     port = listens.getsockname()[1]
     people = People(server, {repository: FileNames(top) for repository, top in clones.items()})
     app = application(people, next(iter(clones), ""), objects)
-    shown = f"[{host}]" if ":" in host else host
+    if ":" in host:
+        shown = f"[{host}]"
+    else:
+        shown = host
     asyncio.run(serve_until_ended(app, listens, lambda: say(f"http://{shown}:{port}", port)))

@@ -76,7 +76,10 @@ def revoke(beginning: str) -> Token:
     """Make the token whose id begins so void at once, and return what was kept of it. Raises SwarmError."""
     named = [one for one in kept() if len(beginning) >= SHORTEST_BEGINNING and one.digest.startswith(beginning)]
     if len(named) != 1:
-        count = "more than one" if named else "no"
+        if named:
+            count = "more than one"
+        else:
+            count = "no"
         raise SwarmError(f"{count} token has an id that begins with {beginning[:64]!r}")
     try:
         os.remove(os.path.join(_folder(), named[0].digest))
