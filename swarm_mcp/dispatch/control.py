@@ -1,7 +1,7 @@
-"""Cancelling, pausing and resuming what a worker does.
+"""Cancelling, pausing and resuming of workers.
 
-What counts is the task: cancelling it ends its worker, whichever process that is. A pause and its end are asked of the
-worker's supervisor, through its run's row; it answers within half a second and the time that its child takes to end.
+The task decides: cancelling it ends its worker, in any process. Pausing and resuming are requests to the worker's
+supervisor, through its run's row; it reacts within half a second, plus the time its child takes to end.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def named_task(store: Store, viewer: Session, reference: str) -> Task:
 
 
 def cancel(store: Store, actor: Session, reference: str) -> dict[str, Any]:
-    """Cancel a task or a run: ``{task_id, run_id, status, worker}``; `worker` says whether one is being ended.
+    """Cancel a task or a run: ``{task_id, run_id, status, worker}``; `worker` is True if one is being ended.
 
-    Raises Refused: only who asked for it and who does it may, or a gateway where who asked has gone.
+    Raises Refused: only the requester and the worker may, or a gateway if the requester has gone.
     """
     task, run = _meant(store, actor, reference)
     if task is None:
@@ -66,9 +66,9 @@ def cancel(store: Store, actor: Session, reference: str) -> dict[str, Any]:
 
 
 def discard(store: Store, actor: Session, tree: TaskTree) -> dict[str, Any]:
-    """Throw the work tree of a task away: ``{path, branches, files, left}``, the commits by ``<branch>: <commit>``.
+    """Delete the work tree of a task: ``{path, branches, files, left}``, with its commits as ``<branch>: <commit>``.
 
-    Raises Refused: only who may cancel the task may, and not while somebody is at work in there.
+    Raises Refused: only sessions that may cancel the task may, and only while no session works in the tree.
     """
     task = store.tasks.get(tree.scope, tree.task_id)
     if task and not (task.requester == actor.id or may_dispatch(actor)):
@@ -106,7 +106,7 @@ def resume(store: Store, actor: Session, reference: str) -> dict[str, Any]:
 
 
 def _meant(store: Store, actor: Session, reference: str) -> tuple[Task | None, Run | None]:
-    """The task that `reference` means (None: a run without a task) and its live run (None: there is no worker)."""
+    """Return the task that `reference` names (None: a run without a task) and its live run (None: no worker)."""
     task: Task | None
     run: Run | None = None
     try:

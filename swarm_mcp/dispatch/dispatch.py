@@ -1,12 +1,12 @@
 """A dispatch: a request becomes a task, the task gets a worker, the requester gets an answer.
 
-The flow is a chain of states, each a record that is not changed any more::
+The flow is a chain of states, each an unchanging record::
 
-    Planned -> (task, worker) -> Starting -> Answered -> AwaitingEnd -> Finished
+  Planned -> (task, worker) -> Starting -> Answered -> AwaitingEnd -> Finished
 
-A task that a live worker takes skips ``Starting``; an answer that nobody waits longer for skips ``AwaitingEnd``.
-``Starting`` and ``AwaitingEnd`` wait for a change of the store, so a dispatch is asked again after each (`advance`), by
-a command that blocks or by a server that must not.
+A task taken by a live worker skips ``Starting``; an answer without a wait skips ``AwaitingEnd``. ``Starting`` and
+``AwaitingEnd`` wait for a change of the store, so a dispatch is asked again after each (`advance`): a command blocks in
+between, a server must not.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class CompletionWait(NamedTuple):
         return max(0.0, self.begun + self.seconds - time.monotonic())
 
     def look(self, store: Store) -> dict[str, Any] | None:
-        """Return how the wait ended, None while it goes on.
+        """Return the end of the wait, None while it goes on.
 
-        ``{status, task_id, waited_seconds, waited_ms}`` with `status` ``completed`` (with ``task_status`` done,
-        failed or cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no
-        such task any more); and ``messages``, the mail about this task that the requester had not read. That mail
-        is claimed, not yet read: acknowledge its ids once they have been handed out.
+        ``{status, task_id, waited_seconds, waited_ms}``. `status` is ``completed`` (with ``task_status`` done, failed
+        or cancelled, ``result`` and ``task``), ``timeout`` (the same, in the present state) or ``missing`` (the task
+        was deleted). ``messages`` is the requester's unread mail about this task. That mail is claimed, not yet read:
+        acknowledge its ids after handing it out.
         """
         task = store.tasks.get(self.requester.scope, self.task_id)
         if task is None:
@@ -103,9 +103,9 @@ SECRET_WARNING = (
 
 
 class Planned(NamedTuple):
-    """What a dispatch comes to before the store is touched: who asks, for what, and how a worker would be started.
+    """A dispatch before it touches the store: the requester, the request, and the way to start a worker.
 
-    `starter` is the spawner that whoever dispatches has for many workers, None for one as the command says.
+    `starter` is a shared spawner for many workers, None for a single one.
     """
 
     requester: Session
@@ -129,7 +129,7 @@ class Starting(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What came of the dispatch is known."""
+    """The result of the dispatch is known."""
 
     plan: Planned
     answer: dict[str, Any]
@@ -169,9 +169,10 @@ class Dispatch:
         self._tell = tell
 
     def advance(self, store: Store) -> dict[str, Any] | None:
-        """Go on as far as possible; return the answer, None while there is something to wait for.
+        """Go on as far as possible; return the answer, None during a wait.
 
-        ``{status, task_id, task, ...}`` as the contract has it for each status. Raises what the store raises.
+        The answer is ``{status, task_id, task, ...}`` in the contract's form for each status. Raises the store's
+        errors.
         """
         while not isinstance(self._state, Finished):
             following = _next(store, self._state)
@@ -183,7 +184,7 @@ class Dispatch:
         return self._state.answer
 
     def seconds_left(self) -> float:
-        """Return the seconds after which `advance` has something to say even if nothing changes in the store."""
+        """Return the seconds after which `advance` is due without a change in the store."""
         state = self._state
         if isinstance(state, AwaitingEnd):
             return state.wait.seconds_left()
@@ -199,9 +200,9 @@ class Dispatch:
 def carry_out(
     store: Store, requester: Session, request: DispatchRequest, tell: Callable[[State], object] | None = None
 ) -> dict[str, Any]:
-    """Dispatch and wait here, blocking; return the answer. `tell` is called with each state as it is reached.
+    """Dispatch and block until the answer. `tell` is called with each state as it is reached.
 
-    Raises what a `Dispatch` raises.
+    Raises the errors of a `Dispatch`.
     """
     dispatch = Dispatch(requester, request, tell)
     with store.changes() as changes:
@@ -214,7 +215,7 @@ def carry_out(
 
 
 def plan(requester: Session, request: DispatchRequest) -> Planned:
-    """Return what the request comes to. Raises Refused."""
+    """Return the plan for the request. Raises Refused."""
     require_gateway(requester)
     request = checked(request)
     request = request._replace(skills=tuple(clean(skill, requester.directory) for skill in request.skills))
@@ -268,7 +269,7 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
     lock = store.spawn_locks.take(requester, name, work.task.id, instance_id)
     if lock is None:
         return _started_elsewhere(store, state, work, name)
-    # Whoever had the lock before may have brought a worker between our look and this.
+    # The previous holder of the lock may have brought a worker between our look and this.
     work = _reread(store, state, work)
     if request.force_spawn:
         worker = None
@@ -343,7 +344,7 @@ def _look_for_end(store: Store, state: AwaitingEnd) -> Finished | None:
 
 
 def _next(store: Store, state: State) -> State | None:
-    """The state after this one; None while there is something to wait for."""
+    """Return the state after this one; None during a wait."""
     if isinstance(state, Planned):
         return _begin(store, state)
     if isinstance(state, Starting):
@@ -363,7 +364,7 @@ def _reread(store: Store, plan: Planned, work: DispatchTask) -> DispatchTask:
 
 
 def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> DispatchTask:
-    """Give an open task to `worker`, unless somebody was faster."""
+    """Give an open task to `worker`, unless another was faster."""
     try:
         return work._replace(task=reserve(store, work.task.id, worker))
     except Refused:
@@ -404,7 +405,7 @@ def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: st
 
 
 def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
-    """The plan with what belongs to the task since its first worker: its folder, and how that was to work."""
+    """Return the plan with the settings of the task's first worker: its folder, and its kind of work tree."""
     if not plan.command.is_supervised:
         return plan
     last = next(iter(store.runs.of_task(plan.requester.scope, work.task.id)), None)
@@ -439,7 +440,7 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
 
 
 def _has_tree(plan: Planned, work: DispatchTask) -> bool:
-    """Whether the worker is to work in a work tree of the task's own, as one that began it may have done."""
+    """Return True if the worker gets a work tree of the task's own, as an earlier worker of it may have had."""
     if not plan.command.is_supervised:
         return False
     return plan.request.worktree or task_trees.of_task(plan.cwd, work.task.id) is not None

@@ -18,7 +18,7 @@ from swarm_mcp.profiles import Settings
 from swarm_mcp.store import Store
 
 SECONDS = 10.0
-# What a placement may ask for and this spawner does not do; it says so instead of failing.
+# Placement options that this spawner does not have; it reports them instead of failing.
 UNSUPPORTED = ("group", "max_panes_per_tab", "layout")
 
 
@@ -103,7 +103,7 @@ class _Herdr:
         return self._opened("pane", "pane", "split", _handle(beside), "--direction", direction, *where)
 
     def ask(self, *words: str) -> str:
-        """Run the command and return what it prints. Raises SpawnFailed."""
+        """Run the command and return its output. Raises SpawnFailed."""
         done = run([self.program, *words], SECONDS, environment=self.settings)
         return printed_by(done, "herdr", f"herdr {words[0]} {words[1]}", "SWARM_HERDR_BIN")
 

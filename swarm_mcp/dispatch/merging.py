@@ -1,8 +1,8 @@
-"""Bringing the commits of a task tree back to the branch that it was made from.
+"""Merging of a task tree's commits into the branch that it was made from.
 
-They are put on top of that branch where they are, in the task's own work tree; then the branch is moved forward to
-them. So nothing half done ever stands in the checkout of whoever merges, and whatever breaks off leaves the commits on
-the task's branch. It is done under a lock on the repository, and under locks on all files that the merge changes.
+The commits are rebased onto that branch in the task's own work tree; then the branch is moved forward to them. So the
+user's checkout never holds a half-done merge, and any failure leaves the commits on the task's branch. It runs under a
+lock on the repository, and under locks on all files that the merge changes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from swarm_mcp.dispatch.task_trees import TaskTree
 from swarm_mcp.errors import Refused
 
 MOST_LOCKED = 150  # files that are locked one by one; above that the whole work tree is
-MARK = "swarm-merging"  # in git's folder of a task tree, while it is we who rebase or merge there
+MARK = "swarm-merging"  # in git's folder of a task tree, while we rebase or merge there
 UNDER_WAY = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
-# What a person may have set for their own rebases, and nobody sees who is not there.
+# Settings that a person may have for own rebases; an unattended one must not use them.
 PLAIN = ("-c", "rebase.autoStash=false", "-c", "rebase.autoSquash=false", "-c", "rebase.updateRefs=false",
          "-c", "rerere.enabled=false")  # fmt: skip
 
@@ -47,8 +47,9 @@ class MergeStopped(Refused):
 
 
 class Merged(NamedTuple):
-    """What was brought back: `commits` (``<short id> <subject>``, oldest first) and the `files` that they change, `to`
-    a branch (empty for a detached HEAD); `left` has a line for each thing that was not cleaned up."""
+    """A finished merge: its `commits` (``<short id> <subject>``, oldest first), the `files` they change, and the target
+    `to`, a branch (empty for a detached HEAD); `left` has a line for each leftover.
+    """
 
     task_id: str
     to: str
@@ -64,11 +65,11 @@ class Merged(NamedTuple):
 def merge(
     tree: TaskTree, target: Tree, lock: Callable[[list[str]], object], here: bool = False, commit: bool = False
 ) -> Merged:
-    """Bring the commits of `tree` to the branch that is checked out in `target`, and remove the tree.
+    """Merge the commits of `tree` into the branch that is checked out in `target`, and remove the tree.
 
-    `lock` takes locks on the files at these absolute paths, raising where it cannot; whoever calls releases them. The
-    branch must be the one that the tree was made from unless it is to be the one that is `here`. With `commit`, what is
-    not committed in the tree is committed first. Raises MergeStopped, and SwarmError for all else.
+    `lock` takes locks on the files at these absolute paths, and raises if it cannot; the caller releases them. The
+    branch must be the tree's origin, unless `here` allows the checked-out one. With `commit`, uncommitted files of the
+    tree are committed first. Raises MergeStopped, and SwarmError for all else.
     """
     lock([os.path.join(target.top, ".git")])
     _require_ready(tree, target, here, commit)
@@ -130,7 +131,7 @@ def _require_ready(tree: TaskTree, target: Tree, here: bool, commit: bool) -> No
 
 
 def _end_our_own(tree: TaskTree) -> None:
-    """Take back what a merge of ours had begun in the task tree when it was killed."""
+    """Take back our own merge in the task tree that was killed half-way."""
     mark = os.path.join(tree.own, MARK)
     if not os.path.lexists(mark):
         return
@@ -142,7 +143,7 @@ def _end_our_own(tree: TaskTree) -> None:
 
 def _put_on_top(tree: TaskTree, goal: str, name: str) -> None:
     """Have the task's commits stand on top of commit `goal` of the branch `name`. Raises MergeStopped."""
-    # Commits of several parents cannot be told anew one by one without losing what was decided in them.
+    # Commits with several parents cannot be rebased one by one without losing the decisions in them.
     is_line = not git(tree.top, "rev-list", "--merges", f"{goal}..HEAD")
     if is_line:
         words = ["rebase", goal]
@@ -161,7 +162,7 @@ def _put_on_top(tree: TaskTree, goal: str, name: str) -> None:
         else:
             at = ""
     finally:
-        _end_our_own(tree)  # after an end that was none of git's, too
+        _end_our_own(tree)  # also after an end that git did not cause
     if not files:
         raise GitFailed(tuple(words), done.stderr or done.stdout)
     if at:

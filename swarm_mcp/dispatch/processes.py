@@ -19,12 +19,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The supervisor becomes nobody's child, in a session of its own: what ends the dispatcher, its terminal or its
-# process group does not end it. An asynchronous list would read /dev/null, hence the detour of its input.
+# The supervisor is detached, in a session of its own, so that it outlives the dispatcher, its terminal and its process
+# group. An asynchronous list would read /dev/null, hence the detour of its input.
 DETACH = 'exec 3<&0; log=$1; shift; "$@" <&3 3<&- >/dev/null 2>>"$log" & echo $!'
 HAND_OVER_SECONDS = 30.0
 KEPT_LOG_SECONDS = 7 * 86400
-# Where the dispatcher is seen; who it is, ``independent`` leaves out.
+# The dispatcher's place; ``independent`` leaves out its identity.
 PLACE = ("SWARM_MCP_DIRECTORY", "HERDR_TAB_ID", "HERDR_WORKSPACE_ID")
 
 
@@ -69,7 +69,7 @@ class Processes:
         return pid
 
     def look(self, store: Store, facts: dict[str, Any]) -> dict[str, Any] | None:
-        """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""
+        """Return the facts about a supervised worker, None while it is starting. Raises SpawnFailed."""
         worker = facts["instance_id"]
         run = store.runs.get(facts["run_id"])
         said = (run.result if run else None) or {}
@@ -103,7 +103,7 @@ def require_startable(store: Store, worker: WorkerSpec) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a supervisor: this process's, without who and where the dispatcher is."""
+    """Return the environment of a supervisor: this process's, without the dispatcher's identity and place."""
     from swarm_mcp.harness.environment import independent
 
     return independent(drop=PLACE)

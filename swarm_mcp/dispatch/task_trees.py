@@ -1,8 +1,8 @@
-"""Work trees of tasks: the files of a repository once more, for the worker of one task, on a branch of its own.
+"""Work trees of tasks: a second checkout of a repository for the worker of one task, on a branch of its own.
 
-A task tree lies in the state folder. What is known of it stands in git's own folder for that work tree (`RECORD`): it
-goes with the tree, and not with the task's row, which the store keeps for a day. While a repository has task trees,
-locks on paths hold in all of its work trees (``swarm.logical``).
+A task tree lies in the state folder. Its record stands in git's own folder for that work tree (`RECORD`), so it goes
+with the tree, and not with the task's row, kept for a day only. While a repository has task trees, locks on paths hold
+in all of its work trees (``swarm.logical``).
 """
 
 from __future__ import annotations
@@ -48,11 +48,9 @@ MOST_NAMED = 20  # files that conflict
 class TaskTree(NamedTuple):
     """A task tree.
 
-    top      its folder, links resolved; `own`: git's folder for it, `common`: that of the whole clone
-    branch   that it was made with; its worker may have checked out another since
-    into     the branch that its commits are to go to, empty for a work tree that was on none
-    base     the commit that it began at; `scope`: of the task
-    made_at  Unix seconds
+    top      its folder, links resolved; `own`: git's folder for it, `common`: that of the whole clone branch   its
+    original branch; its worker may have checked out another since into     the branch for its commits, empty for a
+    detached HEAD base     the commit that it began at; `scope`: of the task made_at  Unix seconds
     """
 
     task_id: str
@@ -68,13 +66,14 @@ class TaskTree(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Whether its folder is still there."""
+        """Return True if its folder still exists."""
         return os.path.lexists(os.path.join(self.top, ".git"))
 
 
 class TreeState(NamedTuple):
-    """How a task tree is: `branch` is checked out there (empty for none), with so many `commits` that are not in
-    `into`, and `files` that are not committed."""
+    """The state of a task tree: its checked-out `branch` (empty for none), the number of `commits` missing in `into`,
+    and the number of uncommitted `files`.
+    """
 
     branch: str
     commits: int
@@ -85,7 +84,7 @@ class TreeState(NamedTuple):
 
 
 def work_tree_at(folder: str) -> Tree:
-    """Return the work tree that `folder` lies in. Raises Refused where it is in none."""
+    """Return the work tree around `folder`. Raises Refused outside of any."""
     tree = repository.tree_over(os.path.realpath(folder), is_real=True)
     if tree is None:
         raise Refused(f"{folder} is not in a git repository, so no task has a work tree of it")
@@ -93,7 +92,7 @@ def work_tree_at(folder: str) -> Tree:
 
 
 def repository_at(folder: str) -> Tree:
-    """Return the work tree that `folder` lies in. Raises Refused where it is in none, or has no commit."""
+    """Return the work tree around `folder`. Raises Refused outside of any, or if it has no commit."""
     tree = work_tree_at(folder)
     if not commit_of(tree.top, "HEAD"):
         raise Refused(f"the repository in {tree.top} has no commit yet, which a work tree could begin at")
@@ -101,7 +100,7 @@ def repository_at(folder: str) -> Tree:
 
 
 def task_trees(tree: Tree) -> list[TaskTree]:
-    """Return the task trees of the clone that work tree `tree` is of, in the order in which they were made."""
+    """Return the task trees of the clone of work tree `tree`, in the order of their creation."""
     folder = os.path.join(tree.common, "worktrees")
     try:
         names = os.listdir(folder)
@@ -112,7 +111,7 @@ def task_trees(tree: Tree) -> list[TaskTree]:
 
 
 def find(tree: Tree, reference: str) -> TaskTree | None:
-    """Return the task tree of the task whose id is `reference`, or begins so; None for none. Raises Refused."""
+    """Return the task tree of the task whose id begins with `reference`, or None. Raises Refused."""
     found = [one for one in task_trees(tree) if reference and one.task_id.startswith(reference)]
     exact = [one for one in found if one.task_id == reference]
     if len(exact or found) > 1:
@@ -121,7 +120,7 @@ def find(tree: Tree, reference: str) -> TaskTree | None:
 
 
 def of_task(folder: str, task_id: str) -> TaskTree | None:
-    """Return the task tree that a task has in the clone around `folder`; None where there is none."""
+    """Return a task's tree in the clone around `folder`, or None."""
     tree = repository.tree_over(os.path.realpath(folder), is_real=True)
     if tree:
         return find(tree, task_id)
@@ -129,7 +128,7 @@ def of_task(folder: str, task_id: str) -> TaskTree | None:
 
 
 def working_folder(folder: str, task_id: str, title: str) -> str:
-    """Return where in its task tree, which need not be there yet, a worker works that was sent to `folder`."""
+    """Return the folder in its task tree, possibly not made yet, for a worker that was sent to `folder`."""
     tree = repository_at(folder)
     known = find(tree, task_id)
     if known:
@@ -151,7 +150,7 @@ def state_of(tree: TaskTree) -> TreeState:
 
 
 def told(tree: TaskTree) -> str:
-    """Return how a task tree is, in a line for whoever gets the task's result. Raises SwarmError."""
+    """Return a line about a task tree, for the reader of the task's result. Raises SwarmError."""
     state = state_of(tree)
     if state.commits:
         commits = f"{state.commits} commit{'' if state.commits == 1 else 's'}"
@@ -169,7 +168,7 @@ def told(tree: TaskTree) -> str:
 
 
 def worker_of(store: Store, tree: TaskTree, but: str = "") -> str:
-    """Return what the session is called that is at work in a task tree, empty for none, or only the one `but` whom."""
+    """Return the name of a session at work in a task tree, other than `but`; empty for none."""
     run = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
     if run:
         row = store.instances.get(run.instance_id)
@@ -222,7 +221,7 @@ def make(folder: str, task: Task) -> TaskTree:
 def _make(tree: Tree, task: Task) -> TaskTree:
     top, branch = _top(tree, task.id, task.title), BRANCHES + _leaf(task.id, task.title)
     left = next((one for one in repository.trees_beside(tree) if one == os.path.realpath(top)), "")
-    if left:  # its maker was killed: nobody has worked in it
+    if left:  # its maker was killed: no worker has used it
         git(tree.top, "worktree", "remove", "--force", "--force", left)
         tries(tree.top, "branch", "--delete", branch)
     elif os.path.lexists(top):
@@ -234,7 +233,7 @@ def _make(tree: Tree, task: Task) -> TaskTree:
         start = needed[0]
     else:
         start = base
-    is_new = not commit_of(tree.top, f"refs/heads/{branch}")  # else somebody has taken the folder away, not its commits
+    is_new = not commit_of(tree.top, f"refs/heads/{branch}")  # a deleted folder leaves its commits behind
     try:
         git(tree.top, "worktree", "add", *(["--no-track", "-b", branch, top, start] if is_new else [top, branch]))
         for commit in needed:
@@ -316,7 +315,9 @@ def _alone() -> Iterator[None]:
 
 
 def commit_rest(tree: TaskTree, subject: str, environment: Mapping[str, str] = {}) -> int:
-    """Commit what is not committed in a task tree; how many files. Raises GitFailed, and leaves them as they were."""
+    """Commit the uncommitted files of a task tree, and return their number. Raises GitFailed, and leaves them as they
+    were.
+    """
     files = uncommitted(tree.top)
     if files:
         git(tree.top, "add", "--all")
@@ -325,10 +326,10 @@ def commit_rest(tree: TaskTree, subject: str, environment: Mapping[str, str] = {
 
 
 def remove(tree: TaskTree, kept_in: str = "") -> list[str]:
-    """Remove a task tree and its branches; a line for each thing that was left.
+    """Remove a task tree and its branches; return a line for each leftover.
 
-    With `kept_in`, a commit that has all of its commits, what is not committed or not in there keeps it. Without one
-    all that is in it is thrown away. Raises GitFailed.
+    With `kept_in`, a commit, the tree stays if it has uncommitted files or commits that are not in there. Without it,
+    all of the tree is deleted. Raises GitFailed.
     """
     main = _beside(tree)
     with _alone():
@@ -363,7 +364,7 @@ def _delete(main: Tree, branch: str, kept_in: str) -> str:
 
 
 def _is_in(main: Tree, tip: str, whole: str) -> bool:
-    """Whether each commit of `tip` is in `whole`, or stands there once more, on top of others."""
+    """Return True if each commit of `tip` is in `whole`, in the original or rebased."""
     if is_ancestor(main.top, tip, whole):
         return True
     if git(main.top, "rev-list", "--merges", "--max-count=1", f"{whole}..{tip}"):
@@ -395,7 +396,7 @@ def _let_logical(tree: Tree) -> None:
 
 
 def _drop_logical(tree: Tree) -> None:
-    """Take that back with the last task tree, where it was our doing and nobody else has come to rely on it."""
+    """Remove the setting with the last task tree, if we made it and no lock relies on it."""
     if task_trees(tree) or logical_of(tree, BY_US) is None:
         return
     from swarm_mcp.team.memberships import membership_of

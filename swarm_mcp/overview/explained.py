@@ -1,4 +1,4 @@
-"""The words in which people are told what keeps them from a file: through which rule a lock holds, and until when."""
+"""The words that tell people about an obstacle to a write: the rule by which a lock holds, and its end."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _THROUGH = {
 
 
 def through(lock: dict[str, Any], path: Callable[[str], str]) -> str:
-    """By what a lock of ``lock_explaining.explanation`` holds; empty where it is on the very file.
+    """Return the rule by which a lock of ``lock_explaining.explanation`` holds; empty for a lock on the very file.
 
-    `path` says what a path is called where this is read.
+    `path` returns a path's name for the reader.
     """
     return _THROUGH.get(lock["rule"], "").format(file=named(path(lock["file"])))
 
 
 def until(lock: dict[str, Any], now: float) -> str:
-    """How long a lock as listings show it holds."""
+    """Return the words for the end of a lock, as listings show it."""
     words = "until it is released"
     if "lapses_in" in lock:
         left = duration(lock["lapses_in"])

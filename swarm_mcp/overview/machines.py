@@ -1,7 +1,7 @@
-"""The machines of a team: which there are, whether they are there, and how far what each knows has come.
+"""The machines of a team: their names, their presence, and how up to date the copy of each is.
 
-No connection is opened: what this machine's copy of the team says stands in the store, the rest is asked of the team
-agent, which looks at the machines as long as somebody asks.
+No connection is opened: this machine's copy of the team is in the store, and the team agent answers the rest. The agent
+watches the machines for as long as it is asked.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from swarm_mcp.store.team_rows import HOST
 from swarm_mcp.team.freshness import known_here, unheard_for
 
 ASK_SECONDS = 1.0
-GOOD_SECONDS = 15.0  # after which what the server has said of a machine does not say how it stands
+GOOD_SECONDS = 15.0  # Seconds after which the server's word about a machine is out of date.
 
 
 class MachineNow(NamedTuple):
-    """A machine: whose it is (`person`, empty where that is not known), and how many `sessions` it has here.
+    """A machine, its owner (`person`, empty if unknown), and the number of its `sessions` here.
 
-    `silent_for`: seconds since it should have been heard of, 0 for a machine that is there, None where nobody knows.
-    `behind`: how many changes it does not know yet. `has_ended`: it follows the team no more, having nothing to do.
+    `silent_for`: seconds since its last heartbeat was due, 0 for a present machine, None if unknown. `behind`: the
+    number of changes that have not reached it. `has_ended`: it has left the team's log, since it has no work there.
     """
 
     name: str
@@ -34,12 +34,12 @@ class MachineNow(NamedTuple):
 
     @property
     def is_offline(self) -> bool:
-        """Whether it is silent, though it should be heard of."""
+        """Return True if it is silent without having left."""
         return bool(self.silent_for) and not self.has_ended
 
     @property
     def state(self) -> str:
-        """How it stands, in a few words."""
+        """Return its state in a few words."""
         if self.is_own:
             return "this one"
         if self.silent_for is None:
@@ -54,14 +54,12 @@ class MachineNow(NamedTuple):
 
 
 class TeamNow(NamedTuple):
-    """How a clone stands in its team.
+    """The state of a clone in its team.
 
-    repository    what the team calls it
-    is_fresh      nothing can be held elsewhere, and count, of which this machine does not know
-    said_at       Unix seconds: when the server was last heard of, None for never
-    error         why the server is not reached; empty where it is, or nobody knows
-    milliseconds  that the server took to say which machines there are; None where it has not
-    machines      this one first; where the agent does not say, only those of which sessions are known
+    repository    the team's name for it is_fresh      this machine knows every lock that counts elsewhere said_at
+    Unix seconds of the server's last word, None for never error         the reason why the server is not reached; empty
+    if it is, or if that is unknown milliseconds  the time the server took to list the machines; None before the first
+    time machines      this one first; without the agent, only machines with known sessions
     """
 
     repository: str
@@ -73,7 +71,7 @@ class TeamNow(NamedTuple):
 
     @property
     def freshness(self) -> str:
-        """Whether what is known of other machines is fresh, in words."""
+        """Return in words how fresh the knowledge of other machines is."""
         if not self.is_fresh:
             return f"not fresh: its server was not heard of {unheard_for(self.said_at)}"
         if self.milliseconds is None:
@@ -91,9 +89,10 @@ class TeamNow(NamedTuple):
 
 
 def team_now(store: Store, scope: str) -> TeamNow | None:
-    """How the work tree around the folder `scope` stands in its team; None where it has joined none.
+    """Return the team state of the work tree around the folder `scope`; None outside of a team.
 
-    That costs one look at the disk. Else a team agent that does not answer is waited for, for `ASK_SECONDS` at most.
+    Outside of a team this costs one look at the disk. A team agent that does not answer is waited for, `ASK_SECONDS` at
+    most.
     """
     known = known_here(store, scope)
     if known is None:
@@ -132,7 +131,7 @@ def team_now(store: Store, scope: str) -> TeamNow | None:
 
 
 def _machine(row: dict[str, Any], own: str, told: dict[str, Any], is_known: bool) -> MachineNow:
-    """A machine, by what the server has said of it; `is_known`: that is so recent that it says how it stands."""
+    """Return a machine from the server's row. `is_known`: the row is recent enough to tell the state."""
     is_own, has_ended = row["machine"] == own, not row["lease"]
     if is_own or not is_known:
         return MachineNow(row["machine"], row["member"], row["sessions"], is_own, 0.0 if is_own else None, 0)

@@ -1,4 +1,4 @@
-"""How things stand: the sessions of a scope, and the files that they hold, wait for and have edited."""
+"""The present state: the sessions of a scope, and the files that they have locked, wait for and have edited."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ COUNTED = 1000  # locks of one session; of more it is only said that there are
 
 
 class SessionNow(NamedTuple):
-    """A session: its `name` for people, seconds since its last sign of life, how many files it has locked.
+    """A session: its `name` for people, the seconds since its last heartbeat, the number of its locks.
 
-    Of one on another machine of a team there is no such time, and `silent_for` is None.
-    `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed. A
-    session has `COUNTED` locks `held`, or more.
+    A session on another machine of a team has no such time; `silent_for` is None. `is_guarded`: hooks of ours see its
+    writes. `edited`: the number of its changed, uncommitted files. `held` counts its locks up to `COUNTED`.
     """
 
     id: str
@@ -41,7 +40,7 @@ class SessionNow(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """A lock on a file: `since` in Unix seconds, None where nobody knows; `lapses_in` seconds where it has a lease.
+    """A lock on a file: `since` in Unix seconds, None if unknown; `lapses_in` seconds if it has a lease.
 
     `note` is its holder's.
     """
@@ -57,7 +56,7 @@ class Hold(NamedTuple):
 
 
 class FileNow(NamedTuple):
-    """A file with everybody who has to do with it; `conflict` says what is amiss, empty for nothing."""
+    """A file with its locks, waiters and edits. `conflict` names the problem, empty for none."""
 
     path: str
     holds: list[Hold]
@@ -67,9 +66,9 @@ class FileNow(NamedTuple):
 
 
 class Now(NamedTuple):
-    """A scope: some of its sessions and files, and who waits.
+    """A scope: some of its sessions and files, and its waiters.
 
-    `session_count`: how many sessions it has in all; `lock_count`: how many locks those shown have, at least that many.
+    `session_count`: all its sessions; `lock_count`: the locks of the sessions shown, or more.
     """
 
     scope: str
@@ -82,9 +81,9 @@ class Now(NamedTuple):
 
 
 def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), limit: int = FILES) -> Now:
-    """How things stand in `scope`; `edited` is what ``edits.edits`` has found there.
+    """Return the present state of `scope`. `edited` is the result of ``edits.edits`` there.
 
-    Of the locks, those that somebody waits for stand first, then the newest. Of the files those with a conflict do.
+    Locks with waiters stand first, then the newest. Files with a conflict stand first.
     """
     edited = list(edited)
     waiting = lines(store, scope, people)
@@ -152,7 +151,7 @@ def _hold(lock: dict[str, Any], people: People) -> Hold:
 
 
 def _conflict(holds: list[Hold], waits: list[Line], changed: list[Edit]) -> str:
-    """What is amiss with a file, in a few words; empty for nothing."""
+    """Return the problem with a file in a few words; empty for none."""
     holders = {one.instance_id for one in holds if one.mode != SHARED}
     others = [one for one in changed if holders and one.instance_id not in holders]
     if others:

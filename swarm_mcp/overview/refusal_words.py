@@ -1,4 +1,4 @@
-"""The words in which people are told why a write was refused where no lock was in the way."""
+"""The words that tell people why a write was refused if no lock was in the way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 LONGEST = 80  # characters of a command
 
-# What was in the way (``decision.Loss``) -> the words around the name of the session whose work it was.
+# The kind of endangered work (``decision.Loss``) -> the words around its owner's name.
 _PARTS = {
     "uncommitted": ("it would {deed} what ", " changed{before} and has not committed"),
     "moment": ("", " was writing it at that moment"),
@@ -21,7 +21,7 @@ _PARTS = {
 
 
 def around_owner(details: dict[str, Any], at: float) -> tuple[str, str] | None:
-    """Return the words before and after the name of the other session; None where a lock was in the way.
+    """Return the words before and after the name of the other session; None if a lock was in the way.
 
     `details` and `at` are those of the event of a refusal.
     """

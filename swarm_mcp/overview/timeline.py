@@ -1,4 +1,4 @@
-"""What has happened in a scope: locks taken, waited for, refused and handed over, sessions that came and went.
+"""The events in a scope: locks taken, awaited, refused and handed over, sessions that came and went.
 
 Events are kept for about a day.
 """
@@ -19,16 +19,18 @@ KINDS = (
     "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
     "altered", "restored", "renewed", "turn ended", "joined", "left", "attempted", "lowered",
 )  # fmt: skip
-ATTEMPTED, LOWERED = "attempted", "lowered"  # what only a person may do; what protects the sessions there less
+# an agent's attempt at an action for persons; a lowered protection of the sessions there
+ATTEMPTED, LOWERED = "attempted", "lowered"
 TASK = "task"  # a task was created, claimed, ended ...: only where it is asked for
 _OF_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "left"}
 
 
 class Happening(NamedTuple):
-    """One event: `what` it was in a word (`KINDS`), by whom (`name`), to what; `at` in Unix seconds.
+    """One event: its kind `what` in a word (`KINDS`), its actor (`name`), its object; `at` in Unix seconds.
 
-    `other` is who else it was about, as an id, and `other_name`: the holder of what was refused or taken, who got what
-    was handed over. `waited`: for how many seconds what was got had been waited for. `note` is what a session said.
+    `other` is the id of the other session and `other_name` its name: the holder of a refused or stolen lock, the
+    receiver of a handed-over one. `waited`: the seconds that a granted lock was waited for. `note` is the session's own
+    text.
     """
 
     id: int
@@ -57,7 +59,7 @@ class Timeline(NamedTuple):
 def timeline(
     store: Store, scope: str, people: People, since: int, until: int, limit: int = MOST, with_tasks: bool = False
 ) -> Timeline:
-    """What happened in `scope` in these seconds: of more than `limit` events the newest; `with_tasks`: tasks too."""
+    """Return the newest `limit` events in `scope` in these seconds; `with_tasks` adds tasks."""
     groups = (*LOCKS_AND_SESSIONS, *([TASK] if with_tasks else []))
     rows = store.activity.timeline(scope, since, until, limit + 1, groups)
     return Timeline(since, until, _told(store, rows[:limit], people)[::-1], len(rows) > limit)
@@ -80,7 +82,7 @@ def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
 
 
 def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:
-    """The newest refusals since then, newest first; also of what only a person may do (`ATTEMPTED`)."""
+    """Return the newest refusals since then, newest first, refused actions for persons (`ATTEMPTED`) included."""
     return newest(store, scope, people, since, limit, "denied")
 
 
@@ -92,7 +94,7 @@ class Refused(NamedTuple):
 
 
 def refused_files(store: Store, scope: str, people: People, since: int, limit: int) -> list[Refused]:
-    """Refusals since then by session, file and what was in the way, the last one first."""
+    """Return the refusals since then by session, file and obstacle, the last one first."""
     found: dict[tuple[Any, ...], list[Happening]] = {}
     for one in refusals(store, scope, people, since, MOST):
         found.setdefault((one.instance_id, one.file, one.other, one.details.get("reason")), []).append(one)
@@ -134,7 +136,7 @@ def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happeni
 
 
 def _of_task(store: Store, row: Event, payload: dict[str, Any], people: People) -> Happening:
-    """A change of a task, its title as the note; `what` is empty where the viewer may not know of that task."""
+    """Return a change of a task, its title as the note; `what` is empty if the viewer may not see that task."""
     task = store.tasks.seen(onlooker(people.viewer, row.scope), row.subject or "")
     change = row.type.partition(".")[2].rpartition(".")[2]
     if change == "updated":
@@ -154,7 +156,7 @@ def _of_task(store: Store, row: Event, payload: dict[str, Any], people: People) 
 
 
 def _of_protection(row: Event, payload: dict[str, Any], people: People, meets: bool) -> Happening:
-    """An attempt at what only a person may do, or what was lowered, in words as the note."""
+    """Return an attempt at an action for persons, or a lowered protection, in words as the note."""
     what, who = row.type.partition(".")[2], row.actor or ""
     if what == ATTEMPTED:
         nobody = "an agent's shell"

@@ -1,4 +1,4 @@
-"""The end of what a worker has done, from its record: however long that is, only its last part is read."""
+"""The end of a worker's record. Only its last part is read, however long it is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Transcript(NamedTuple):
 
 
 def last_entries(run: Run, limit: int = MOST) -> Transcript:
-    """The end of a run's transcript; none where it has no record yet, or that cannot be read."""
+    """Return the end of a run's transcript; empty if the record is missing or unreadable."""
     entries: list[dict[str, Any]] = []
     if run.record:
         files = files_of(run.record)
@@ -48,7 +48,7 @@ def record_marks(run: Run) -> Marks:
 
 
 def _last_lines(path: str, most: int) -> tuple[list[bytes], bool]:
-    """The whole lines in the last `most` bytes of a file, and whether that is all of it."""
+    """Return the whole lines in the last `most` bytes of a file, and True if that is all of it."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         begin = max(0, size - most)

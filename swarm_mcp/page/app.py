@@ -37,7 +37,7 @@ STATIC = os.path.join(os.path.dirname(__file__), "static")
 
 
 def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", own_id: str = "") -> Guarded:
-    """The whole page, for whoever has `keys`; `viewer` and `own_id`: the identity and session of whoever looks on."""
+    """Return the whole page behind `keys`. `viewer` and `own_id` are the identity and the session of the reader."""
     looker, templates = Looker(open_store), environment()
     rendered = Rendered(looker)
     live = Live(rendered.tell)

@@ -1,8 +1,7 @@
-"""The timeline as a drawing: a lane for each session, with bars for what it held and waited for, and marks.
+"""The timeline as a drawing: a lane for each session, with bars for its locks and waits, and marks.
 
-Only places and sizes are worked out here; ``templates/timeline.html`` draws them. What lies along the time is in
-percent of the width, what lies across it in pixels: the drawing is as wide as its page, and the words in it stay as
-large.
+This module computes positions and sizes; ``templates/timeline.html`` draws. Positions in time are in percent of the
+width, positions across it in pixels: the drawing is as wide as its page, and its words keep their size.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from swarm_mcp.overview.timeline import Happening, Timeline
 
 MOST_LANES = 40
 TOP, NAME, ROW, GAP = 26, 20, 18, 8  # pixels: above the lanes, a lane's name, a row of bars in it, below it
-MOST_ROWS = 4  # of bars in one lane; what does not fit lies over the last
+MOST_ROWS = 4  # rows of bars in one lane; further bars overlap the last row
 THINNEST = 0.3  # percent
 MARKS = {
     "denied": "refused",
@@ -103,14 +102,14 @@ class _Span(NamedTuple):
 
 
 class _Session:
-    """What is known of one session while the picture is made."""
+    """One session, while the picture is made."""
 
     def __init__(self, name: str, scope: str):
         self.name = name
         self.scope = scope
         self.spans: list[_Span] = []
         self.marks: list[Happening] = []
-        self.open: dict[tuple[str, str], _Span] = {}  # by agent and file: what it still holds
+        self.open: dict[tuple[str, str], _Span] = {}  # by agent and file: its present locks
 
     @property
     def weight(self) -> int:
@@ -145,7 +144,7 @@ def picture(shown: Timeline, holds: Iterable[tuple[str, str, Hold]], waiting: It
 
 
 def _note(session: _Session, one: Happening, since: int) -> None:
-    """Take one event into what is known of its session."""
+    """Add one event to its session."""
     key = (str(one.details.get("agent") or ""), one.file)
     is_end = bool(one.details.get("released"))
     if one.what in MARKS and (not is_end or one.what == "lapsed"):

@@ -1,7 +1,7 @@
 """Templates, and the words and addresses in them.
 
-Whatever a template prints is somebody's text until it is said otherwise: what could hide in it or reverse it is
-escaped first, then what HTML takes for its own.
+A template treats every value as a session's text unless it is marked as safe: characters that hide or reverse text are
+escaped first, then those of HTML.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.run import ENDED
 from swarm_mcp.overview.refusal_words import around_owner
 
-LONGEST = 4000  # characters of one text of somebody's
+LONGEST = 4000  # characters of one text of a session
 NO_TIME = "at a time that nobody knows"
 
 
@@ -102,7 +102,7 @@ def _day_time(moment: object) -> str:
 
 
 def _local(moment: object, form: str) -> str:
-    """A time here; of what another program has stored as one and is none, that it is none."""
+    """Return a moment as local time. Another program may have stored a value that is no time: the result says so."""
     if not isinstance(moment, (int, float)):
         return NO_TIME
     try:
@@ -112,7 +112,7 @@ def _local(moment: object, form: str) -> str:
 
 
 def _last(path: str) -> str:
-    """The last part of a folder's path, by which people call it."""
+    """Return the last part of a folder's path, its name among people."""
     return path.rstrip("/").rpartition("/")[2] or path
 
 

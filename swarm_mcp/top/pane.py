@@ -27,7 +27,7 @@ class Pane(ScrollView, can_focus=True):
 
     @property
     def row(self) -> Row | None:
-        """The row that is chosen; None where there is none."""
+        """The chosen row, or None."""
         if self.table.rows:
             return self.table.rows[self._at]
         return None
@@ -38,9 +38,9 @@ class Pane(ScrollView, can_focus=True):
         return 1 + max(1, len(self.table.rows))
 
     def show(self, table: Table) -> None:
-        """Show `table`; the row that was chosen stays so where it is still there.
+        """Show `table`. The chosen row stays chosen if it is still there.
 
-        Without the keys a pane that shows its first row goes on showing what comes first.
+        An unfocused pane that shows its first row goes on showing the first one.
         """
         if table == self.table:
             return
@@ -67,7 +67,7 @@ class Pane(ScrollView, can_focus=True):
     # --------------------------------------------------------------- what Textual calls
 
     def render_line(self, y: int) -> Strip:
-        """Draw line `y` of what is seen."""
+        """Draw line `y` of the visible part."""
         room = self.size.width
         sizes = columns.widths(self.table, room - 1)
         if y == 0:
@@ -125,7 +125,7 @@ class Pane(ScrollView, can_focus=True):
         self.refresh()
 
     def _keep_in_sight(self) -> None:
-        """Scroll so that the chosen row is seen, below the heading, which covers the first line."""
+        """Scroll the chosen row into view, below the heading, since that covers the first line."""
         seen = max(1, self.size.height - 1)
         top = int(self.scroll_offset.y)
         if self._at < top:

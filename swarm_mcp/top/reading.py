@@ -1,4 +1,4 @@
-"""A picture of the store: a bounded part of what there is, read through ``overview`` in one go."""
+"""A picture of the store: a bounded part of it, read through ``overview`` in one go."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ROWS = 100  # of a table
 SEARCHED = 2000  # locks that are looked through for words
 SCOPES = 20
 DAY_SECONDS = 86400
-# The order in which tasks are shown; those that have ended are counted elsewhere.
+# The order of tasks; ended ones are counted elsewhere.
 AT_WORK = (states.IN_PROGRESS, states.CLAIMED, states.BLOCKED, states.APPROVAL_REQUIRED, states.OPEN)
 ENDED_RUNS = 10
-EDIT_SECONDS = 20.0  # after which changes are asked for anew where nobody has changed more: a commit ends them
+EDIT_SECONDS = 20.0  # Seconds after which uncommitted changes are read anew without a newer edit: a commit ends them.
 
 
 class Reader:
@@ -44,7 +44,7 @@ class Reader:
         self._known: dict[str, _Edits] = {}
 
     def read(self, wish: Wish) -> Picture:
-        """Read what is wished for. Raises SwarmError where the store cannot be read."""
+        """Read the wanted rows. Raises SwarmError if the store cannot be read."""
         if self._store is None:
             self._store = Store(read_only=True)
         store = self._store
@@ -77,7 +77,7 @@ class Reader:
         return Picture(where, shown, self._scope, tables.team(team_now(store, self._scope)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
-        """What has been changed and not committed in a scope: asked anew once a journal has grown, or now and then."""
+        """Return the uncommitted changes in a scope: read anew once a journal has grown, or now and then."""
         grown, now = journal_marks(scope), time.monotonic()
         known = self._known.get(scope)
         if known is None or known.journals != grown or (grown and now - known.at > EDIT_SECONDS):
@@ -91,7 +91,7 @@ class Reader:
 
 
 class _Edits(NamedTuple):
-    """What has been changed and not committed, as the journals said when they had these marks."""
+    """The uncommitted changes, as read when the journals had these marks."""
 
     journals: Marks
     at: float
@@ -99,7 +99,7 @@ class _Edits(NamedTuple):
 
 
 class _Part:
-    """What is read of one scope."""
+    """The rows of one scope."""
 
     def __init__(self, store: Store, scope: str, people: People, edited: list[Edit], searches: bool):
         viewer = onlooker(people.viewer, scope)

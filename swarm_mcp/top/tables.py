@@ -1,4 +1,4 @@
-"""The tables of the screen, made of what ``overview`` says. Every text in them is one line, harmless to a terminal."""
+"""The tables of the screen, made from ``overview``. Every text in them is one line, harmless to a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST = 400  # characters of a cell
-NUMBER = 9  # of a session's name: the digits, and what is before them
+NUMBER = 9  # characters of a session's name: the digits, and the mark before them
 
 SESSIONS = Table(
     "Sessions",
@@ -59,7 +59,7 @@ ALL = (SESSIONS, LOCKS, REFUSED, WORK)
 
 
 class Places:
-    """What files are called on this screen: from the folder `here`, else from the user's home."""
+    """The names of files on this screen: relative to the folder `here`, else to the user's home."""
 
     def __init__(self, here: str):
         self._here = here.rstrip(os.sep) + os.sep
@@ -79,7 +79,7 @@ class Places:
 
 
 def team(found: TeamNow | None) -> str:
-    """How the checkout stands in its team, in one line, empty where it is in none. Silent machines come first."""
+    """Return one line about the checkout's state in its team, empty outside of one. Silent machines come first."""
     if found is None:
         return ""
     others = sorted((one for one in found.machines if not one.is_own), key=lambda one: not one.is_offline)
@@ -88,9 +88,9 @@ def team(found: TeamNow | None) -> str:
 
 
 def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, own_id: str) -> list[Row]:
-    """One row for each session: this one first, then those that wait, those at work and those that hold something.
+    """Return one row for each session: this one first, then waiting ones, working ones, and holders of locks.
 
-    What one does is its task, else what it has `edited` last and not committed.
+    A session's work is its task, else its last uncommitted edit in `edited`.
     """
     first_held: dict[str, str] = {}
     for file in now.files:
@@ -154,7 +154,9 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
 
 
 def work(tasks: list[Task], runs: list[Run], called, at: int) -> list[Row]:
-    """One row for each task, with its newest worker, and for each worker without one. `called`: what a session is."""
+    """Return one row for each task, with its newest worker, and for each worker without one. `called` returns a
+    session's name.
+    """
     newest = {run.task_id: run for run in reversed(runs) if run.task_id}
     rows = []
     for task in tasks:
@@ -222,7 +224,7 @@ def _changed(edited: list[Edit], places: Places) -> str:
 
 
 def _some(first: str, count: int, places: Places) -> str:
-    """What a session holds: the `first` file that is known, and how many there are; beyond COUNTED nobody counts."""
+    """Return the words for a session's locks: the `first` known file, and their number, exact up to COUNTED."""
     if not count or not first:
         if count > 1:
             return f"{count:,} files"

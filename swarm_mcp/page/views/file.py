@@ -1,4 +1,4 @@
-"""A file: who holds it and who waits, whether it may be written now, and what has happened to its locks."""
+"""A file: its locks and waiters, the answer to a write now, and the history of its locks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _make(look: Look) -> Page:
 
 
 def _checkout_of(path: str, scopes: list[str]) -> str:
-    """The checkout that a path is in, empty for none: the innermost of these."""
+    """Return the innermost of these checkouts that contains a path; empty for none."""
     return max((one for one in scopes if path.startswith(one.rstrip("/") + "/")), key=len, default="")
 
 
@@ -62,7 +62,7 @@ def _waiting(look: Look, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _who(look: Look, one: dict[str, Any], label: str | None) -> dict[str, Any]:
-    """``{id, name, agent}`` of whoever has a lock or waits; no id for strangers."""
+    """Return ``{id, name, agent}`` of a holder or waiter; strangers have no id."""
     if one.get("hidden"):
         return {"id": "", "name": UNNAMED, "agent": ""}
     look.people.learn(one["instance_id"], label)

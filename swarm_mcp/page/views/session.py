@@ -1,4 +1,4 @@
-"""A session: what it holds, waits for and has changed, its tasks and messages, and what it did."""
+"""A session: its locks, waits and changes, its tasks and messages, and its events."""
 
 from __future__ import annotations
 

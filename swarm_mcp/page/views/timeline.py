@@ -1,4 +1,4 @@
-"""Timeline: what has happened to locks and sessions, as a picture and as text: lately, or around a moment."""
+"""The timeline: events of locks and sessions, as a picture and as text, up to now or around a moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
 HOUR, DAY = 3600, 86400
 SPANS = ((300, "5 minutes"), (1800, "30 minutes"), (HOUR, "hour"), (6 * HOUR, "6 hours"), (DAY, "day"))
 TEXTS = 150  # events that are told in words; the picture has more
-CLOSE = 300  # seconds around a moment that somebody has chosen in a longer span
+CLOSE = 300  # seconds around a moment chosen in a longer span
 
 
 def _make(look: Look) -> Page:

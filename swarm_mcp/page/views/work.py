@@ -1,4 +1,4 @@
-"""Tasks and messages: what sessions have asked of each other, and said to each other; and one task whole."""
+"""The tasks and messages between sessions, and one task whole."""
 
 from __future__ import annotations
 

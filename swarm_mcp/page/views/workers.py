@@ -1,4 +1,4 @@
-"""Workers: the agents that were run, what they cost; and one of them, with what it has done so far."""
+"""The agents that were run and their costs, and one of them with its record so far."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _input(given: object) -> str:
-    """What a tool is called with, one line for each value."""
+    """Return a tool's input, one line for each value."""
     if isinstance(given, dict):
         return "\n".join(f"{name}: {one if isinstance(one, str) else _json(one)}" for name, one in given.items())
     if isinstance(given, str):
