@@ -33,12 +33,15 @@ IN_A_TREE = (
 class Assignment(NamedTuple):
     """One task for one worker.
 
-    requester_id   the requesting session; `requester_label` its name instance_id    the worker's, reserved by the
-    dispatch; `label` its future name message        the instructions lock           name of the spawn lock; once that
-    names another worker, this one is not wanted command        words that start the harness, empty for its own run
-    options of the run (``request.RUN_OPTIONS``) that were given env            the environment to work in, empty for
-    that of the process log            file for standard error, empty if standard error is read tree_of        the
-    folder whose repository provides the task's work tree, with `cwd` in it; empty for none
+    requester_id   the requesting session; `requester_label` its name
+    instance_id    the worker's, reserved by the dispatch; `label` its future name
+    message        the instructions
+    lock           name of the spawn lock; once that names another worker, this one is not wanted
+    command        words that start the harness, empty for its own
+    run            options of the run (``request.RUN_OPTIONS``) that were given
+    env            the environment to work in, empty for that of the process
+    log            file for standard error, empty if standard error is read
+    tree_of        the folder whose repository provides the task's work tree, with `cwd` in it; empty for none
     """
 
     scope: str

@@ -117,11 +117,11 @@ TRIES = 3  # attempts to name an assignee, since it may leave at that moment
 class DispatchTask(NamedTuple):
     """The task and its circumstances.
 
-    key        equal for equal dispatches message    the worker's instructions; a task resumed without new ones keeps
-    its earlier ones. `public_message` is the
-      same without secrets
-    decision   the decision about the work tracker for a new task; empty for an old one worker     a live session that
-    could take it, None without one
+    key        equal for equal dispatches
+    message    the worker's instructions; a task resumed without new ones keeps its earlier ones
+               `public_message` is the same without secrets
+    decision   the decision about the work tracker for a new task; empty for an old one
+    worker     a live session that could take it, None without one
     """
 
     task: Task

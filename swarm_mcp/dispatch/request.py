@@ -27,17 +27,17 @@ class DispatchRequest(NamedTuple):
     """One dispatch, as a tool call or a command line asks for it. Empty values count as not given.
 
     message, description   the worker's instructions; the task's text. Each defaults to the other, then to the title
-    files                  as the requester spells them spawn, force_spawn     False: start no worker; True: start a
-    worker even if one lives wait_seconds           for a started worker to come up; None: the spawner's default promote
-    True, False, or None to leave the work tracker to its policy resume                 id, or the beginning of the id,
-    of a task to go on with after its worker has gone model ... fresh        options of a supervised worker's run
-    (``spawners.SUPERVISED``); `command` is one
+    files                  as the requester spells them
+    spawn, force_spawn     False: start no worker; True: start a worker even if one lives
+    wait_seconds           for a started worker to come up; None: the spawner's default
+    promote                True, False, or None to leave the work tracker to its policy
+    resume                 id, or the beginning of the id, of a task to go on with after its worker has gone
+    model ... fresh        options of a supervised worker's run (``spawners.SUPERVISED``); `command` is one
                            line, split as a shell does; `fresh` starts without the session of the task's earlier run
-    append_system_prompt, skills, output_schema, env, mcp_servers   further options; skills are folders, servers stand
-    as
-                           in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
-    retries                further attempts of the worker after a failed run, with the reason told worktree
-    the task gets a work tree of the repository for itself (``task_trees``)
+    append_system_prompt, skills, output_schema, env, mcp_servers   further options; skills are folders, servers
+                           stand as in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
+    retries                further attempts of the worker after a failed run, with the reason told
+    worktree               the task gets a work tree of the repository for itself (``task_trees``)
     """
 
     title: str

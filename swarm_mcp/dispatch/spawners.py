@@ -34,10 +34,14 @@ class SpawnFailed(SwarmError):
 class WorkerSpec(NamedTuple):
     """A worker for a spawner to start.
 
-    requester    row of the requesting session task_id      its task instance_id  reserved for it: it is to register
-    with ``SWARM_MCP_INSTANCE_ID`` set to this role, harness, cwd, label, name, message, placement   as in a dispatch
-    command      the words that start the harness; empty for its own title        of the task lock         name of the
-    spawn lock under which it is started run          options of a supervised worker's run (``request.RUN_OPTIONS``)
+    requester    row of the requesting session
+    task_id      its task
+    instance_id  reserved for it: it is to register with ``SWARM_MCP_INSTANCE_ID`` set to this
+    role, harness, cwd, label, name, message, placement   as in a dispatch
+    command      the words that start the harness; empty for its own
+    title        of the task
+    lock         name of the spawn lock under which it is started
+    run          options of a supervised worker's run (``request.RUN_OPTIONS``)
     tree_of      the folder whose repository provides the task's work tree, with `cwd` in it; empty for none
     """
 

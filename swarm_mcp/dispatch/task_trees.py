@@ -48,9 +48,11 @@ MOST_NAMED = 20  # files that conflict
 class TaskTree(NamedTuple):
     """A task tree.
 
-    top      its folder, links resolved; `own`: git's folder for it, `common`: that of the whole clone branch   its
-    original branch; its worker may have checked out another since into     the branch for its commits, empty for a
-    detached HEAD base     the commit that it began at; `scope`: of the task made_at  Unix seconds
+    top      its folder, links resolved; `own`: git's folder for it, `common`: that of the whole clone
+    branch   its original branch; its worker may have checked out another since
+    into     the branch for its commits, empty for a detached HEAD
+    base     the commit that it began at; `scope`: of the task
+    made_at  Unix seconds
     """
 
     task_id: str

@@ -56,10 +56,12 @@ class MachineNow(NamedTuple):
 class TeamNow(NamedTuple):
     """The state of a clone in its team.
 
-    repository    the team's name for it is_fresh      this machine knows every lock that counts elsewhere said_at
-    Unix seconds of the server's last word, None for never error         the reason why the server is not reached; empty
-    if it is, or if that is unknown milliseconds  the time the server took to list the machines; None before the first
-    time machines      this one first; without the agent, only machines with known sessions
+    repository    the team's name for it
+    is_fresh      this machine knows every lock that counts elsewhere
+    said_at       Unix seconds of the server's last word, None for never
+    error         the reason why the server is not reached; empty if it is, or if that is unknown
+    milliseconds  the time the server took to list the machines; None before the first time
+    machines      this one first; without the agent, only machines with known sessions
     """
 
     repository: str
