@@ -1,12 +1,12 @@
-"""Messages, tasks, values and traces of a repository: what the server lacks of this machine's, and what it has anew.
+"""Messages, tasks, values and traces of a repository: the changes to post, and the changes to apply.
 
-A row here becomes a *body*, which is told without any machine's folders. What is to be posted is how the bodies of rows
-differ from those that were here when the server last had the same (``store.team_documents``). Verbs change rows only;
-wherever anything breaks off, the difference says what is left to do.
+A row here becomes a *body*, free of any machine's folders. The changes to post are the difference between the bodies
+now and those at the last agreement with the server (``store.team_documents``). Verbs change rows only; after any
+interruption, the difference is the remaining work.
 
-Where a row was changed here and on the server at once, a task is what the server has, and whoever changed it here is
-told; a value that was set is set once more, and what was appended to one is appended to what is there now. What this
-machine itself has changed on the server, without having heard so, is no such thing: then what is here is newer.
+After simultaneous changes here and on the server, a task gets the server's state, and the session that changed it here
+is told; a set value is set once more, and an appended text is appended to the present value. An own change on the
+server without its answer is no such case: the state here is newer then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Ref = tuple[str, str]  # kind and key
 
 AT_ONCE = 50  # items in one call, or transaction
-MOST_REMEMBERED = 1000  # tasks that gave way, about which somebody may be just asking
+MOST_REMEMBERED = 1000  # tasks that lost against the server, kept for a request still in progress
 TASK_SECONDS = 86400  # an ended task of that age is about to be deleted here, and is not posted any more
 
 _TEXTS = ("id", "type", "title", "requester", "status")
@@ -60,12 +60,12 @@ class Wake(NamedTuple):
 class Documents:
     """The documents of one `repository`, in the work trees `tops` of this `machine`; those of others are in `scope`.
 
-    again     those that the server had, and has lost
-    gave_way  those of which what was done here was given up for what the server had, and the message that said so
-    spared    those about which somebody waits to say so: nobody gets a message
-    refused   those that the server does not take as they are, with why
-    is_due    whether rows here may differ since this machine last looked, by what it has taken in itself
-    wakes     what other machines have asked to be woken here, until somebody does so
+    again     documents that the server had, and has lost
+    gave_way  documents whose change here lost against the server's, with the message about it
+    spared    documents with a waiting request that reports the loss itself: no message is sent
+    refused   documents that the server rejects in their present form, with the reason
+    is_due    rows here may differ since the last look, because of applied changes
+    wakes     requests of other machines to wake sessions here, until done
     """
 
     def __init__(self, store: Store, repository: str, machine: str, tops: Iterable[str], scope: str):
@@ -83,7 +83,7 @@ class Documents:
         self.wakes: list[Wake] = []
         self._pending: set[Ref] = set()
         self.traces = Traces(store, repository, machine, self.tops)
-        self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` up to which tasks were looked at
+        self._tasks_seen: dict[str, int] = {}  # scope -> `changed_at` of the last task looked at
         self._values_seen: int | None = None
 
     def look_anew(self) -> None:
@@ -94,7 +94,7 @@ class Documents:
     # ------------------------------------------------------------ what is to be posted
 
     def differences(self) -> list[Item]:
-        """Return what the server lacks. What it refuses is left out, as long as it stays as it is."""
+        """Return the changes that the server lacks. Rejected documents are left out until they change."""
         rows, repository = self._rows, self.repository
         self.is_due = False
         for top in self.tops:
@@ -122,7 +122,7 @@ class Documents:
         return wanted + [one for one in self.traces.differences() if self._is_taken(one)]
 
     def difference(self, ref: Ref) -> Item | None:
-        """Return what of one task or value is to be posted; None for nothing."""
+        """Return the change of one task or value to post, or None."""
         kind, key = ref
         known = self._rows.known(self.repository, kind, key)
         body = self._body(ref, known)
@@ -144,7 +144,7 @@ class Documents:
         self.refused.pop(ref, None)
         if one["body"] is None and not answer["version"]:
             self._rows.forget(self.repository, *ref)
-        else:  # of what is removed as well, until the log says so: what it says of the time before is passed over
+        else:  # also for a removed document, until the log confirms it: the log's earlier entries are skipped
             self._rows.note(self.repository, *ref, answer["version"], _text(one["body"]))
 
     def refuse(self, one: Item, why: str) -> None:
@@ -162,11 +162,11 @@ class Documents:
         return not why
 
     def is_here(self, ref: Ref) -> bool:
-        """Whether this machine has a task or value of the team's."""
+        """Return True if this machine has this task or value of the team's."""
         return self._body(ref, None) is not None
 
     def version(self, ref: Ref) -> int:
-        """Return the version at which the server has a document, as far as is known here; 0: it has none."""
+        """Return the server's version of a document, as far as known here; 0: it has none."""
         known = self._rows.known(self.repository, *ref)
         if known is not None and known.body is not None:
             return abs(known.version)
@@ -197,10 +197,10 @@ class Documents:
     # -------------------------------------------------------------- what the server has
 
     def take(self, row: DocumentRow, is_all: bool = False, is_first: bool = False, has_lost: bool = False) -> None:
-        """Inside a transaction: a document is new on the server, or was changed. To take it twice changes nothing.
+        """Apply a new or changed document of the server, inside a transaction. Applying it twice changes nothing.
 
-        `is_all`: it is one of all that there are, and what it was before is not told. `is_first`: this machine has
-        just joined, and what it has itself may be old. `has_lost`: the server may have lost what came last.
+        `is_all`: the document is part of a full list without its history. `is_first`: this machine has just joined, and
+        its own rows may be old. `has_lost`: the server may have lost its latest changes.
         """
         kind, key = row["kind"], row["key"]
         known = self._rows.known(self.repository, kind, key)
@@ -254,9 +254,9 @@ class Documents:
         self.look_anew()
 
     def _recover(self, kind: str, key: str, known: Known, row: DocumentRow | None) -> None:
-        """The server may have lost what it had of a document: then what is here is posted once more.
+        """Post the local document once more, since the server may have lost it.
 
-        Until then it is known with a version below 0, and what others put there is compared by its age.
+        Until then its known version is below 0, and others' versions are compared by age.
         """
         if kind == MESSAGE:
             if row is None and known.version and known.body is not None:
@@ -341,16 +341,16 @@ class Documents:
             self._rows.tell(before["assignee"], of_task(taken.id, f"[auto] {_titled(taken)}: {text}"))
 
     def unsay(self, ref: Ref) -> None:
-        """Inside a transaction: whoever changed a task here, which gave way, is told so by another than this."""
+        """Withdraw the message about a lost change inside a transaction: another part reports it."""
         message = self.gave_way.get(ref)
         if message:
             self._rows.unsay(message)
             self.gave_way[ref] = 0
 
     def _tell_given_way(self, before: dict[str, Any], task: Task) -> int:
-        """Whoever changed a task here hears that something else became of it meanwhile: by the message's id, or 0."""
+        """Tell the session whose change to a task lost against the server's. Returns the message's id, or 0."""
         if before["status"] in (OPEN, BLOCKED) and before["assignee"] is None:
-            return 0  # it was let go; nobody did anything to it
+            return 0  # an automatic release, not a session's change
         if before["assignee"] != task.assignee:
             whom = before["assignee"]
         else:
@@ -384,7 +384,7 @@ class Documents:
         if before is None:
             pass
         elif is_first and before["updated_at"] <= body["updated_at"]:
-            # What was appended here may be of the moment between joining and the first answer of the server.
+            # An append may fall between joining and the server's first answer.
             was_appended = self._rows.was_appended(self.scope, key)
             more = (_lacking(before["value"], body["value"]) if was_appended else None) or []
         elif is_own:
@@ -404,7 +404,7 @@ class Documents:
                 added = appended_since(since, before["value"])
             else:
                 added = []
-            # What it has of them already it may have from here, without having said so.
+            # the server may have these already from here, with its answer lost
             if is_all:
                 more = added[_alike(added, appended_since(since, body["value"])) :]
             else:
@@ -440,7 +440,7 @@ def task_body(task: Task, top: str, left_out: int | None = None) -> dict[str, An
 
 
 def _was_ended(here: dict[str, Any] | None, base: str | None, there: dict[str, Any]) -> bool:
-    """Whether a task was ended here by its holder, and there only let go, as others do for a session that has gone."""
+    """Return True if a task was finished here by its holder, and only released there, as for a departed session."""
     if base:
         held = json.loads(base)
     else:
@@ -455,9 +455,9 @@ def _was_ended(here: dict[str, Any] | None, base: str | None, there: dict[str, A
 
 
 def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict[str, Any] | None:
-    """Return the columns of a task that a document says, in the work tree with this `top`; None for no task.
+    """Return a document's columns of a task, in the work tree with this `top`; None for an invalid document.
 
-    `before`: the task as it is here: what says the same stays as it is, and so do files outside of the work tree.
+    `before` is the task as it is here: equal values stay as they are, and so do files outside of the work tree.
     """
     if not isinstance(body, dict) or body.get("id") != key or body.get("status") not in STATUSES:
         return None
@@ -550,7 +550,7 @@ def _alike(first: list[str], second: list[str]) -> int:
 
 
 def _lacking(here: str, there: str) -> list[str] | None:
-    """Return the items of a list here that are not in one there; None where one of them is no list."""
+    """Return the items of a list here that are missing in one there; None if one of the two is no list."""
     if not (is_list(here) and is_list(there)):
         return None
     first, second = items_of(here), items_of(there)
@@ -566,7 +566,7 @@ def _lacking(here: str, there: str) -> list[str] | None:
 
 
 def _age(task: dict[str, Any] | None) -> tuple[int, int]:
-    """Return what is greater for a later state of a task."""
+    """Return a key that is greater for a later state of a task."""
     if task is None:
         return 0, 0
     ranks = {BLOCKED: 0, OPEN: 1, CLAIMED: 2, IN_PROGRESS: 3, **dict.fromkeys(TERMINAL, 4)}

@@ -1,4 +1,4 @@
-"""How this machine and its clones stand in their teams: what ``team status`` shows."""
+"""The state of this machine and its clones in their teams, as ``team status`` shows it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def standing() -> dict[str, Any]:
-    """Return ``{ok, machine, agent, repositories}``; each of these ends with the ``machines`` that the server knows.
+    """Return ``{ok, machine, agent, repositories}``; each of the last ends with the server's ``machines``.
 
-    `ok`: every server was reached, and what is known here is fresh. Asks each server, and so may take seconds.
+    `ok`: every server was reached, and the copy here is fresh. Asks each server, possibly for seconds.
     """
     joined = memberships()
     if joined:
@@ -62,7 +62,7 @@ def standing() -> dict[str, Any]:
 
 
 def _only_here(agent: dict[str, Any] | None, server: str, name: str) -> str:
-    """What of messages, tasks and values the server does not take, for people; empty where it takes all."""
+    """Return a text about messages, tasks and values that the server does not take; empty if it takes all."""
     talks = [talk for talk in (agent or {}).get("servers", []) if talk["server"] == server]
     followed = [one for talk in talks for one in talk["repositories"]]
     facts: dict[str, Any] = next((one for one in followed if one["repository"] == name), {})
@@ -82,7 +82,7 @@ def known_epoch(server: str) -> str:
 
 
 def _told(server: str, name: str) -> dict[str, Any]:
-    """What the server says of a repository and its machines, and how long that took; else the ``error``."""
+    """Return the server's data about a repository and its machines, and their round trip; else the ``error``."""
     silence: dict[str, Any] = {"error": "", "milliseconds": None, "machines": []}
     own = machine()
     try:
@@ -107,7 +107,7 @@ def _told(server: str, name: str) -> dict[str, Any]:
 
 
 def _would_be(one: Membership) -> str:
-    """What the repository of a clone would be called if it joined now, where that is something else."""
+    """Return the name of a clone's repository for a join now, if that differs."""
     tree = repository.tree_at(one.top)
     if one.source == GIVEN or tree is None:
         return ""
