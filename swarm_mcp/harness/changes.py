@@ -1,9 +1,8 @@
-"""What a run has changed where it worked: files, and commits.
+"""The changes that a run has made in its folder: files, and commits.
 
-Git is asked before and after. In a checkout that others share, what they wrote meanwhile is left out as far as it can
-be told: a file that another session's journal says was written, and no edit of the run's own; and commits, where the
-run has carried out no command that speaks of git. What git ignores is not counted, nor is anything outside of the
-checkout but the run's own edits.
+Git is asked before and after. In a shared checkout, the changes of others are left out where they are known: a file in
+another session's journal that no edit of the run's own touched; and commits, if the run has carried out no git command.
+Files that git ignores are not counted, nor is anything outside of the checkout but the run's own edits.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class ChangeWatch:
                 self._edited.update(os.path.realpath(os.path.join(self._folder, file)) for file in files)
 
     def changes(self, session_id: str | None) -> Changes:
-        """Return what has changed since the beginning; `session_id` is the run's own."""
+        """Return the changes since the beginning; `session_id` is the run's own."""
         files = set(self._edited)
         head = self._commit()
         if self._top:

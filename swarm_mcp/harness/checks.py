@@ -1,4 +1,4 @@
-"""Whether a harness can run here: structured findings, without side effects, in under 5 s."""
+"""A harness's fitness on this machine: structured findings, without side effects, in under 5 s."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
-# Beside the adapter's own, where programs keep what even `--version` may write (codex makes a folder of helpers).
+# Beside the adapter's own, the folders that even `--version` may write to (codex makes a folder of helpers).
 _SCRATCH = ("XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
@@ -41,10 +41,10 @@ def status_of(checks: list[Check]) -> str:
 
 
 def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict[str, Any]:
-    """Return everything that can be seen of a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
+    """Return all findings about a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
 
-    `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises for what it looks for;
-    warnings never keep anybody from running.
+    `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises over a finding; a warning never
+    prevents a run.
     """
     found = common(adapter, config)
     try:
@@ -89,7 +89,7 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
 
 
 def version_of(adapter: HarnessAdapter) -> str | None:
-    """Return the version line of an installed harness; None where it tells none in VERSION_SECONDS."""
+    """Return the version line of an installed harness; None without one within VERSION_SECONDS."""
     found = _command(adapter, {})[-1:]
     if found and found[0].code == "version":
         return found[0].message
@@ -130,10 +130,10 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
 
 
 def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
-    """What the harness calls its version. It is run in, and with the settings of, an empty folder."""
+    """Return the harness's own version. It runs in an empty folder, with the settings of one."""
     with tempfile.TemporaryDirectory(prefix="swarm-version-", ignore_cleanup_errors=True) as scratch:
         env = {**os.environ, **dict.fromkeys((*adapter.home_variables, *_SCRATCH), scratch)}
-        # Files, not pipes, which a process that it leaves behind would keep open; pi says it on standard error.
+        # Files, not pipes: a leftover process would keep pipes open; pi prints it on standard error.
         with open(os.path.join(scratch, "out"), "w+b") as out, open(os.path.join(scratch, "err"), "w+b") as err:
             try:
                 child = subprocess.Popen(
@@ -182,7 +182,7 @@ def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Ch
 
 
 def is_address(url: object) -> bool:
-    """Return whether this is an http or https address with a host."""
+    """Return True for an http or https address with a host."""
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

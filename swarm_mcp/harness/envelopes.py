@@ -1,8 +1,8 @@
-"""Events as libraries hand them out that drive several harnesses: with the native line, and with what ends the run.
+"""Events in the form of libraries that drive several harnesses: with the native line, and with the run's end.
 
-``{"type": "message", "message": <native line>}``, ``{"type": "session_started", "session_id"}``,
-``{"type": "complete", "output", "is_error", "code", "usage"}``, ``{"type": "error", "error", "code"}`` and
-``{"type": "stderr", "data"}``, each with ``timestamp`` (Unix seconds).
+``{"type": "message", "message": <native line>}``, ``{"type": "session_started", "session_id"}``, ``{"type": "complete",
+"output", "is_error", "code", "usage"}``, ``{"type": "error", "error", "code"}`` and ``{"type": "stderr", "data"}``,
+each with ``timestamp`` (Unix seconds).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from swarm_mcp.harness.query import parse_json
 
 
 def to_envelope(event: Event) -> dict[str, Any] | None:
-    """Return the envelope of an event; None for one that the native lines have already said. Never raises."""
+    """Return the envelope of an event; None if the native lines have said it already. Never raises."""
     data = event.data
     if event.kind == events.RAW_LOG:
         made = {"type": "message", "message": parse_json(data.get("content"), data.get("content"))}

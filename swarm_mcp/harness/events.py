@@ -1,23 +1,22 @@
-"""What happens in a run, in words that are the same for every harness; and the order that a run's events keep.
+"""The events of a run, in words that are the same for every harness, and their order.
 
-| kind | data |
-|---|---|
-| ``session_init`` | ``session_id``, and where known ``model``, ``cwd``, ``tools``; once, before any message |
-| ``message`` | ``role`` (assistant, user), ``content`` (text); ``thinking`` true for the model's own thoughts |
-| ``tool_start`` | ``tool_call_id``, ``tool_name``, ``args`` |
-| ``tool_end`` | ``tool_call_id``, ``tool_name``, ``result`` (text), ``is_error``; one for every tool_start |
-| ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``), ``changes``; last, once |
-| ``error`` | ``message``, ``category`` (``outcome.ERRORS``) |
-| ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
-| ``raw_stderr`` | ``content``: one line of standard error, scrubbed; ``told`` true where other events say what is in
-  it |
-| ``custom`` | ``name`` (``claude.api_retry``), ``data``: whatever has no word of its own here |
-| ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; where
-  it is known what the run took so far ``cost_usd``, ``num_turns``, ``goes_on`` (false: this was its last answer), and
-  ``spent`` (``outcome.Cost``, as the ``result`` would have it), which counts where a run is cut off |
-| ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
+  | kind | data |
+  |---|---|
+  | ``session_init`` | ``session_id``, and if known ``model``, ``cwd``, ``tools``; once, before any message |
+  | ``message`` | ``role`` (assistant, user), ``content`` (text); ``thinking`` true for the model's own thoughts |
+  | ``tool_start`` | ``tool_call_id``, ``tool_name``, ``args`` |
+  | ``tool_end`` | ``tool_call_id``, ``tool_name``, ``result`` (text), ``is_error``; one for every tool_start |
+  | ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``), ``changes``; last |
+  | ``error`` | ``message``, ``category`` (``outcome.ERRORS``) |
+  | ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
+  | ``raw_stderr`` | ``content``: one line of standard error, scrubbed; ``told`` true if other events tell it too |
+  | ``custom`` | ``name`` (``claude.api_retry``), ``data``: any event without a word of its own here |
+  | ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; if
+    known, the run's ``cost_usd`` so far, ``num_turns``, ``goes_on`` (false: this was its last answer), and ``spent``
+    (``outcome.Cost``, in the form of the ``result``), for a run that is cut off |
+  | ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
 
-Harnesses leave events out when they are ended, and repeat some. Behind the `Ledger` listeners can rely on this: one
+Harnesses omit events when they are ended, and repeat some. Behind the `Ledger` listeners can rely on this: one
 ``session_init``, before any message; a ``tool_end`` for every ``tool_start`` and none without; one ``result``, last.
 """
 
@@ -95,10 +94,10 @@ MOST_ERRORS = 50
 
 
 class Ledger:
-    """One run. `session_id`, `model`, `last_words`, `result` (of the harness), `errors` as they are known so far.
+    """One run. `session_id`, `model`, `last_words`, `result` (of the harness) and `errors` as far as known.
 
-    `trouble` is why the harness tries its last step again (``retry``), None where it has gone on since; `spent` is what
-    the run took so far, as the harness's answers tell it.
+    `trouble` is the reason for the harness's retry (``retry``), None after progress; `spent` is the run's cost so far,
+    by the harness's answers.
     """
 
     def __init__(self, name: str):
@@ -151,7 +150,7 @@ class Ledger:
             yield tool_end(call_id, tool, "the run ended before this call did", True)
 
     def again(self) -> None:
-        """Begin anew with another child; what was emitted stays emitted."""
+        """Begin anew with another child; emitted events stay emitted."""
         self.session_id, self.last_words, self.result, self.errors, self.trouble = None, "", None, [], None
         self.spent = None
 
@@ -186,7 +185,7 @@ class Ledger:
     def _introduction(self) -> Iterator[Event]:
         if not self._introduced:
             self._introduced = True
-            yield session_init(None)  # it has none, or has not said
+            yield session_init(None)  # it has none, or has not named it
 
     def _start(self, event: Event) -> Iterator[Event]:
         self._calls += 1

@@ -1,8 +1,8 @@
-"""A run as people read it: what each event says, said once.
+"""A run as text for people: each event, told once.
 
-Harnesses say some things twice, and some in the words of programs. A refusal of ours is one `DENIED`, whether it comes
-as the result of a call, on standard error or both; a call is told by what it does (``tool_words``), with a number of
-its own; the result of an edit that went well is not told, for the edit has been; paths are those of the folder.
+Harnesses repeat some events, and word some for programs. A refusal of ours is one `DENIED`, from the result of a call,
+from standard error or both; a call is told by its effect (``tool_words``), with a number of its own; the result of a
+successful edit is left out, since the edit was told; paths are relative to the folder.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ WITHIN = ("swarm.not_heeded", "swarm.tool_loop_warning", "swarm.record_full", "s
 
 
 class Told(NamedTuple):
-    """One thing that happened: its `kind`, when (Unix seconds, 0: not known) and the text; of a call its `number` and
-    the `patch` that it makes, whose lines begin with ``+``, ``-`` or a blank."""
+    """One told event: its `kind`, its time (Unix seconds, 0: unknown) and the text; for a call its `number` and its
+    `patch`, with lines that begin with ``+``, ``-`` or a blank.
+    """
 
     kind: str
     at: float
@@ -36,13 +37,13 @@ class Told(NamedTuple):
 
 
 class Narrator:
-    """Tells of one run, which works in `folder`; `calls` and `denials` count what was told so far."""
+    """The narrator of one run in `folder`; `calls` and `denials` count the told ones."""
 
     def __init__(self, folder: str = ""):
         self._folder = Folder(folder)
         self._numbers: dict[str, int] = {}  # call id -> its number
-        self._edits: set[str] = set()  # ids of calls whose result says nothing new
-        self._refusals: dict[Denial, dict[str, int]] = {}  # how often each was told, by who told it
+        self._edits: set[str] = set()  # ids of calls with a result of no news
+        self._refusals: dict[Denial, dict[str, int]] = {}  # the number of each refusal, by its source
         self._error = ""
         self._changes: object = None
         self._said = _digest("")  # of all words of standard output
@@ -50,7 +51,7 @@ class Narrator:
         self.calls = self.denials = 0
 
     def tell(self, event: Event) -> list[Told]:
-        """Return what is to be told of an event, mostly one thing or nothing. Never raises, whatever its data is."""
+        """Return the texts for an event, mostly one or none. Never raises, for any data."""
         if event.kind == events.ERROR:
             self._error = str(event.data.get("message") or "")
         elif event.kind == events.RESULT:
@@ -147,7 +148,7 @@ class Narrator:
         return [Told(ERROR, entry["ts"], f"failed: {'; '.join(entry['errors']) or entry['subtype']}"), *ended]
 
     def _is_echo(self, entry: dict[str, Any]) -> bool:
-        """Whether it repeats what has been told as plain standard output (the answer of the harness `process`)."""
+        """Return True for a repetition of plain standard output (the answer of the harness `process`)."""
         if entry["kind"] == "stdout":
             _add_words(self._said, entry["text"])
             self._has_said = True
@@ -170,7 +171,7 @@ def named_of(names: Sequence[str], more: int = 0) -> str:
 
 
 def changes_in_words(found: object) -> list[str]:
-    """Return lines for what a run has changed, of which `found` is ``outcome.Changes`` as JSON; nothing for nothing."""
+    """Return lines for a run's changes, given as ``outcome.Changes`` in JSON; none for no changes."""
     if not isinstance(found, dict):
         return []
     files, commits = (
@@ -186,7 +187,7 @@ def changes_in_words(found: object) -> list[str]:
 
 
 def _message_of(text: str) -> str:
-    """The message in the data of an event that only its harness knows; all of it where it has none."""
+    """Return the message in the data of a harness's own event; all data without one."""
     from swarm_mcp.harness.query import parse_object
 
     found = parse_object(text).get("message")
@@ -196,7 +197,7 @@ def _message_of(text: str) -> str:
 
 
 def _digest(text: str):
-    """What tells the words of `text` from others, however many there are."""
+    """Return a digest that tells the words of `text` from others, at any length."""
     found = hashlib.blake2b()
     _add_words(found, text)
     return found

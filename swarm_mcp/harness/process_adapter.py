@@ -1,4 +1,4 @@
-"""Any command: what it prints is the answer; lines of JSON that are events of ours are taken as such."""
+"""Any command as a harness: its output is the answer; lines of JSON in our form are taken as events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: no
         if found.get("type") in KINDS and found["type"] != RAW_LOG:
             return [Event(found["type"], {k: v for k, v in found.items() if k not in ("type", "timestamp")})]
         kept = state["text"] = state.get("text", "") + line + "\n"
-        if len(kept) > 2 * LONGEST_OUTPUT:  # it may print without end; what it said last is the answer
+        if len(kept) > 2 * LONGEST_OUTPUT:  # its output may be endless; the end of it is the answer
             state["text"] = kept[-LONGEST_OUTPUT:]
         return []
 

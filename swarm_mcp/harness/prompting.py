@@ -1,7 +1,7 @@
-"""What a worker is told: the prompt for its task, its environment, and an addition to its system prompt.
+"""A worker's instructions: the prompt for its task, its environment, and an addition to its system prompt.
 
-A template has ``{{path.to.value}}`` in it, which the value's text replaces; a path that leads nowhere is left out.
-Values that were put in are not expanded again, so no task can reach another value by naming it.
+A template has ``{{path.to.value}}`` in it, to be replaced by the value's text; an unknown path is left out. Inserted
+values are not expanded again, so a task cannot reach another value by naming it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def filled(template: str, values: Mapping[str, object]) -> str:
 
 
 def template_values(query: Query, harness: str = "", **more: object) -> dict[str, Any]:
-    """Return what templates can name: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
+    """Return the values for templates: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
     return {
         "agentId": query.instance_id,
         "companyId": query.scope,
@@ -103,11 +103,11 @@ def chosen_template() -> str:
 
 
 def system_prompt(query: Query, *, skills: Iterable[str] = (), tools: Iterable[str] = (), extra: str = "") -> str:
-    """Return what is added to a harness's own instructions, in this order, without empty sections.
+    """Return the addition to a harness's own instructions, in this order, without empty sections.
 
-    Role, identity, the skills in these folders (name and description; for harnesses that do not list them
-    themselves), tools, the text in ``SYSTEM_PROMPT``, and `extra`, which is about this task. No section has more
-    than SECTION_LIMIT characters, the whole not more than TOTAL_LIMIT.
+    Role, identity, the skills in these folders (name and description; for harnesses that do not list them themselves),
+    tools, the text in ``SYSTEM_PROMPT``, and `extra`, about this task. Each section has at most SECTION_LIMIT
+    characters, the whole TOTAL_LIMIT.
     """
     from swarm_mcp.harness.plugin import described
 
@@ -144,7 +144,7 @@ def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
 
 
 def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[str, str]:
-    """Return the environment of a worker; of its layers the later win: who it is, why it runs, what the user set.
+    """Return the environment of a worker; later layers win: its identity, its reason to run, the user's settings.
 
     `context` may have wake_reason, message_id and linked_task_ids (a list).
     """
@@ -172,7 +172,7 @@ def _role(role: str) -> str:
 
 
 def _details(task: Mapping[str, object], told: str, progress: str) -> str:
-    """What the task says beside its title and what the worker has been told already."""
+    """Return the task's details beyond its title and the worker's instructions."""
     about = safe(str(task.get("description") or "").strip())
     files = task.get("files")
     if isinstance(files, (list, tuple)):
@@ -191,7 +191,7 @@ def _details(task: Mapping[str, object], told: str, progress: str) -> str:
 
 
 def _as_said(text: str) -> str:
-    """`text` as a quotation: each line behind a mark, so that none can be taken for one of ours."""
+    """Return `text` as a quotation: each line behind a mark, so that none can be taken for one of ours."""
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 

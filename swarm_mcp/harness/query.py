@@ -1,8 +1,8 @@
-"""What a run is asked to do, in words that every harness understands; and the same read from a configuration.
+"""The request of a run, in words that every harness understands; and the same read from a configuration.
 
-A configuration is a JSON object with the fields of a ``Query`` (without who the child is), and is what
-``swarm-mcp run`` makes of its flags, what environment tests look at and what a caller may keep in a file. It is read by
-type, with fallbacks, never an exception.
+A configuration is a JSON object with the fields of a ``Query`` (without the child's identity). ``swarm-mcp run`` makes
+one of its flags, environment tests read one, and a caller may keep one in a file. It is read by type, with fallbacks,
+never an exception.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ class McpServer(NamedTuple):
 class Query(NamedTuple):
     """One run. Empty values count as not given.
 
-    prompt             what the agent is told; it goes to the child's standard input wherever that can take it
-    cwd                absolute folder that it works in
-    mode               ``read-only``: may write no file; ``edit`` (default): files of its folder; ``yolo``: whatever
-                       the harness's own checks would forbid. Locks hold in all three
-    model, effort      as the harness names them; a short name is expanded by the adapter
-    system_prompt      instead of the harness's own, where it can; `append_system_prompt`: behind it
+    prompt             the agent's instructions; sent to the child's standard input if that can take it
+    cwd                absolute folder to work in
+    mode               ``read-only``: may write no file; ``edit`` (default): files of its folder; ``yolo``: also
+                       anything that the harness's own checks would forbid. Locks hold in all three
+    model, effort      in the harness's names; a short name is expanded by the adapter
+    system_prompt      instead of the harness's own, if it can; `append_system_prompt`: behind it
     resume_session_id  continue that session; with `fork_session` in a copy
-    output_schema      JSON schema that the answer is to follow
+    output_schema      JSON schema of the answer
     mcp_servers        name -> server, beside those of the user; `client_tools`: Python functions to be served
     skills             absolute folders, each with a SKILL.md, to be found without a file in `cwd`
     additional_args    appended to argv as they stand; `env`: added to the child's environment
     command            argv of the harness ``process``; of others, words that start it instead of its own name
     timeout_seconds    0 for none; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 for none
-    instance_id, scope, label, role, task_id, requester_id, run_id   who the child is in the swarm
-    iteration          which round of somebody's loop this is, 0 for none; the child has it as ``SWARM_ITERATION``
-    api_url, api_key   where the child reaches whoever had it started, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
+    instance_id, scope, label, role, task_id, requester_id, run_id   the child's identity in the swarm
+    iteration          the round of a surrounding loop, 0 for none; the child has it as ``SWARM_ITERATION``
+    api_url, api_key   the child's way back to its starter, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
                        key is a secret
-    log_file           one more file that the record's lines are added to
+    log_file           one more file for the record's lines
     """
 
     prompt: str
@@ -102,9 +102,9 @@ class Query(NamedTuple):
 
 
 def server_of(entry: object) -> McpServer | None:
-    """Return the server that an entry of a configuration describes (``McpServer.to_dict``, or as ``.mcp.json`` has it).
+    """Return the server in an entry of a configuration (``McpServer.to_dict``, or the form of ``.mcp.json``).
 
-    None for what is none, and for kinds that not every harness can have (sse, ws).
+    None for invalid entries, and for kinds that some harnesses cannot have (sse, ws).
     """
     if isinstance(entry, McpServer):
         return entry
@@ -181,7 +181,7 @@ def parse_object(value: object) -> dict[str, Any]:
 
 
 def parse_json(text: object, fallback: object = None) -> object:
-    """Return what JSON text says, `fallback` where it is none."""
+    """Return the value in a JSON text, `fallback` for any other text."""
     if not isinstance(text, (str, bytes, bytearray)):
         return fallback
     try:
@@ -198,7 +198,7 @@ def build_config(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def query_of(prompt: str, config: Mapping[str, object]) -> Query:
-    """Return the query that a configuration describes; what cannot be read counts as not given."""
+    """Return the query that a configuration describes; unreadable values count as not given."""
     env = parse_object(config.get("env"))
     listed = [(str(name), server_of(entry)) for name, entry in parse_object(config.get("mcp_servers")).items()]
     return Query(

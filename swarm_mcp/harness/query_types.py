@@ -1,7 +1,7 @@
-"""The types of a ``Query`` that a Python caller gives: what is obviously meant is taken, all else is refused by name.
+"""The types of a ``Query`` from a Python caller: obvious conversions are made, all else is refused by name.
 
-A path is taken for its text, a list for a tuple, a number for a text where text is wanted, and an MCP server as
-``.mcp.json`` has it for an ``McpServer``.
+A path is taken for its text, a list for a tuple, a number for a text where text is wanted, and an MCP server in the
+form of ``.mcp.json`` for an ``McpServer``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _path(field: str, value: object) -> str:
 
 
 def _as_text(field: str, value: object) -> str:
-    """Read a text, which a path or a number stands for too."""
+    """Read a text; a path or a number stands for one, too."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return _path(field, value)

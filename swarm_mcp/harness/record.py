@@ -1,8 +1,8 @@
-"""Where everything that leaves a run goes through: scrubbed, recorded, handed to listeners; and reading records.
+"""The path of all output of a run: scrubbed, recorded, handed to listeners; and the reading of records.
 
-The record is a private file of JSON lines, metadata first, then every event as it happened. Events stand there as
-``Event.to_dict`` gives them, but lines of standard error, which are ``{"type": "stderr", "content", "timestamp"}``;
-`event_of` makes events of them again. `events_in` reads a run's records, also while they are being written.
+The record is a private file of JSON lines, metadata first, then every event in order. Events have the form of
+``Event.to_dict``, except for lines of standard error, ``{"type": "stderr", "content", "timestamp"}``; `event_of` makes
+events of them again. `events_in` reads a run's records, also while they are being written.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def default_folder() -> str:
 class Record:
     """One file, ``<folder>/<run id>/<time>-<first 8 of the task's or run's id>.jsonl``, mode 0600.
 
-    Nothing here raises: a disk that is full must not end a run. `fault` says what went wrong first. What is written is
-    added to the file `copy` as well, if one is named.
+    Nothing here raises: a full disk must not end a run. `fault` is the first error. The lines are also added to the
+    file `copy`, if one is named.
     """
 
     def __init__(self, folder: str, run_id: str, name: str, copy: str = ""):
@@ -82,7 +82,7 @@ class Record:
         self._add(shown)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting lines."""
         data, self._waiting, self._bytes = b"".join(self._waiting), [], 0
         for handle in (self._handle, self._copied):
             try:
@@ -97,7 +97,7 @@ class Record:
             self._add(full._replace(at=time.time()).to_dict())
 
     def close(self) -> None:
-        """Write what waits, and close the file. Idempotent."""
+        """Write the waiting lines, and close the file. Idempotent."""
         self.flush()
         handles, self._handle, self._copied = (self._handle, self._copied), -1, -1
         for handle in handles:
@@ -137,7 +137,7 @@ def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Itera
     """
     done: list[str] = []
     while True:
-        live = is_live()  # asked before looking: what is written meanwhile is still found
+        live = is_live()  # asked before the look: lines written meanwhile are still found
         path = next((found for found in files_of(record) if found not in done), "")
         if path:
             done.append(path)
@@ -225,7 +225,7 @@ class EventSink:
         self._metas.append(listener)
 
     def meta(self, found: dict[str, Any]) -> None:
-        """Hand on what is about to be started."""
+        """Hand on the metadata of a start."""
         shown = self.scrubber.data(found)
         if self.record:
             self.record.metadata(shown)
@@ -236,7 +236,7 @@ class EventSink:
         self._pass_on(Event(event.kind, self.scrubber.data(event.data), event.at or time.time()))
 
     def line(self, stream: str, line: str, told: bool = False) -> None:
-        """Hand on a line that the child wrote; `told`: other events say what is in it."""
+        """Hand on a line of the child's output; `told`: other events tell it too."""
         shown = self.scrubber.text(line)
         if stream == "stdout":
             kind = RAW_LOG
@@ -246,7 +246,7 @@ class EventSink:
         _call(self._logs, stream, shown + "\n")
 
     def flush(self) -> None:
-        """Let readers of the record see what has happened so far."""
+        """Show the events so far to readers of the record."""
         if self.record:
             self.record.flush()
 

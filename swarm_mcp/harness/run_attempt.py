@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # of what it wrote last, kept for finding out why it failed
+TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # the end of its output, kept to find out the reason for a failure
 
 
 class NotStarted(Exception):
@@ -40,8 +40,9 @@ class NotStarted(Exception):
 
 
 class RunAttempt:
-    """A child that has yet to be started. Afterwards `was_stopped` says whether we ended it, and `strayed` whether it
-    goes by another session than the one that was to be continued."""
+    """A child before its start. Afterwards `was_stopped` is True if we ended it, and `strayed` if its session differs
+    from the one to continue.
+    """
 
     def __init__(self, adapter: HarnessAdapter, query: Query, sink: EventSink, ledger: Ledger, stop: StopRequest):
         self._adapter, self._query = adapter, query
@@ -51,7 +52,7 @@ class RunAttempt:
         self._lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
         self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
         self._native = 0
-        self.notes: list[str] = []  # what is to be said before the child begins
+        self.notes: list[str] = []  # notes for the person before the child begins
         self.was_stopped = False
         self.strayed = False
 
@@ -112,7 +113,7 @@ class RunAttempt:
         return self.over(child.exit_code, child.signal)
 
     def _held(self, argv: list[str], folder: Path) -> list[str]:
-        """The command line with which the kernel keeps the child from what others have locked, where that is on."""
+        """Return the command line by which the kernel keeps the child from the locked files of others, if that is on."""
         from swarm_mcp.harness import held_by_kernel
 
         try:
@@ -130,7 +131,7 @@ class RunAttempt:
         return Scrubber(os.environ, query.env, own, {API_KEY: query.api_key}, *servers, folder=query.cwd)
 
     def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict[str, Any]:
-        """What the record begins with. Of the environment only what the child has beside this process's."""
+        """Return the beginning of the record. Of the environment it has the child's additions only."""
         query = self._query
         return {
             "timestamp": time.time(), "adapter": self._adapter.name, "command": launch.argv[0],

@@ -1,4 +1,4 @@
-"""What a prompt can invoke by name in a harness: skills, and commands that a person or a project keeps as files."""
+"""The commands of a prompt in a harness: skills, and commands that a person or a project keeps as files."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class SlashCommand(NamedTuple):
 
 
 def slash_commands(adapter: HarnessAdapter, cwd: str, skills: tuple[str, ...] = ()) -> list[SlashCommand]:
-    """Return what a prompt in `cwd` can invoke, by name: of one name the first, and the run's own before all.
+    """Return the commands of a prompt in `cwd`, by name: the first of each name, and the run's own before all.
 
-    `skills`: folders of a query. Nothing is started; files that cannot be read have no description. Raises Refused
-    for a folder that is no skill.
+    `skills`: folders of a query. Nothing is started; unreadable files have no description. Raises Refused for a folder
+    without a skill.
     """
     found: dict[str, SlashCommand] = {}
     can = adapter.capabilities

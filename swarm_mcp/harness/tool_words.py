@@ -1,7 +1,7 @@
 """A tool call in words for people: a command without the shell around it, an edit as a patch, paths below the folder.
 
-Tools are known by what they are given, whatever their harness calls them: a command, a patch, a path with an old and a
-new text, a path with a content.
+Tools are recognised by their input, in any harness: a command, a patch, a path with an old and a new text, a path with
+a content.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _SCRIPT = re.compile(r"-[a-z]*c")
 
 
 class Call(NamedTuple):
-    """What a call does: `words` in a line, the further lines of a command (`more`), or an edit, of which `patch` has
-    the lines as far as they are told, each with ``+``, ``-`` or a blank before it."""
+    """The effect of a call: `words` in a line, the further lines of a command (`more`), or an edit, with the known
+    lines of its `patch`, each with ``+``, ``-`` or a blank before it.
+    """
 
     words: str
     more: tuple[str, ...] = ()
@@ -36,7 +37,7 @@ class Call(NamedTuple):
 
 
 class Folder:
-    """The folder a run works in, whose name is left out of what people read."""
+    """The folder of a run. Its name is left out of texts for people."""
 
     def __init__(self, path: str = ""):
         if path:
@@ -65,7 +66,7 @@ class Folder:
 
 
 def call_in_words(name: str, given: object, folder: Folder) -> Call:
-    """Return what a call of the tool `name` does. Never raises, whatever it was `given`."""
+    """Return the effect of a call of the tool `name`. Never raises, for any input `given`."""
     if not isinstance(given, Mapping):
         if given is None:
             text = ""
@@ -97,7 +98,7 @@ def call_in_words(name: str, given: object, folder: Folder) -> Call:
 
 
 def edited(given: object) -> list[str]:
-    """Return the files that a call edits, as it names them; none where it says no edit. Never raises."""
+    """Return the files that a call edits, as it names them; none for other calls. Never raises."""
     if not isinstance(given, Mapping):
         if isinstance(given, str) and _PATCH.search(given):
             return _FILE.findall(given)
@@ -117,7 +118,7 @@ def edited(given: object) -> list[str]:
 
 
 def commanded(given: object) -> str:
-    """Return the command line that a call carries out, without the shell around it; empty for none. Never raises."""
+    """Return the command line of a call, without the shell around it; empty for none. Never raises."""
     if isinstance(given, Mapping):
         command = next((given[key] for key in COMMANDS if given.get(key)), "")
     else:

@@ -2,16 +2,16 @@
 
 An entry has ``kind`` and ``ts`` (Unix seconds), and:
 
-| kind | more fields |
-|---|---|
-| ``init`` | ``session_id``, ``model`` |
-| ``assistant``, ``thinking``, ``user`` | ``text`` |
-| ``tool_call`` | ``id``, ``name``, ``input`` |
-| ``tool_result`` | ``id``, ``name``, ``content``, ``is_error`` |
-| ``result`` | ``text``, ``input_tokens``, ``output_tokens``, ``cached_tokens``, ``cost_usd`` (None: not known),
-  ``subtype``, ``is_error``, ``errors`` |
-| ``stderr``, ``stdout`` | ``text``: a line that was not understood |
-| ``system`` | ``text``, ``name``: anything else |
+  | kind | more fields |
+  |---|---|
+  | ``init`` | ``session_id``, ``model`` |
+  | ``assistant``, ``thinking``, ``user`` | ``text`` |
+  | ``tool_call`` | ``id``, ``name``, ``input`` |
+  | ``tool_result`` | ``id``, ``name``, ``content``, ``is_error`` |
+  | ``result`` | ``text``, ``input_tokens``, ``output_tokens``, ``cached_tokens``, ``cost_usd`` (None: unknown),
+    ``subtype``, ``is_error``, ``errors`` |
+  | ``stderr``, ``stdout`` | ``text``: an unparsed line |
+  | ``system`` | ``text``, ``name``: anything else |
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ KINDS = (
 
 
 def to_transcript(event: Event) -> list[dict[str, Any]]:
-    """Return the entries that one event makes: mostly one. Never raises, whatever its data is.
+    """Return the entries of one event: mostly one. Never raises, for any data.
 
-    A line that the harness wrote makes an entry only where its events do not say what was in it: on standard output
-    where it is not JSON, on standard error where it is not marked as told.
+    A line of the harness makes an entry only if its events do not tell its content: a line of standard output that is
+    not JSON, and an unmarked line of standard error.
     """
     data: dict[str, Any] = event.data if isinstance(event.data, dict) else {}
     maker = _MAKERS.get(event.kind)

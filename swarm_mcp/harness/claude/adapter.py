@@ -1,6 +1,6 @@
 """Claude Code (``claude -p --output-format stream-json``), as of 2.1.330.
 
-Whether it could work here is told from files and variables; nothing is started.
+Its fitness is judged by files and variables; nothing is started.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Claude(HarnessAdapter):
         "npm install -g @anthropic-ai/claude-code, then run `claude` once and sign in with /login;"
         " without a terminal: CLAUDE_CODE_OAUTH_TOKEN (from `claude setup-token`) or ANTHROPIC_API_KEY"
     )
-    # The client's own aliases stay as they are: it knows which name each has at this user's provider.
+    # The client's own aliases stay as they are: it knows their meaning at this user's provider.
     models = {
         "opus": "opus", "sonnet": "sonnet", "haiku": "haiku", "fable": "fable",
         "fable-5.1": "claude-fable-5-1", "opus-5.5": "claude-opus-5-5", "opus-5": "claude-opus-5",
         "sonnet-5.5": "claude-sonnet-5-5", "haiku-5.5": "claude-haiku-5-5", "haiku-4.5": "claude-haiku-4-5",
     }  # fmt: skip
-    # Published list prices; used only where a result tells no cost. Haiku 5.5 is missing: its price depends on the
-    # length of the prompt, which a sum of tokens does not tell.
+    # Published list prices, for results without a cost. Haiku 5.5 is missing: its price depends on the length of the
+    # prompt, and a sum of tokens does not tell that.
     prices = {
         "claude-fable-5-1": Price(10.0, 0.25, 50.0, DATED, 12.5),
         "claude-opus-5-5": Price(4.0, 0.2, 20.0, DATED, 5.0),
@@ -62,7 +62,7 @@ class Claude(HarnessAdapter):
         client_tools=True, native_skills=True, output_schema=True, cost=True, locks=True, model=True, effort=True,
         directories=True, max_cost=True, max_turns=True,
     )  # fmt: skip
-    # total_cost_usd goes on counting when a session is resumed or forked; tokens are taken from what is per run.
+    # total_cost_usd goes on counting over resumed and forked sessions; tokens are counted per run.
     cumulative = frozenset({"cost"})
     doc = """\
 Runs Claude Code without a terminal, with the swarm's hooks and tools, whatever the user's own settings have.
@@ -92,7 +92,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         return error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether the session's transcript is there, and of this folder: the client would go on from any."""
+        """Return True if the session's transcript exists and is of this folder: the client would continue any."""
         if not re.fullmatch(self.session_pattern, session_id):
             return False
         try:
@@ -131,7 +131,7 @@ KEY = "ANTHROPIC_API_KEY"
 TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 LARGEST = 4 << 20
-BEGINNING = 1 << 20  # bytes of a transcript in which its folder is looked for
+BEGINNING = 1 << 20  # bytes at the beginning of a transcript that are searched for its folder
 
 
 def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict[str, Any]], instructions: str) -> list[Check]:
@@ -207,7 +207,7 @@ def _folder_of(transcript: str) -> str:
 
 
 def _settings(folder: Path, cwd: object) -> tuple[list[dict[str, Any]], list[Check]]:
-    """The settings files of user and project that can be read, and what is wrong with the others."""
+    """Return the readable settings files of user and project, and the faults of the others."""
     places = [folder / "settings.json"]
     if isinstance(cwd, str) and cwd:
         places += [Path(cwd, ".claude", name) for name in ("settings.json", "settings.local.json")]
@@ -223,7 +223,7 @@ def _settings(folder: Path, cwd: object) -> tuple[list[dict[str, Any]], list[Che
 
 
 def _account(env: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """What the client remembers of its sign-in."""
+    """Return the client's record of its sign-in."""
     home = Path(env.get("HOME") or os.path.expanduser("~"))
     for path in (folder / ".claude.json",) if env.get("CLAUDE_CONFIG_DIR") else (home / ".claude.json",):
         try:

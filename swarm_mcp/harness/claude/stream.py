@@ -1,8 +1,8 @@
 """Claude Code's ``stream-json`` lines as events. The format is the client's own (2.1.330), and it grows.
 
-Beside what ``events`` lists: everything of a sub-agent carries ``parent_tool_call_id``; an ``error`` with ``final``
-true is one that the client would go on retrying in vain; a ``result`` has ``subtype`` and, as they apply,
-``error_message`` (one line), ``structured`` (the answer by schema) and ``retry_not_before`` (Unix seconds).
+Beside the list in ``events``: all lines of a sub-agent carry ``parent_tool_call_id``; an ``error`` with ``final`` true
+would be retried by the client in vain; a ``result`` has ``subtype`` and, as they apply, ``error_message`` (one line),
+``structured`` (the answer by schema) and ``retry_not_before`` (Unix seconds).
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _tool_ended(block: dict[str, Any], state: dict[str, Any]) -> Event:
 
 
 def _text(content: object) -> str:
-    """A tool's result as text; what is no text (an image) stays as it is written."""
+    """Return a tool's result as text; an image or the like stays as it is written."""
     if isinstance(content, str):
         return content
     if isinstance(content, list) and all(isinstance(block, dict) for block in content):
@@ -219,7 +219,7 @@ def _rate_limit(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def _context_usage(said: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    """How full the context is: once for every answer, which comes in several lines."""
+    """Return the use of the context: once for every answer, though an answer has several lines."""
     usage, name = said.get("usage"), said.get("id")
     if not isinstance(usage, dict) or name == state.get("answer"):
         return []
@@ -244,7 +244,7 @@ def _context(state: dict[str, Any]) -> Event:
 
 
 def _count(said: dict[str, Any], state: dict[str, Any]) -> None:
-    """Remember what an answer took, a sub-agent's as well: of its several lines the most that one says."""
+    """Add the tokens of an answer, a sub-agent's as well: of its several lines the largest count."""
     usage, name = said.get("usage"), said.get("id")
     if isinstance(usage, dict) and isinstance(name, str):
         counts = [count_of(usage.get(key)) or 0 for key in _USED]
@@ -256,14 +256,14 @@ _USED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_crea
 
 
 def _spent(state: dict[str, Any]) -> Cost:
-    """What the answers so far took: at least, for an answer's lines are written before it has been counted."""
+    """Return the cost of the answers so far. It is a lower bound: an answer's lines come before its count."""
     answers = state.get("answers", {}).values()
     given, out, read, written = (sum(column) for column in zip(*answers)) if answers else (0, 0, 0, 0)
     return Cost(None, given, out, read, written, len(answers), state.get("model"))
 
 
 def cut_off(state: dict[str, Any]) -> list[Event]:
-    """Return the events of a run that has ended without a result: what it took, sub-agents and all."""
+    """Return the events of a run that ended without a result: its cost, sub-agents included."""
     if "used" in state and "sums" not in state:
         return [_context(state)]
     return []
@@ -291,7 +291,7 @@ def _run_ended(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
         elif category == RATE_LIMITED and state.get("told_to_wait"):
             more["retry_not_before"] = time.time() + state["told_to_wait"]
     else:
-        # A sub-agent that ends in the background wakes the model again, which then adds nothing to its answer.
+        # A sub-agent that ends in the background wakes the model again, and the model then adds nothing to its answer.
         if "structured_output" in found:
             state["structured"] = found["structured_output"]
         if "structured" in state:
@@ -311,7 +311,7 @@ def _run_ended(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def _cost(found: dict[str, Any], state: dict[str, Any]) -> Cost:
-    """What the run took so far. A run may have several results, each with the tokens since the one before.
+    """Return the run's cost so far. A run may have several results, each with the tokens since the one before.
 
     ``usage`` leaves out sub-agents, summaries and the answer at which a budget was reached; it is second choice.
     """
@@ -341,7 +341,7 @@ def _cost(found: dict[str, Any], state: dict[str, Any]) -> Cost:
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """The sum; None where one count is not known."""
+    """Return the sum; None if a count is unknown."""
     known = list(counts)
     if None in known:
         return None
@@ -360,7 +360,7 @@ def _window(found: dict[str, Any], state: dict[str, Any]) -> int | None:
 
 
 def _failure(text: str, category: str, state: dict[str, Any]) -> Event:
-    """An error; what it says is remembered, since the result says it once more."""
+    """Return an error event, and remember its text, since the result repeats it."""
     text = " ".join(text.split())
     state["error"] = text
     return error(text, category)

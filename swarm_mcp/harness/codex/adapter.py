@@ -28,9 +28,9 @@ SHORT = {
     "luna": "gpt-6-luna",
     "astra": "gpt-6-astra",
 }
-# Standard service, requests of up to 272,000 tokens of input, as on developers.openai.com/api/docs/pricing at the
-# date given. What was asked of a long request, a fast or a flexible service, a region or a subscription is not in
-# the stream, so none of it is in here. A model that is not listed costs None.
+# Standard service, requests of up to 272,000 tokens of input, as on developers.openai.com/api/docs/pricing at the date
+# given. The surcharges of long requests, fast or flexible services, regions and subscriptions are not in the stream, so
+# they are not in here. An unlisted model costs None.
 PRICES = {
     "gpt-6.1-sol": Price(2.0, 0.10, 10.0, "2026-10-01", cache_write=2.50),
     "gpt-6.1-terra": Price(1.0, 0.05, 5.0, "2026-10-26", cache_write=1.25),
@@ -74,8 +74,8 @@ def _catalog(program: str) -> dict[str, int | None]:
 
 _SANDBOX = {READ_ONLY: "read-only", YOLO: "danger-full-access"}
 ANSWER = "answer.json"
-# A user who silences Codex's log would silence denials too. The others say how long it waits before it asks again, and
-# which MCP servers have not started.
+# A user who silences Codex's log would silence denials too. The other parts report its waits before a retry, and MCP
+# servers that have not started.
 LOG = "error,codex_core::responses_retry=warn,codex_mcp::rmcp_client=warn"
 
 
@@ -150,7 +150,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             schema.write_text(json.dumps(query.output_schema), encoding="utf-8")
             argv += ["--output-schema", str(schema), "-o", str(folder / ANSWER)]
         argv += query.additional_args
-        # What is said of folders and of the sandbox counts for a resumed session only before this word.
+        # Folder and sandbox options count for a resumed session only before this word.
         if query.resume_session_id:
             argv += ["fork" if query.fork_session else "resume", query.resume_session_id]
         return Launch((*argv, "-"), {**servers.env, **told, "RUST_LOG": LOG}, prompt.text, (), prompt.notes)
@@ -162,7 +162,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return stream.parse_stderr(line, state)
 
     def finish(self, state: dict[str, Any]) -> list[Event]:
-        """Return what the stream left out: the model, how full its context is, and the answer by schema."""
+        """Return events for facts that the stream left out: the model, the use of its context, and the answer by
+        schema.
+        """
         query: Query | None = state.get("query")
         if query is None:
             return []
@@ -176,7 +178,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         else:
             told = rollout.Turn()
         model = told.model or self.model(query) or None
-        usage = state.get("usage") or told.session_usage  # a run that was cut off has only what the record has
+        usage = state.get("usage") or told.session_usage  # a run that was cut off has only its record's figures
         if told.used_tokens is not None:
             found = [_context(told, model, usage)]
         else:
@@ -201,7 +203,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         if path is None:
             return False
         began = rollout.folder_of(path)
-        # Codex would go on from anywhere; what it remembers of files is true of one folder.
+        # Codex would continue from any folder; its memory of files is true for one folder only.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
     def session_cost(self, session_id: str) -> Cost:
@@ -249,7 +251,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         from swarm_mcp.harness.plugin import plugin_folder
 
         hooks = overrides.with_words(overrides.plugin_hooks(plugin_folder()))
-        # Words of somebody's own (a wrapper, npx) are not started twice.
+        # A user's own words (a wrapper, npx) are not started twice.
         if len(words) == 1:
             program = shutil.which(words[0], path=env.get("PATH") or None)
         else:
@@ -271,7 +273,7 @@ def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
 
 
 def _answer(state: dict[str, Any]) -> object:
-    """The answer by schema, from the file that Codex was told to write, else from its last words; None for none."""
+    """Return the answer by schema, from Codex's file for it, else from its last words; None without one."""
     try:
         text = Path(str(state.get("folder") or ""), ANSWER).read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -322,7 +324,7 @@ def _clashes(codex_home: str, cwd: str) -> list[Check]:
 
 
 def _hooks(program: str) -> list[Check]:
-    """Whether this build of Codex counts the trust in hooks as we do: it skips what it does not trust silently."""
+    """Check that this build of Codex hashes trusted hooks as we do: it skips untrusted ones silently."""
     from swarm_mcp.installation import plugin_source
 
     try:

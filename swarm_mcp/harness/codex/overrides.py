@@ -1,18 +1,18 @@
-"""What Codex is told for one run alone, with ``-c path=value``: values as TOML, MCP servers and our hooks among them.
+"""Settings of Codex for one run alone, with ``-c path=value``: values as TOML, MCP servers and our hooks among them.
 
-Of TOML (https://toml.io/en/v1.0.0) only what text, whole numbers, truth, lists and tables need, all on one line. Codex
+Of TOML (https://toml.io/en/v1.0.0) only text, whole numbers, truth, lists and tables are needed, all on one line. Codex
 splits the path at every dot, quoted or not, so names that are not plain words go into inline tables.
 
-What a server's environment and headers hold counts as secret, so argv carries names of variables only: a server of
-its own process gets its variables through a shell that renames them (Codex passes variables on under their own names
-alone, and Codex itself must not run under a server's PATH), one behind HTTP through ``bearer_token_env_var`` and
+The environment and headers of a server count as secret, so argv carries names of variables only: a server of its own
+process gets its variables through a shell that renames them (Codex passes variables on under their own names alone, and
+Codex itself must not run under a server's PATH), one behind HTTP through ``bearer_token_env_var`` and
 ``env_http_headers``.
 
-Codex runs a hook only where ``hooks.state`` has its hash. ``--dangerously-bypass-hook-trust`` would run every hook
-that it finds, also those that the user has never looked at, so we state the trust in ours alone: the key is
-``/<session-flags>/config.toml:<event>:<group>:<hook>``, the hash is SHA-256 of the hook as JSON with sorted keys
-(found out by comparing with what ``codex app-server`` answers to ``hooks/list``; Codex 0.169). Since a hook with a
-wrong hash is skipped without a sound, each build of Codex is asked once whether it counts the same way.
+Codex runs a hook only if ``hooks.state`` has its hash. ``--dangerously-bypass-hook-trust`` would run every hook that it
+finds, also those that the user has never seen, so we state the trust in ours alone: the key is
+``/<session-flags>/config.toml:<event>:<group>:<hook>``, the hash is SHA-256 of the hook as JSON with sorted keys (found
+out by comparing with the answer of ``codex app-server`` to ``hooks/list``; Codex 0.169). Since a hook with a wrong hash
+is skipped silently, each build of Codex is asked once for its way of counting.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def _key(name: str) -> str:
 
 
 def toml_text(value: str) -> str:
-    """Return `value` as a TOML basic string. What is no character (half of a surrogate pair) becomes U+FFFD."""
+    """Return `value` as a TOML basic string. Half of a surrogate pair becomes U+FFFD."""
     return '"' + "".join(_escaped(character) for character in value) + '"'
 
 
 def _is_plain(name: str) -> bool:
-    """Whether `name` may stand without quotes."""
+    """Return True if `name` needs no quotes."""
     return bool(name) and not set(name) - _PLAIN
 
 
@@ -110,11 +110,11 @@ class Servers(NamedTuple):
 
 
 def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Mapping[str, str]) -> Servers:
-    """Return how `servers` are given to one run. Raises Refused for one that cannot be.
+    """Return the settings that give `servers` to one run. Raises Refused for an impossible one.
 
-    approved    whether every tool may be called unasked (nobody is there to ask); swarm's own always may
+    approved    every tool may be called unasked (there is no person to ask); swarm's own always may
     taken       name -> ``"command"`` or ``"url"`` of the servers in the user's settings: Codex joins two tables of
-                one name, and a server that is both kinds keeps it from starting, so ours gets another name then
+                one name, and refuses to start with a server of both kinds, so ours gets another name then
     """
     hidden = HiddenValues()
     tables: dict[str, dict[str, Any]] = {}
@@ -180,9 +180,9 @@ def _local(server: McpServer, given: str, name: str, hidden: HiddenValues) -> di
 
 
 def configured_servers(*files: str) -> dict[str, str]:
-    """Return name -> ``"command"`` or ``"url"`` of the MCP servers in these TOML files; what cannot be read has none.
+    """Return name -> ``"command"`` or ``"url"`` of the MCP servers in these TOML files; unreadable files have none.
 
-    A look at section headers, no parser: Python 3.10 has none, and it only decides whether a name is free.
+    It looks at section headers only: Python 3.10 has no TOML parser, and the result only tells if a name is free.
     """
     found: dict[str, str] = {}
     for path in files:
@@ -224,7 +224,7 @@ def plugin_hooks(folder: Path) -> dict[str, list[dict[str, Any]]]:
     path = folder / "integrations" / "codex" / "hooks.json"
     try:
         text = path.read_text(encoding="utf-8")
-        # Inside double quotes of a shell command line, which is inside a JSON string.
+        # Inside double quotes of a shell command line, inside a JSON string.
         place = re.sub(r'([\\"$`])', r"\\\1", str(folder))
         hooks = json.loads(text.replace(ROOT, json.dumps(place)[1:-1]))["hooks"]
         return {str(event): [dict(group) for group in groups] for event, groups in hooks.items()}
@@ -232,7 +232,7 @@ def plugin_hooks(folder: Path) -> dict[str, list[dict[str, Any]]]:
         raise SwarmError(f"the hooks in {path} cannot be understood: {error}") from None
 
 
-# The file with what is added to the system prompt. Its hook is the same in every run, so that its hash is.
+# The file with the addition to the system prompt. Its hook is the same in every run, and so is the hash.
 WORDS = "SWARM_RUN_WORDS"
 _SAY_WORDS = {
     "type": "command",
@@ -243,12 +243,12 @@ _SAY_WORDS = {
 
 
 def with_words(hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Return `hooks` with one more, which says at a session's start what `written_words` has put down."""
+    """Return `hooks` with one more: at a session's start it prints the file of `written_words`."""
     return {**hooks, "SessionStart": [*hooks.get("SessionStart", []), {"hooks": [dict(_SAY_WORDS)]}]}
 
 
 def written_words(text: str, folder: Path) -> dict[str, str]:
-    """Put `text`, which is added to the system prompt, into the run's folder; return the variable that says where."""
+    """Put `text`, the addition to the system prompt, into the run's folder; return the variable with its path."""
     told = {"hookEventName": "SessionStart", "additionalContext": text}
     path = str(folder / "words.json")
     write_private(path, json.dumps({"hookSpecificOutput": told}))
@@ -324,7 +324,7 @@ def _snake(event: str) -> str:
 
 
 def _build(program: str, ours: Mapping[str, str]) -> str:
-    """What the answer hangs on: which file Codex is, and which hooks they are."""
+    """Return the facts behind the answer: the file of Codex, and our hooks."""
     try:
         path = os.path.realpath(program)
         facts = os.stat(path)

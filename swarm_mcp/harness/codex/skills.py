@@ -24,7 +24,7 @@ file first and follow it; names in it are relative to its folder.
 
 
 class Prompt(NamedTuple):
-    """The prompt for Codex, and notes for the person who watches."""
+    """The prompt for Codex, and notes for the watching person."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Pr
 
 
 def listed_in_prompt(skills: Sequence[str], folders: Iterable[str]) -> str:
-    """Return what the model is told about the run's skills, without those that Codex finds by itself."""
+    """Return the text for the model about the run's skills, without those that Codex finds by itself."""
     lines = []
     known = {name for base in folders for name in _names(base)}
     for folder in skills:

@@ -1,9 +1,9 @@
-"""What ``codex exec --json`` prints, as events, and what went wrong with a run.
+"""The output of ``codex exec --json`` as events, and the errors of a run.
 
 Item types: codex-rs/exec/src/exec_events.rs of openai/codex. Every line is ``{"type": ...}``: ``thread.started``,
 ``turn.started|completed|failed``, ``error``, and ``item.started|updated|completed`` with an ``item`` that has an ``id``
-and a ``type``. What is new to us becomes ``custom`` under its own name. The stream says nothing of calls that a
-hook has denied (standard error does), of the model, nor of how full its context is (the session's own record does).
+and a ``type``. A new type becomes ``custom`` under its own name. The stream lacks calls that a hook has denied
+(standard error has them), the model, and the use of its context (the session's own record has these).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The first that is found in a message says what it is. Texts of Codex 0.169 and of the API behind it.
+# The first one found in a message decides. Texts of Codex 0.169 and of the API behind it.
 _SIGNS = (
     (outcome.SESSION_NOT_FOUND, r"no rollout found for thread id|thread not found|no saved session found"),
     (outcome.SESSION_IN_USE, r"already has an active writer|thread-store conflict"),
@@ -98,7 +98,7 @@ def complaint_in(stderr: str) -> str:
 
 
 def not_before(text: str, now: float | None = None) -> float | None:
-    """Return when a message tells us to try again, in Unix seconds; None where it names no time."""
+    """Return the time for another attempt in a message, in Unix seconds; None without one."""
     if now is None:
         now = time.time()
     else:
@@ -127,7 +127,7 @@ def not_before(text: str, now: float | None = None) -> float | None:
 
 
 def seconds_told(line: str) -> float | None:
-    """Return how long Codex waits before it asks again, from a line of its log; None where it says nothing."""
+    """Return the seconds that Codex waits before a retry, from a line of its log; None without any."""
     found = _AGAIN_IN.search(line)
     if found:
         return float(found.group(1)) * _SECONDS[found.group(2)]
@@ -196,7 +196,7 @@ def parse_stderr(line: str, state: dict[str, Any]) -> list[Event]:
 
 
 def cost_of(usage: object, model: str | None = None) -> Cost:
-    """Return the cost from Codex's count, in which the input includes what was read from and written to the cache."""
+    """Return the cost from Codex's count; its input includes the tokens read from and written to the cache."""
     if isinstance(usage, dict):
         usage = usage
     else:
@@ -289,7 +289,7 @@ def _item(item: dict[str, Any], when: str, state: dict[str, Any]) -> list[Event]
     else:
         tool = None
     if tool is None:
-        # Thoughts, plans, warnings ("error" items are no failures), and whatever comes new.
+        # Thoughts, plans, warnings ("error" items are no failures), and new types.
         if over or kind == "todo_list":
             return [events.custom(f"codex.{_text(kind) or when}", item)]
         return []
@@ -329,7 +329,7 @@ _TOOLS = {"command_execution": _command, "file_change": _patch, "mcp_tool_call":
 
 
 def _outcome(item: dict[str, Any]) -> tuple[str, bool]:
-    """What a call that is over gave, as text, and whether it failed."""
+    """Return the output of a finished call as text, and True for a failure."""
     failed = item.get("status") in ("failed", "declined")
     kind = item.get("type")
     if kind == "command_execution":
@@ -351,7 +351,7 @@ def _outcome(item: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _text(value: object) -> str:
-    """Text unchanged, None as empty, all else as JSON."""
+    """Return text unchanged, None as empty, any other value as JSON."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HOME = "GEMINI_CLI_HOME"
 SETTINGS, SKILLS = "settings.json", "skills"
 SYSTEM_PROMPT = "GEMINI_SYSTEM_MD"
-RUN_HOOK = f"{EXTENSION}-run"  # what our hooks are called in a run, beside those of the user's extension
+RUN_HOOK = f"{EXTENSION}-run"  # the name of our hooks in a run, beside those of the user's extension
 IGNORED = "Ignoring --admin-policy"
 READING = (
     "read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content", "google_web_search",
@@ -134,7 +134,7 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
 
 
 def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
-    """A home like the user's, but for what this run has of its own."""
+    """Make a home like the user's, with the run's own settings."""
     base = query.env.get(HOME, "").strip()
     if base:
         users = Path(base) / ".gemini"
@@ -162,7 +162,7 @@ def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
 
 
 def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> dict[str, Any]:
-    """The user's settings, with what this run has besides."""
+    """Return the user's settings with the run's additions."""
     tree = LinkedExtension(users, EXTENSION, "", users.parent).settings()
     servers = {name: _server(name, query, hidden) for name in _server_names(query)}
     tree["mcpServers"] = {**parse_object(tree.get("mcpServers")), **servers}
@@ -183,7 +183,7 @@ def _server_names(query: Query) -> list[str]:
 
 
 def _rules(servers: list[str]) -> str:
-    """Policies by which nothing happens but reading, and the tools of `servers`."""
+    """Return policies that allow reading, and the tools of `servers`, only."""
     ours = "".join(
         f'[[rule]]\nmcpName = "{name}"\ntoolName = "*"\ndecision = "allow"\npriority = 500\n' for name in servers
     )
@@ -198,7 +198,7 @@ def _put(tree: dict[str, Any], group: str, **values: object) -> None:
 
 
 def _hooks(query: Query, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Our hooks as the extension has them, and one more that says what is added to the system prompt."""
+    """Return the extension's hooks, and one more for the addition to the system prompt."""
     from swarm_mcp.harness.plugin import plugin_folder
 
     wired: dict[str, list[dict[str, Any]]] = object_in(plugin_folder() / HOOKS)["hooks"]
@@ -216,7 +216,7 @@ def _hooks(query: Query, folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
     server = query.mcp_servers[name]
-    # Nobody is there to be asked, and the servers of a project are as much as its checkout says.
+    # There is no person to ask, and a project's servers are as trusted as its checkout.
     table: dict[str, Any] = {"trust": True}
     values = hidden.names_for(name, server.headers if server.url else server.env)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}

@@ -1,7 +1,7 @@
-"""What Gemini CLI writes with ``-o stream-json`` (0.61): one JSON object a line.
+"""The output of Gemini CLI with ``-o stream-json`` (0.61): one JSON object a line.
 
 ``init``, ``message`` (the user's whole, the model's in pieces), ``tool_use``, ``tool_result``, ``error`` (a warning, or
-what ends the run) and ``result``, which has the tokens and neither words nor dollars.
+the run's fatal error) and ``result``, with the tokens and neither words nor dollars.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def left_over(state: dict[str, Any]) -> list[Event]:
 
 
 def error_of(ending: Ending) -> tuple[str, str] | None:
-    """Implement ``HarnessAdapter.error_of``. Without a result line a run has failed, whatever its exit code."""
+    """Implement ``HarnessAdapter.error_of``. Without a result line a run has failed, even with exit code 0."""
     stderr = "\n".join(line for line in ending.stderr.splitlines() if not line.startswith(_NOISE))
     ending = ending._replace(stderr=stderr)
     said = [str(error.get("message") or "") for error in ending.errors]
@@ -56,7 +56,7 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
 
 
 def _said(state: dict[str, Any]) -> list[Event]:
-    """What the model has said since it was last asked, as one message."""
+    """Return the model's words since its last turn, as one message."""
     text = state.pop("pieces", "")
     if not text.strip():
         return []
@@ -127,7 +127,7 @@ _READERS = {"init": _init, "message": _user, "tool_use": _start, "tool_result": 
 
 
 def _message(error: object) -> str:
-    """What an error says; what the API itself said is JSON inside of it."""
+    """Return an error's message; the API's own one is JSON inside of it."""
     if isinstance(error, dict):
         text = _text(error.get("message"))
     else:

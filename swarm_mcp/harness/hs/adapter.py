@@ -1,14 +1,13 @@
 """The bash harness (wedow/harness), run as ``hs agent``.
 
-Measured on the states of 2026 up to 0.3: its answer is plain text and its exit code 0 whatever happens, so failures
-are read from what it printed and from the session's own messages; an unknown session id would become part of the
-prompt; it says nothing on standard output before it is through, so what happens meanwhile is read from the messages
-whenever it says something on standard error.
+Measured on the states of 2026 up to 0.3: its answer is plain text and its exit code always 0, so failures are read from
+its output and from the session's own messages; an unknown session id would become part of the prompt; its standard
+output is silent until the end, so progress is read from the messages after each line of standard error.
 
-The harness takes its bundled plugins from ``$HARNESS_ROOT/plugins``, wherever that is. A worker is given a root of
-links: everything that is in the real one, and our plugin beside it, which ranks itself in front of all (``sources``).
-The user's ``~/.harness`` with its plugins, settings and credentials stays where it is and in force. An installed
-plugin of ours does not run twice: of hooks with one name the harness runs one.
+The harness takes its bundled plugins from ``$HARNESS_ROOT/plugins``. A worker is given a root of links: all entries of
+the real one, and our plugin beside it, ranked in front of all (``sources``). The user's ``~/.harness`` with its
+plugins, settings and credentials stays in its place and in force. An installed plugin of ours does not run twice: of
+hooks with one name the harness runs one.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FAILED = "error: "  # how the harness begins its answer where it has none
+FAILED = "error: "  # the harness's first word if it has no answer
 _CHATTER = ("session: ", "provider: ", "model: ", "[harness] tool pre-dispatched")  # on standard error, no complaints
 _BEFORE = "before"  # in the run's folder: how many messages the session had
 
@@ -130,7 +129,7 @@ is its prompt."""
             told.append(events.error(said, code))
             return [*told, events.result(None, True, code, error_message=said, **self._facts(state, seen))]
         if not answer and not seen.last_words.strip():
-            return told  # no answer: what that means is seen from how the process ended
+            return told  # no answer: the process's end tells its meaning
         return [*told, events.result(answer or seen.last_words, **self._facts(state, seen))]
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
@@ -145,7 +144,7 @@ is its prompt."""
         return found or (outcome.PROCESS_CRASHED, last[0])
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether the session's own record says that it worked in `cwd`."""
+        """Return True if the session's own record names `cwd` as its folder."""
         path = hs_session.folder_of(session_id, cwd, {})
         facts = hs_session.settings(path)
         return bool(facts) and os.path.realpath(facts.get("cwd") or cwd) == os.path.realpath(cwd)
@@ -166,7 +165,7 @@ is its prompt."""
     # ----------------------------------------------------------------- innards
 
     def _news(self, state: dict[str, Any]) -> list[Event]:
-        """What the session's messages have that has not been told yet."""
+        """Return new events from the session's messages."""
         query: Query | None = state.get("query")
         told: list[Event] = []
         if "session_path" not in state and query and query.resume_session_id:
@@ -214,7 +213,7 @@ PACK = "swarm"
 
 
 def _plugin_environment(query: Query, program: str, folder: Path) -> dict[str, str]:
-    """Return the variables that give the child our plugin, which is made below `folder`, and our command."""
+    """Return the variables that give the child our plugin, made below `folder`, and our command."""
     from swarm_mcp.harness.plugin import plugin_folder
 
     bundle = plugin_folder()
@@ -231,7 +230,7 @@ def _plugin_environment(query: Query, program: str, folder: Path) -> dict[str, s
 
 
 def is_installed() -> bool:
-    """Return whether the user has installed our plugin."""
+    """Return True if the user has installed our plugin."""
     return (home() / "plugins" / PACK / "tools" / GUARDED[0]).is_file()
 
 
@@ -275,7 +274,7 @@ def _provider(values: Mapping[str, str]) -> Check:
 
 
 def _guards(adapter: HarnessAdapter, config: Mapping[str, object], values: Mapping[str, str]) -> Check:
-    """Whether a worker's writes are checked: by the plugin that it is given, else by one that is installed."""
+    """Check that a worker's writes are checked: by its own plugin, else by an installed one."""
     try:
         words = command_of(adapter, config)
     except Refused:

@@ -1,8 +1,8 @@
 """The harness ``opencode``: OpenCode (``opencode run --format json``), as of 1.18.
 
-What a run is given is configuration in its environment (``OPENCODE_CONFIG_CONTENT``), which comes before the user's and
-the project's: our plugin where the user has not installed it, MCP servers, skills, and an agent of the run's own where
-the mode or the system prompt needs one. ``{env:NAME}`` and ``{file:PATH}`` in it are replaced by OpenCode.
+A run is configured through its environment (``OPENCODE_CONFIG_CONTENT``), with precedence over the user's and the
+project's configuration: our plugin if the user has not installed it, MCP servers, skills, and an agent of the run's own
+if the mode or the system prompt needs one. OpenCode expands ``{env:NAME}`` and ``{file:PATH}`` in it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What OpenCode writes with ``run --format json`` (1.18): one JSON object a line, each with its ``sessionID``.
+"""The output of OpenCode with ``run --format json`` (1.18): one JSON object a line, each with its ``sessionID``.
 
 ``step_start`` and ``step_finish`` (one answer of the model, with its tokens and dollars), ``text``, ``reasoning``,
-``tool_use`` (once, when the call is over) and ``error``. The end is the end of the stream. Sub-agents have sessions of
-their own, and nothing of them is in it but the result of the tool that started them.
+``tool_use`` (once, after the call) and ``error``. The end is the end of the stream. Sub-agents have sessions of their
+own, and only the result of the tool that started them is in the stream.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def parse(line: str, state: dict[str, Any]) -> list[Event]:
 
 
 def left_over(state: dict[str, Any]) -> list[Event]:
-    """Implement ``HarnessAdapter.finish``: the result, which the stream itself does not have."""
+    """Implement ``HarnessAdapter.finish``: the result, missing in the stream itself."""
     cost = cost_of(state).to_dict()
     complaint = state.get("complaint")
     if complaint:
@@ -52,7 +52,7 @@ def left_over(state: dict[str, Any]) -> list[Event]:
 
 
 def cost_of(state: dict[str, Any]) -> Cost:
-    """Return what the answers of this run took. A model without a price makes the sum unknown."""
+    """Return the cost of this run's answers. A model without a price makes the sum unknown."""
     used = state.get("used")
     if not used:
         return Cost()

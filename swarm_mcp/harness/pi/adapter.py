@@ -102,7 +102,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             argv += ["--tools", ",".join((*_READING, *_harmless(query)))]
         listed = {"mcpServers": {name: server.to_dict() for name, server in query.mcp_servers.items()}}
         env = {SERVERS: _written(folder / "servers.json", json.dumps(listed))}
-        # An empty first line is trimmed away, but answers no where pi asks whether to copy another folder's session.
+        # pi trims away an empty first line, but takes it as no to its question about copying another folder's session.
         return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}")
 
     def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
@@ -134,7 +134,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         return outcome.PROCESS_CRASHED, f"pi ended without an answer ({how}){': ' + last if last else ''}"
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether pi keeps a session with this id for this folder."""
+        """Return True if pi keeps a session with this id for this folder."""
         for path in _session_files(session_id, cwd):
             try:
                 with open(path, encoding="utf-8", errors="replace") as file:
@@ -216,7 +216,7 @@ def _session_files(session_id: str, cwd: str) -> list[Path]:
 
 
 def _setting(name: str, cwd: str) -> str:
-    """A text in pi's settings, the project's before the user's; empty where there is none."""
+    """Return a text in pi's settings, the project's before the user's; empty without one."""
     for path in (Path(cwd) / ".pi" / "settings.json", home() / "settings.json"):
         value = object_in(path).get(name)
         if isinstance(value, str) and value.strip():
@@ -235,7 +235,7 @@ def _written(path: Path, text: str) -> str:
 
 
 def _harmless(query: Query) -> list[str]:
-    """The tools beside pi's own that a read-only run has: the swarm's, and what the caller itself serves."""
+    """Return the tools of a read-only run beside pi's own: the swarm's, and the caller's."""
     from swarm_mcp.harness.client_tools import tool_of
 
     names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
@@ -263,7 +263,7 @@ def _size(text: str) -> int | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """The object in a file, and what is wrong with it; a file that is not there has neither."""
+    """Return the object in a file, and its fault; a missing file has neither."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What pi writes with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
+"""The output of pi with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
 
-Only ends are taken: ``message_end`` has the whole message, ``message_update`` the same so far and one delta.
+Only ends are used: ``message_end`` has the whole message, ``message_update`` repeats its beginning with one delta.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _UPDATE = '{"type":"message_update"'
 _SILENT = frozenset({"agent_start", "turn_start", "turn_end", "message_start", "message_update", "queue_update"})
-# What pi itself and the providers it knows say beside what errors_of has.
+# Texts of pi itself and of its providers, beside those in errors_of.
 _AUTH = re.compile(r"no models available|no credentials|permission.?denied|re-authenticate", re.IGNORECASE)
 _OVERFLOW = re.compile(
     r"request_too_large|prompt too long|too many tokens|token limit|reduce the length of the messages"
@@ -62,9 +62,9 @@ def events_of(line: str, state: dict[str, Any]) -> list[Event]:
 
 
 def without_repetition(line: str) -> str:
-    """Return an update's line without the message so far, which stands in it twice; other lines unchanged.
+    """Return an update's line without the repeated beginning of the message; other lines unchanged.
 
-    An answer of 20 kB would make a record of hundreds of megabytes. Raises what decoding raises.
+    An answer of 20 kB would make a record of hundreds of megabytes. Raises decoding errors.
     """
     if not line.startswith(_UPDATE):
         return line
@@ -75,7 +75,7 @@ def without_repetition(line: str) -> str:
 
 
 def cost_of(state: dict[str, Any]) -> Cost:
-    """Return what the answers of this run took. A model without a price makes the sum unknown."""
+    """Return the cost of this run's answers. A model without a price makes the sum unknown."""
     used = state.get("used")
     if not used:
         return Cost(num_turns=state.get("turns"), model=state.get("model"))
@@ -171,7 +171,7 @@ def _end(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def _progress(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    return []  # what a tool has printed so far, again and again
+    return []  # a tool's output so far, repeated
 
 
 def _agent_end(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
@@ -197,7 +197,7 @@ def _retry(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def left_over(state: dict[str, Any]) -> list[Event]:
-    """Return the events of a run whose last answer failed: only the end shows that pi did not try again."""
+    """Return the events of a run with a failed last answer: only the end shows that pi did not try again."""
     return state.get("failed") or []
 
 
@@ -222,7 +222,7 @@ _READERS = {
 
 
 def _text(content: object) -> str:
-    """The text of a message or a result; what is no text in it is named."""
+    """Return the text of a message or a result; parts that are no text are named."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
