@@ -113,7 +113,7 @@ class RunAttempt:
         return self.over(child.exit_code, child.signal)
 
     def _held(self, argv: list[str], folder: Path) -> list[str]:
-        """Return the command line by which the kernel keeps the child from the locked files of others, if that is on."""
+        """Return the command line with which the kernel protects the locked files of others, if that is on."""
         from swarm_mcp.harness import held_by_kernel
 
         try:

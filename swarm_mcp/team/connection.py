@@ -50,7 +50,7 @@ _FOR_GOOD = (
 
 
 class TimedConnection(psycopg.Connection):
-    """A connection with a deadline for its calls: `until` (``clock.now``), None for none. A missed deadline breaks it."""
+    """A connection with a deadline for its calls: `until` (``clock.now``), or None. A missed deadline breaks it."""
 
     until: float | None = None
 
