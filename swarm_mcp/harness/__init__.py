@@ -7,8 +7,8 @@ From Python, a run is::
     run = Run("codex", Query("Which tests are slow, and why?", cwd="/src/shop", mode="read-only"))
     print(run.result().output)
 
-`docs/python.md` has more: events as they come, tools in Python, MCP servers, answers by schema, prices. Every name in
-``__all__`` is part of this front door, and is loaded when it is asked for. What lies behind it:
+`docs/dev/python.md` has more: events as they come, tools in Python, MCP servers, answers by schema, prices. Every name
+in ``__all__`` is part of this front door, and is loaded when it is asked for. What lies behind it:
 
 ``query``                        what a run is asked to do; the same from somebody's JSON or command line
 ``adapter``, ``registry``        what an adapter provides; adapters by name: one folder each, but for any command

@@ -1,4 +1,4 @@
-"""Writes docs/requirements.md from what the tests are marked with: requirements_page.py docs/requirements.md
+"""Writes docs/dev/requirements.md from what the tests are marked with: requirements_page.py docs/dev/requirements.md
 
 The requirements stand in requirements.txt, one a line: id, words, and behind a bar what no test shows of it. A line that
 begins with # is a heading. The tests are read, not run.
@@ -94,7 +94,7 @@ def _named(tests: list[tuple[str, str]]) -> str:
     files: dict[str, list[str]] = {}
     for file, name in tests:
         files.setdefault(file, []).append(f"`{name}`")
-    shown = [f"[{_short(file)}](../tests/{file}): {', '.join(names)}" for file, names in files.items()]
+    shown = [f"[{_short(file)}](../../tests/{file}): {', '.join(names)}" for file, names in files.items()]
     return "<br>".join(shown)
 
 
