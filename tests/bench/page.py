@@ -53,14 +53,14 @@ PARTS = {
     "kernel": Part(
         "The kernel layer",
         "Added time of a command that holds locked files, in ms.",
-        r"^a command|^ +wall|^with|^held|^upkeep",
+        r"^a command|^ +wall|^with|^held",
     ),
     "coordinator": Part(
         "Coordinator",
         "Calls of the MCP server, commands, start-up and memory.",
         r"^calls|^\w+ 100,000 +\d|^commands|^\w.*, 100,000 |^server|^idle|^locks of|^ +\d+ +\d",
     ),
-    "locks": Part("Locks and waiting", "Wake-up, and locks per second."),
+    "locks": Part("Locks and waiting", "Wake-up, and locks per second.", r"^wake|^nobody|^uncon|^one|^lock|^\d+ proc"),
     "conflicts": Part(
         "Taking a lock among many",
         "Added time and memory with up to 100,000 locks.",
@@ -71,16 +71,22 @@ PARTS = {
         "Commands and tools beside 100,000 rows of everything.",
         r"^locks  |^(locks|status) 100,000  |^answers|^(list_tasks|swarm_status|lock_file) |^commands|^(inspect|tasks) --json  ",
     ),
-    "burst": Part("The store after a burst", "Cleaning up, and its effect on others."),
+    "burst": Part("The store after a burst", "Cleaning up after many rows.", r"^rows|^5 kinds|^\d"),
     "page": Part(
         "The page in a browser",
         "Fifty open pages beside 100,000 locks.",
         r"median|^the first|^/ |^from a|^a check|^at rest|memory",
     ),
-    "top": Part("The full screen", "Start, memory, delay."),
-    "harness": Part("Supervised workers", "A child with and without a supervisor."),
+    "top": Part("The full screen", "Start, memory, delay.", r"^locks|100,000|^while"),
+    "harness": Part(
+        "Supervised workers", "A child with and without a supervisor.", r"^one|lines (in|at)|with hooks|^20 workers"
+    ),
     "many": Part("A hundred workers and twenty clients at once", "All on one machine."),
-    "team": Part("The server that a team shares", "Grants, delay of other machines, load."),
+    "team": Part(
+        "The server that a team shares",
+        "Grants, delay of other machines, load.",
+        r"p50|^bare +|^grant|^settled|^40|^hook",
+    ),
     "clients": Part(
         "End to end in the real clients", "Added time of a write.", r"median|plugin|command +\d|mcp_tool +\d"
     ),
