@@ -1,4 +1,4 @@
-"""What a shell command would write, found out without running it; docs/shell.md has the whole.
+"""What a shell command would write, found out without running it; docs/dev/shell.md has the whole.
 
     command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
 

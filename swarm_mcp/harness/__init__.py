@@ -2,12 +2,12 @@
 
 From Python, a run is::
 
-  from swarm_mcp.harness import Query, Run
+    from swarm_mcp.harness import Query, Run
 
-  run = Run("codex", Query("Which tests are slow, and why?", cwd="/src/shop", mode="read-only"))
-  print(run.result().output)
+    run = Run("codex", Query("Which tests are slow, and why?", cwd="/src/shop", mode="read-only"))
+    print(run.result().output)
 
-`docs/python.md` has more: live events, tools in Python, MCP servers, answers by schema, prices. Every name in
+`docs/dev/python.md` has more: live events, tools in Python, MCP servers, answers by schema, prices. Every name in
 ``__all__`` is part of the public interface, and is loaded at its first use. The modules behind it:
 
 ``query``                        the request of a run; the same from JSON or a command line

@@ -107,7 +107,7 @@ def _of_another(entry: EntryPoint) -> HarnessAdapter:
     else:
         adapter = kind
     if not isinstance(adapter, HarnessAdapter) or adapter.name != entry.name:
-        raise Refused(f"{entry.value} is no adapter of a harness called {entry.name!r} (docs/adding-a-harness.md)")
+        raise Refused(f"{entry.value} is no adapter of a harness called {entry.name!r} (docs/dev/adding-a-harness.md)")
     return adapter
 
 

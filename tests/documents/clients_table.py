@@ -42,7 +42,7 @@ def _known_to_hooks() -> list[tuple[str, ...]]:
 def _table(rows: list[tuple[str, ...]]) -> str:
     """The Markdown table with these rows, the heads first."""
     heads, *others = rows
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ("---",) * len(heads), *others))
+    return "".join(f"|{'|'.join(cells)}|\n" for cells in (heads, ("---",) * len(heads), *others))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/python.md on the real clients: its programs, of which only the prompt says besides what the model is to play."""
+"""docs/dev/python.md on the real clients: its programs, of which only the prompt says besides what the model is to play."""
 
 from __future__ import annotations
 

@@ -374,7 +374,7 @@ def test_folders_and_patterns_hold_the_files_in_them(scene):
 
 
 def test_what_git_lfs_cannot_see_is_what_the_page_says(scene):
-    """Should this fail, git-lfs has got better, and docs/team-lfs.md is to be changed."""
+    """Should this fail, git-lfs has got better, and docs/dev/team-lfs.md is to be changed."""
     agent, ann = scene.agent("bob"), scene.person("ann")
     agent.lock(place="src", is_folder=True)
     ann.git("rm", "-q", "src/a.py")

@@ -38,7 +38,7 @@ def test_each_guarantee_names_tests_that_exist():
 
 
 def test_the_requirements_are_those_that_tests_are_marked_with():
-    assert (ROOT / "docs/requirements.md").read_text() == requirements_page.page(), "run: make requirements-page"
+    assert (ROOT / "docs/dev/requirements.md").read_text() == requirements_page.page(), "run: make requirements-page"
 
 
 def test_a_requirement_without_a_test_is_shown_as_such(monkeypatch: pytest.MonkeyPatch):

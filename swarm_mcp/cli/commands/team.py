@@ -80,7 +80,7 @@ def team(args: Arguments) -> int:
 
     `lfs` answers git-lfs until Ctrl-C: people without swarm see what is held with `git lfs locks`, lock with `git lfs
     lock`, and their push of what others hold is refused. They come with the name and password of their role, or with a
-    token that `lfs token` prints once (docs/team-lfs.md).
+    token that `lfs token` prints once (docs/dev/team-lfs.md).
 
     example: swarm-mcp team status
     """

@@ -94,5 +94,5 @@ class Here(HarnessAdapter):
 
 
 def test_the_guide_shows_the_entry_point() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adding-a-harness.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "dev" / "adding-a-harness.md").read_text()
     assert f'[project.entry-points."{registry.GROUP}"]' in page

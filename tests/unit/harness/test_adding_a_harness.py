@@ -1,4 +1,4 @@
-"""docs/adding-a-harness.md: the adapter that the page shows is executed, and it is short."""
+"""docs/dev/adding-a-harness.md: the adapter that the page shows is executed, and it is short."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ say(kind="bye", text=words.upper())
 
 def shown() -> str:
     """The code on the page."""
-    text = (ROOT / "docs" / "adding-a-harness.md").read_text()
+    text = (ROOT / "docs" / "dev" / "adding-a-harness.md").read_text()
     assert FIRST in text, "the page shows no adapter"
     return FIRST + text.partition(FIRST)[2].partition("\n```")[0] + "\n"
 

@@ -1,4 +1,4 @@
-"""docs/python.md: each program on the page does what the page says, with the loop and a model scripted on loopback."""
+"""docs/dev/python.md: each program on the page does what the page says, with the loop and a model scripted on loopback."""
 
 from __future__ import annotations
 

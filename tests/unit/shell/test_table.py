@@ -199,7 +199,7 @@ def test_the_language(row: str, command: str, wanted: str, tmp_path: Path, monke
 
 
 def test_the_page_about_adding_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs/adding-a-program.md").read_text()
+    text = (ROOT / "docs/dev/adding-a-program.md").read_text()
     row = text.partition("```\n")[2].partition("```")[0].strip()
     examples = ast.literal_eval(text.partition("```python\nROWS = ")[2].partition("```")[0])
     assert len(examples) == 3
