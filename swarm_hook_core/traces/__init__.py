@@ -78,8 +78,9 @@ _IGNORES_CASE = sys.platform in ("darwin", "win32")  # file systems of these are
 class Trail:
     """The entries of one call, collected in memory until `leave` appends them to the session's journals.
 
-    level     the level in force owners    facts for the owners of changed files: ``(Trace, how, by, path of the kept
-    copy, number of denials)`` is_asked  True for a dry run (``asked``): nothing is written
+    - level: the level in force
+    - owners: facts for the owners of changed files: ``(Trace, how, by, path of the kept copy, number of denials)``
+    - is_asked: True for a dry run (``asked``), in which nothing is written
     """
 
     is_asked = False

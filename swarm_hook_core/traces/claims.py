@@ -38,10 +38,12 @@ _WORDS = ("key", "file", "runtime", "session_id", "agent", "tool")
 class Claim:
     """One claim on a file.
 
-    key, file                    the key of the lock, and the file's absolute path runtime, session_id, agent   the
-    holder: the client's session, and its sub-agent (empty for the session itself) tool                         the tool
-    of the first write at, written                  times of the first and the last write (ns) path
-    the claim's own file is_new                       True if this process has just made it
+    - key, file: the key of the lock, and the file's absolute path
+    - runtime, session_id, agent: the holder: the client's session, and its sub-agent (empty for the session itself)
+    - tool: the tool of the first write
+    - at, written: times of the first and the last write (ns)
+    - path: the claim's own file
+    - is_new: True if this process has just made it
     """
 
     __slots__ = (*_WORDS, "at", "written", "path", "is_new")
