@@ -37,7 +37,7 @@ def main(place: str, command: "list[str]") -> None:
         if why:
             print(f"{plans.NOT_HELD}: {why}", file=sys.stderr)
             if plan.is_strict:
-                print("swarm: it was not started, since nothing uncertain may run here: SWARM_STRICT", file=sys.stderr)
+                print("swarm: it was not started: SWARM_STRICT forbids commands with uncertain writes", file=sys.stderr)
                 os._exit(REFUSED)
         else:
             os.environ["SWARM_KERNEL_HELD"] = f"{plan.runtime} {plan.session} {plan.agent}"
@@ -86,7 +86,7 @@ def _entered(plan) -> str:
         if word == "held":
             namespace.join(int(about))
             return ""
-        return "" if word == "nothing" else about or "the process that should hold it has ended"
+        return "" if word == "nothing" else about or "the process that holds the files has ended"
     except Exception as error:
         return str(error)
 

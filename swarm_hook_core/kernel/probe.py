@@ -67,7 +67,7 @@ def _tried() -> str:
 
         return "" if os.path.exists(PROGRAM) else f"there is no {PROGRAM}"
     if not sys.platform.startswith("linux"):
-        return f"nobody has tried it on {sys.platform}"
+        return f"not tried on {sys.platform}"
     from swarm_hook_core.kernel.plans import kernel_dir
     from swarm_hook_core.spawn import run
 

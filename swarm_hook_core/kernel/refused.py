@@ -83,8 +83,8 @@ def _words(core, plan, said: str) -> str:
     identity = token(session.label, "identity")
     what = named(locks, identity, plan.instance) if locks else _named(paths[:NAMED])
     return (
-        f"swarm: the kernel kept this command from writing what other sessions have locked: {what}{more}. The rest of"
-        " what the command did was done. Do not write it another way: work on something else, message the holder, or"
+        f"swarm: the kernel refused to let this command write files that other sessions have locked: {what}{more}. Its"
+        " other effects are done. Do not write these files another way: work on something else, message the holder, or"
         " wait in line for the lock, and then run it again."
     )
 

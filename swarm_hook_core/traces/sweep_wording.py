@@ -6,8 +6,8 @@ from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration, holder
 
 LATE = (
-    "Git did not say in time which of them are still changed, so what their session has noted decides. Name your own"
-    " files, if there are any."
+    "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own files,"
+    " if there are any."
 )
 NAMED = 3  # files of one session, and sessions, that are named
 
@@ -20,7 +20,7 @@ def denial(tool: str, by: str, deed: str, traces, way: str, identity: str, now: 
     whose = changed(traces, identity, now)
     ask = asked_of(traces[0].held, identity)
     return _joined(
-        f"swarm: {tool} ({command(by)}) would {deed} what others have changed and not committed: {whose}.",
+        f"swarm: {tool} ({command(by)}) would {deed} others' uncommitted changes: {whose}.",
         way,
         f"Leave theirs as it is: go on without this command, or {ask} and try again once they have committed."
         " Past this only a person can go, by running it in a terminal of their own.",
@@ -32,7 +32,7 @@ def line(by: str, deed: str, traces, way: str, identity: str, now: float, may: b
     verb, _, rest = deed.partition(" ")
     does = f"may {deed}" if may else f"{verb}{'es' if verb.endswith('h') else 's'} {rest}".rstrip()
     whose = changed(traces, identity, now)
-    return _joined(f"swarm: {command(by)} {does} what others have changed and not committed: {whose}.", way)
+    return _joined(f"swarm: {command(by)} {does} others' uncommitted changes: {whose}.", way)
 
 
 def changed(traces, identity: str, now: float) -> str:
@@ -68,7 +68,7 @@ def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity:
     this session's own entries.
     """
     return _joined(
-        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} what another session has put into the stash:"
+        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} another session's stash entry:"
         f" {_entries(first, more, identity, now)}. All work trees of a repository share it.",
         _own_entries(own),
         f"Leave theirs where it is, or {asked_of(first[1], identity)}."
@@ -79,7 +79,7 @@ def stash_denial(tool: str, by: str, verb: str, first, more: int, own, identity:
 def stash_line(by: str, first, more: int, own, identity: str, now: float) -> str:
     """Return the notice about a stash command that goes ahead."""
     told = _entries(first, more, identity, now)
-    return _joined(f"swarm: {command(by)} is about another session's entry of the stash: {told}.", _own_entries(own))
+    return _joined(f"swarm: {command(by)} uses another session's stash entry: {told}.", _own_entries(own))
 
 
 TAKES = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear": "throw away"}

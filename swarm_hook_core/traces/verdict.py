@@ -218,7 +218,7 @@ def _during_hooks(session, call, aside):
     from swarm_hook_core.traces import wording
 
     words = wording.during_hooks(aside[0], aside[1], token(session.label, "identity"))
-    again = " Wait until that is over, a few seconds mostly, and try again; what you read meanwhile may be older text."
+    again = " Wait until that is over, mostly a few seconds, and try again; until then, files you read may have older text."
     loss = Loss("moment", aside[0].held, "overwrite", at=aside[0].at_ns / 1e9)
     return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}", loss=loss)
 

@@ -39,16 +39,16 @@ def would_lose(call, trace, how: str, by: str, others, identity: str, now: float
     paths = [trace.path, *(one.path for one in others[: NAMED - 1])]
     if times >= MANY:
         who = holder(trace.held, identity)[0]
-        why = f"{who} is writing it" if trace.is_pending else f"a change by {who} is in it that you have not seen"
+        why = f"{who} is writing it" if trace.is_pending else f"it has a change by {who} that you have not seen"
         said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
         said += " Trying again changes nothing"
         if times >= PERSON:
-            return f"{said}. Stop: {_look(paths, call)}, or do what can be done without it and say what is left to do."
+            return f"{said}. Stop: {_look(paths, call)}, or do the rest without this file and report that."
         first = "wait until that is made, then " if trace.is_pending else ""
         return f"{said}: {first}{_look(paths, call)} first, or edit only your lines."
     if trace.is_pending:
         return (
-            f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when {_writing(trace, identity)}:"
+            f"swarm: {tool}{part} would write {named(trace.path)} while {_writing(trace, identity)}:"
             f" one of the two changes would be lost. {_way(trace, paths, call)}"
         )
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
@@ -78,13 +78,13 @@ def _way(trace, paths, call) -> str:
     """Return the advice: a command that counts as a look. A client's own reading tool mostly has no hook."""
     if trace.is_pending:
         return (
-            f"Wait until it is made, {_look(paths, call)}, then write what keeps it. Until then this is denied each"
-            " time, for two minutes at most if nothing tells its end. Or edit only your lines."
+            f"Wait until it is made, {_look(paths, call)}, then write a text that keeps it. Until then this is denied"
+            " each time, for two minutes at most if its end is not reported. Or edit only your lines."
         )
     it = "them" if len(paths) > 1 else "it"
     return (
         f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
-        " look here), then write what keeps their change: that passes. Or edit only your lines, or leave it to them."
+        " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it to them."
     )
 
 
@@ -101,7 +101,7 @@ def cannot_be_noted(error: OSError) -> str:
     """Return the notice that a call goes ahead over another's change, because nothing can be noted."""
     why = error.strerror or type(error).__name__
     return (
-        f"swarm: that would be denied, but nothing can be written into swarm's state folder ({why}), so it goes ahead:"
+        f"swarm: this call would be denied, but nothing can be written into swarm's state folder ({why}), so it goes ahead:"
         " keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
     )
 
@@ -116,7 +116,7 @@ def are_cleared(clearings, identity: str) -> str:
     lines = []
     for trace, deed, place in clearings[:NAMED]:
         who, _note, _ask = holder(trace.held, identity)
-        what = f"{deed} {'all that is in' if deed == REMOVE else 'what is changed in'} {named(place)}"
+        what = f"{deed} {'everything in' if deed == REMOVE else 'the changes in'} {named(place)}"
         lines.append(
             f"swarm: {named(trace.path)}: at this very moment {who} is about to {what}{purpose(trace, identity)}."
             " Read the file again afterwards: if your change is missing, make it again."
@@ -144,8 +144,8 @@ def during_hooks(trace, name: str, identity: str) -> str:
 
     who, _note, _ask = holder(trace.held, identity)
     return (
-        f"{who} is committing or pushing in this work tree, and {cut(name, 40)}, which that runs, puts changes aside or"
-        f" sets files back at its end: what is written to {named(trace.path)} now may be lost."
+        f"{who} is committing or pushing in this work tree, and its hooks ({cut(name, 40)}) put changes aside or reset files"
+        f" at the end: a change written to {named(trace.path)} now may be lost."
     )
 
 

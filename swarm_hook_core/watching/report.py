@@ -92,8 +92,8 @@ def _words(breaches: list, viewer: str, own_id: str) -> str:
     these, whom = "this change" if one else "these changes", _whom(breaches, viewer, own_id)
     if is_edit:
         lines.append(
-            f"Something that is run after edits, a formatter perhaps, changes more than the edited file. Do not build"
-            f" on {these} and do not repair anything by hand: before you edit again have it leave other files alone,"
+            f"A program that runs after edits, perhaps a formatter, changes more than the edited file. Do not build"
+            f" on {these} and do not repair anything by hand: before your next edit make it leave other files alone,"
             f" or ask the person running you. Tell {whom} what happened."
         )
     else:
