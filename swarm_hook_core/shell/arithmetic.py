@@ -8,11 +8,11 @@ _LARGEST = 1 << 63
 
 
 def _divided(left: int, right: int) -> int:
-    """As in C, towards zero."""
+    """Divide as C does, towards zero."""
     return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
 
 
-_BINARY = {  # operator -> (how tightly it binds, what it does)
+_BINARY = {  # operator -> (precedence, function)
     "||": (0, lambda left, right: int(bool(left or right))),
     "&&": (1, lambda left, right: int(bool(left and right))),
     "|": (2, int.__or__),

@@ -1,4 +1,4 @@
-"""What the shell does itself: commands that change its folder, variables, or what it does next."""
+"""The shell's own commands: they change its folder, its variables, or the next step."""
 
 import os
 
@@ -167,7 +167,7 @@ def let(walk, scope, words):
 
 
 def get_options(walk, scope, words):
-    """getopts: which option comes next is not followed."""
+    """getopts: the options are not followed, so its variables become unknown."""
     for name in (*words[2:3], "OPTARG", "OPTIND"):
         scope.variables[name] = UNKNOWN
     scope.status = None
@@ -219,12 +219,12 @@ def change_folder(walk, scope, words):
 
 
 def _go(walk, scope, folder) -> None:
-    """Change to `folder` (None: not known). Where there is none, and nothing so far makes one, the shell stays.
+    """Change to `folder` (None: unknown). The shell stays if the folder does not exist and no earlier command makes it.
 
-    Where it may fail, the shell may be where it was.
+    If the change may fail, the old folder stays possible.
     """
     there = folder is not None and os.path.isdir(folder)
-    fresh = folder is not None and "XXXXXX" in folder  # what `mktemp` has just made
+    fresh = folder is not None and "XXXXXX" in folder  # made by `mktemp`
     sure = fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder)
     scope.status = True if sure else None
     if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):

@@ -1,4 +1,4 @@
-"""Where the effects of a call and the locks of other sessions meet."""
+"""Compares the effects of a call with the locks of other sessions."""
 
 import os
 import time
@@ -11,10 +11,10 @@ from swarm_hook_core.shell.model import Guess
 from swarm_hook_core.wording import holder, reason
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
-TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
+TREE_SECONDS = 0.3  # for going through folders with locked patterns, all of a call's together
 FIRST_LOCKS = 50  # that are looked at before the others: with many of them mostly one of the first is met
-FEW_GIT_CALLS = 4  # of a command, which are all looked at
-MOST_PLACES = 8  # in which guesses are looked up; those in more count as anywhere
+FEW_GIT_CALLS = 4  # FEW_GIT_CALLS: the first git commands of a call are looked at however late it is
+MOST_PLACES = 8  # in which guesses are looked up; others count as anywhere
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
 LONGEST_WHY = 700  # characters of why a call may write
@@ -22,9 +22,9 @@ NAMED = 3  # locks that the line for the model names
 
 
 def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool = False):
-    """The Verdict on `effects` of a call of `tool` in folder `cwd`. Changes nothing.
+    """Return the Verdict on `effects` of a call of `tool` in folder `cwd`. Changes nothing.
 
-    What is certain denies. What is only possible does so where `strict`; else it goes ahead with a notice, and
+    A certain collision denies. A possible one denies only if `strict`; otherwise the call goes ahead with a notice, and
     the files are watched.
     """
     identity = token(session.label, "identity")
@@ -64,9 +64,10 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
 
 
 def _certain(session, effects, peers, last: float):
-    """``(path, held, by, within)`` of the first lock that is certainly met, or None; ``[(held, why)]`` that may be.
+    """Return ``(path, held, by, within)`` of the first certain collision or None, and ``[(held, why)]`` of possible
+    ones.
 
-    What there is no time for until `last` (this thread's processor time) becomes a guess of `effects`.
+    Effects not looked at by `last` (this thread's processor time) become a guess of `effects`.
     """
     possible: list = []
 
@@ -137,20 +138,19 @@ def _in_tree(session, root: str, peers):
 
 
 def _mark(held) -> tuple:
-    """What tells one lock from another: several may share a file."""
+    """Return the lock's identity: several locks may share a file."""
     return held.file, held.instance_id, held.agent
 
 
 def _one_of(held, path: str) -> str:
-    # Keys without letter case have lost the spelling, which a predicate may go by; the lock's own text has it.
+    # Keys without letter case have lost the spelling. A predicate may need it; the lock's own text has it.
     tail = held.file[-len(path) :]
     return tail if len(tail) == len(path) and tail.casefold() == path.casefold() else path
 
 
 def _meets(tree, path: str, whole: bool = True):
-    """The path at (with `whole` also below) `path` that `tree` certainly writes; None where that cannot be told.
-
-    Empty where none.
+    """Return the path at (with `whole` also below) `path` that `tree` certainly writes; None if unsure; empty if it
+    writes nothing there.
     """
     met = _admits(tree, path)
     if met:
@@ -168,7 +168,7 @@ def _meets(tree, path: str, whole: bool = True):
 
 
 def _admits(tree, path: str):
-    """What `tree` says of `path`. A predicate that fails cannot tell, and must not cost what the others know."""
+    """Ask `tree` about `path`. A failing predicate counts as unsure, so that the other effects are still judged."""
     try:
         return tree.admits(path)
     except Exception as error:
@@ -183,10 +183,10 @@ def _fault(by: str, error: BaseException) -> None:
 
 
 def _met_by_patterns(tree, patterns, keys, seconds: float):
-    """``((path, held) or None, [(held, why)])``: what `tree` certainly writes of what `patterns` (Held) cover, and may.
+    """Return ``((path, held) or None, [(held, why)])``: a file that `tree` certainly writes and that one of `patterns`
+    covers, and the locks it may meet.
 
-    `keys` are those of its root; A folder with more than can be looked
-    through in `seconds` may hold anything.
+    `keys` are those of its root. A folder too large to look through in `seconds` may hold anything.
     """
     from swarm_hook_core.pattern_match import ENTRIES, Cover, covered_below, start_of
 
@@ -236,9 +236,9 @@ def _files_below(folder: str):
 
 
 def _touched_by_git(session, call, peers, limit: int, seconds: float, around: dict):
-    """``((path, held, by) or None, [(held, why)], more)`` of one git command, and of so many locks.
+    """Return ``((path, held, by) or None, [(held, why)], more)`` of one git command and at most `limit` locks.
 
-    `more`: whether there may be other locks, and it is worth asking about them.
+    `more`: there may be other locks, and asking about them is worthwhile.
     """
     from swarm_hook_core.shell.programs.git import command_line, named_places, touched_files
 
@@ -295,7 +295,7 @@ def _around(session, folder: str, peers):
 
 
 def named(locks: list, identity: str, own_id: str) -> str:
-    """What is locked and by whom, for a line that the model reads; of many locks some."""
+    """Name the locks and their holders in a line for the model; of many locks only some."""
     from swarm_hook_core import untrusted_text
 
     some = []
@@ -310,7 +310,7 @@ def named(locks: list, identity: str, own_id: str) -> str:
 
 
 def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
-    """One line for the model: what is locked nearby, by whom."""
+    """Return one line for the model that names the locks nearby and their holders."""
     from swarm_hook_core import untrusted_text
 
     return (

@@ -9,7 +9,7 @@ from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assig
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
 _SCREENS = ("/dev/stdout", "/dev/stderr", "/dev/tty")
-_GOES_ON = (">>", "&>>", "<>")  # what is in the file stays
+_GOES_ON = (">>", "&>>", "<>")  # the file keeps its content
 
 
 def command(walk, scope, node):
@@ -84,9 +84,9 @@ def condition(walk, scope, node):
 
 
 def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=()):
-    """Do `work()` with `redirects` in place; what it prints that is not caught by one of them.
+    """Run `work()` with `redirects` in place, and return the Stream that none of them catches.
 
-    `made_of`: (folder, words) of the commands that its words are made of, which have run before a file is opened.
+    `made_of`: (folder, words) of the commands that its words are made of. They have run before a file is opened.
     """
     if not redirects:
         return work()
@@ -94,7 +94,7 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
     scope.line = [] if line is None else line
     caught, appends = None, False
     to_nowhere = False
-    replaced: list = []  # the Writes of files whose content goes
+    replaced: list = []  # the Writes that replace a file's content
     for one in redirects:
         kind = one.operator
         if kind in ("<<", "<<-"):

@@ -1,4 +1,4 @@
-"""What ``test``, ``[`` and ``[[`` answer, where that can be told without running anything."""
+"""Answers ``test``, ``[`` and ``[[`` without running anything, if possible."""
 
 import os
 
@@ -26,9 +26,9 @@ _OF_FILES = {
 
 
 def answer(walk, scope, words: list[str], patterns=None):
-    """True, False, or None where it cannot be told, of the condition `words` (``]`` is gone).
+    """Return True, False, or None if unknown, for the condition `words` (``]`` is gone).
 
-    `patterns`: place in `words` -> the shell pattern that a right side of ``==`` is, in ``[[``.
+    `patterns`: place in `words` -> the shell pattern on the right side of ``==``, in ``[[``.
     """
     if not words or len(words) > MOST_WORDS:
         return None if words else False
@@ -88,7 +88,7 @@ class _Condition:
         path = absolute(self.scope.folder, word) if word else None
         effects = self.walk.effects
         if path is None or operator not in _OF_FILES or effects.writes or effects.trees or effects.guesses:
-            return None  # what ran before may have made or removed it
+            return None  # an earlier command may have made or removed it
         return _OF_FILES[operator](path)
 
     def compared(self, left: str, operator: str, place: int):

@@ -1,4 +1,4 @@
-"""Reads what stands between the words of shell text: blanks, comments, keywords, redirections and here-documents."""
+"""Reads the text between words: blanks, comments, keywords, redirections and here-documents."""
 
 from swarm_hook_core.shell.syntax import Redirect, Word
 from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, WordReader, is_name
@@ -14,13 +14,13 @@ _REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", 
 
 
 class Lexer(WordReader):
-    """Reads words, and what stands between them."""
+    """A reader of words and of the text between them."""
 
     def __init__(
         self, text: str, at: int = 0, around: "Lexer | None" = None, allowance: "Allowance | None" = None
     ) -> None:
         super().__init__(text, at, around, allowance)
-        self.pending: list[Redirect] = []  # here-documents whose bodies start at the next newline
+        self.pending: list[Redirect] = []  # here-documents; their bodies start at the next newline
 
     def loose_words(self, end: str) -> "list[Word]":
         """The words up to `end`, over lines; operators between them are words, too."""
@@ -39,7 +39,7 @@ class Lexer(WordReader):
                 found.append(self.word())
 
     def listed_words(self) -> "list[Word]":
-        """The words up to a ``)`` or the end of the command, at which it stays; ``|`` between them means nothing."""
+        """The words up to a ``)`` or the end of the command, without reading past it; ``|`` between them is skipped."""
         found: list[Word] = []
         while True:
             self.spend(2)
@@ -113,7 +113,7 @@ class Lexer(WordReader):
     # Redirections
 
     def redirection(self, found: "list[Redirect]", descriptor: str = "") -> bool:
-        """Append the Redirect that stands here to `found`; whether there is one."""
+        """Append the Redirect that stands here to `found`. Return False if there is no redirection."""
         text, at = self.text, self.at
         if text[at : at + 1] not in ("<", ">", "&") or text.startswith(("<(", ">("), at):
             if descriptor or not (word := self.descriptor()):

@@ -1,4 +1,4 @@
-"""Parameter expansion: what ``${...}`` stands for."""
+"""Expands ``${...}``."""
 
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.model import UNKNOWN, is_known
@@ -9,7 +9,7 @@ LONGEST_REPLACED = 128  # characters of a value that a pattern is looked for in
 
 
 def expanded(expansion, part: "Parameter"):
-    """What `part` stands for: a text; a list for ``${a[@]}`` and the like; the Word that stands in its place."""
+    """Return the meaning of `part`: a text; a list for ``${a[@]}`` and the like; or the Word that replaces it."""
     return _Expanded(expansion, part).result()
 
 
@@ -42,7 +42,7 @@ class _Expanded:
         return [self.changed(one) for one in plain]
 
     def held(self):
-        """Text, list, or None where it is not set, of the variable or its element."""
+        """Return the variable or its element: a text, a list, or None if it is not set."""
         name, index = self.part.name, self.part.index
         if index is None:
             return self.scope.parameter(name, missing=None)

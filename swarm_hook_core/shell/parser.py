@@ -1,6 +1,6 @@
-"""Reads shell text into statements (`syntax`): POSIX sh with what bash and zsh add, in one pass and within limits.
+"""Reads shell text into statements (`syntax`): POSIX sh plus bash and zsh extensions, in one pass and within limits.
 
-What is no shell is skipped, and the script is marked `broken`: what stands around it still counts.
+Text that is not shell is skipped, and the script is marked `broken`; the text around it still counts.
 """
 
 from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
@@ -52,7 +52,7 @@ def word_of(text: str) -> "Word":
 
 
 def document_of(text: str) -> "list[str | Node]":
-    """The parts of a here-document whose delimiter is not quoted. Raises TooLong."""
+    """Return the parts of a here-document with an unquoted delimiter. Raises TooLong."""
     return Parser(text).quoted("")
 
 
@@ -71,7 +71,7 @@ class Parser(Lexer):
         try:
             self.statements(stops, statements)
         except (TooLong, RecursionError):
-            if stops or self.depth:  # what stands around it cannot be read, either
+            if stops or self.depth:  # the text around it cannot be read, either
                 raise
             cut = True
         if stops and self.at >= len(self.text):
@@ -79,9 +79,9 @@ class Parser(Lexer):
         return Script(statements, self.broken, cut, self.text[start : self.at])
 
     def statements(self, stops, found: "list | None" = None) -> list:
-        """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end.
+        """Return the statements before one of `stops` (keywords, ``)``, ``;;``) or the end, without reading past it.
 
-        Appended to `found`, each as soon as it has been read.
+        Each is appended to `found` as soon as it has been read.
         """
         text, end = self.text, len(self.text)
         found = [] if found is None else found
@@ -108,7 +108,7 @@ class Parser(Lexer):
                 found.append(self.statement())
 
     def block(self, stops) -> list:
-        """The statements before one of `stops`, of which there has to be one."""
+        """Return the statements before one of `stops`; at least one is required."""
         found = self.statements(stops)
         self.broken = self.broken or not found
         return found
@@ -321,7 +321,7 @@ class Parser(Lexer):
         return self.function_called(name)
 
     def function_called(self, name: str):
-        """What stands behind the name of a function: ``()``, mostly, and a command."""
+        """Read the function behind its name: mostly ``()``, and a command."""
         if self.text.startswith("(", self.at):
             self.at += 1
             self.blanks()

@@ -1,22 +1,22 @@
-"""Commands that a look at their text tells to write nothing, so that nothing that reads scripts need be loaded.
+"""Recognises commands that write nothing by their text alone, so that the script reader need not be loaded.
 
-One command of plain words, of a program in these tables: nothing in it that a shell makes anything of. What is told of
-it is what going through it would tell.
+A plain command is one program of these tables with plain words, without anything the shell would expand. The answer is
+the one that walking the script would give.
 """
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_./,:+@%'\"")
 _DIGITS = frozenset("0123456789")
 LONGEST = 1000  # characters
-_MAY_WRITE = ("--o", "--ext", "--text")  # --output, or a shorter form of it; what runs other programs
+_MAY_WRITE = ("--o", "--ext", "--text")  # --output, or a shorter form of it; options that run other programs
 _WRITE_NOTHING = frozenset("ls pwd echo true".split())
 _SHOW = frozenset("cat head tail nl sed".split())
 _GIT_LOOKS = frozenset("status log diff".split())
 
 
 def shown(text: str) -> "list | None":
-    """``(path as spelled, spans)`` of the files that such a command shows, the spans as ``spans`` has them.
+    """Return ``(path as spelled, spans)`` of the files that a plain command shows, spans as in ``spans``.
 
-    None where `text` is no such command.
+    None if `text` is no plain command.
     """
     if len(text) > LONGEST or set(text) - _LETTERS or any(option in text for option in _MAY_WRITE):
         return None
@@ -37,14 +37,14 @@ def shown(text: str) -> "list | None":
 
 
 def _without_quotes(word: str) -> "str | None":
-    """`word` without the quotes that it is in; None where they are anywhere else."""
+    """Return `word` without the quotes around it; None if it has quotes anywhere else."""
     if word[0] in "'\"" and len(word) > 1 and word[-1] == word[0]:
         word = word[1:-1]
     return None if "'" in word or '"' in word else word
 
 
 def _with_spans(name: str, words: list, files: list) -> list:
-    """Each of `files` with what is shown of it by the program with these arguments."""
+    """Return each of `files` with the spans that the program shows of it."""
     if name in ("cat", "nl"):
         return [(file, ()) for file in files]
     from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
@@ -56,7 +56,7 @@ def _with_spans(name: str, words: list, files: list) -> list:
 
 
 def _after_options(name: str, words: list) -> "list | None":
-    """What stands behind those options that most calls have; the rest is no plain command."""
+    """Return the words after the common options; None if there are other options."""
     first = words[0] if words else ""
     if name == "sed":
         numbers = words[1].rstrip("p").split(",") if len(words) > 1 and words[1][-1:] == "p" else []

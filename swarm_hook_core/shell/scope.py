@@ -1,4 +1,4 @@
-"""What a shell knows at one point of a script: its folder, variables, functions, standard input."""
+"""The state of a shell at one point of a script: its folder, variables, functions, standard input."""
 
 from swarm_hook_core.shell.model import UNKNOWN, Input, is_known
 
@@ -19,20 +19,17 @@ def options_of(shell: str) -> set:
 class Scope:
     """The state of one shell.
 
-    folder     absolute, or None where a `cd` went where nobody knows
-    environment  variables that the first shell starts with
-    variables  name -> text, list (array) or dict (associative one); what is not here may be in the environment
-    words      positional parameters, ``$0`` first
-    status     of the last command: True, False, or None where only a run could tell
-    predicate  whether the last command was one that asks (`test`, `grep`), and may as well have said no
-    tried      the folder, not there, of a `cd` that has just failed; else None
-    if_failed  folders where the shell is if the last command failed, where that is another than `folder`
-    elsewhere  folders where the shell may be as well, since a `cd` before may have failed
-    heard      whether what is printed goes to another command, or into a variable or a file
-    shown      whether what is printed certainly comes before the model's eyes, as far as the shell can tell
-    spans      which lines of it do, as ``showing`` has them; empty for all
-    line       (folder, words) of each command so far whose output goes the same way; None where nobody asks
-    ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
+    folder     absolute, or None after a `cd` to an unknown place environment  variables that the first shell starts
+    with variables  name -> text, list (array) or dict (associative one); others may be in the environment words
+    positional parameters, ``$0`` first status     of the last command: True, False, or None if only a run could tell
+    predicate  True if the last command asks a question (`test`, `grep`), so that a failure is likely tried      the
+    missing folder of a `cd` that has just failed; else None if_failed  folders of the shell in case the last command
+    failed, if different from `folder` elsewhere  other possible folders of the shell, since an earlier `cd` may have
+    failed heard      True if the output goes to another command, or into a variable or a file shown      True if the
+    output is certainly shown to the model, as far as the shell can tell spans      the lines of it that are shown, as
+    ``showing`` has them; empty for all line       (folder, words) of each command so far whose output goes the same
+    way; None if not recorded ended      ``exit``, ``return``, ``break`` or ``continue`` if nothing after this point is
+    run; else empty
     """
 
     __slots__ = (
@@ -66,7 +63,7 @@ class Scope:
         self.last = ""  # last word of the last command
 
     def variable(self, name: str):
-        """What variable `name` holds: text, list, dict, or None where it is not set as far as is known."""
+        """Return the value of variable `name`: text, list, dict, or None if it is not set as far as is known."""
         held = self.variables.get(name)
         if held is not None or name in self.variables:
             return held
@@ -79,7 +76,7 @@ class Scope:
         return self.environment.get(name)
 
     def parameter(self, name: str, missing=UNKNOWN):
-        """The text of ``$name``, or a list for ``$@``. `missing`: for what is not set here; a profile may set it."""
+        """Return the text of ``$name``, or a list for ``$@``. `missing`: for unset names; a profile may set them."""
         if name.isdecimal():
             place = int(name) if len(name) < 6 else 99999
             if place < len(self.words):
@@ -103,7 +100,7 @@ class Scope:
         return missing if held is None else held
 
     def separators(self) -> str:
-        """Where what is not quoted is split: ``$IFS``."""
+        """Return the letters at which unquoted text is split: ``$IFS``."""
         held = self.variables.get("IFS")
         return held if isinstance(held, str) and is_known(held) else " \t\n"
 
@@ -132,7 +129,7 @@ class Scope:
         self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
 
     def adopt(self, other: "Scope") -> None:
-        """Go on from the state of `other`; what is printed goes where it went."""
+        """Go on from the state of `other`, but keep this shell's own `shown` and `spans`."""
         shown, spans = self.shown, self.spans
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))
@@ -141,7 +138,7 @@ class Scope:
     def merge(self, others: list, mark_of_values) -> None:
         """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""
         live = [one for one in others if not one.ended]
-        self.shown = self.shown and len(live) == len(others)  # what follows may not be reached
+        self.shown = self.shown and len(live) == len(others)  # the next command may not be reached
         if not live:
             self.adopt(others[0])
             return
@@ -164,7 +161,7 @@ class Scope:
 
 
 def _either(one, another, mark_of_values):
-    """What a variable holds that is `one` in one branch and `another` in the other (None: what it was before)."""
+    """Return a variable's value after two branches that leave `one` and `another` (None: unchanged)."""
     if one == another:
         return one
     if not isinstance(one, str) or not isinstance(another, str):

@@ -1,7 +1,7 @@
-"""Parts of a file that head, tail and sed show, as their words have them.
+"""The parts of a file that head, tail and sed show, from their words.
 
-A *span* is a part of a text: ``("lines", first, last)``, where `last` may be None, for the end; ``("last", n)``, its
-last lines; ``("bytes", n)``, no more than so many. Nothing is loaded for it: what tells plain commands asks here, too.
+A *span* is a part of a text: ``("lines", first, last)``, with a `last` of None for the end; ``("last", n)``, its last
+lines; ``("bytes", n)``, at most that many bytes. The module imports nothing, because `plain` uses it, too.
 """
 
 _DIGITS = frozenset("0123456789")
@@ -9,7 +9,7 @@ LONGEST = 9  # digits of a number
 
 
 def spans_of_head(name: str, words) -> tuple:
-    """``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None: not known."""
+    """Return ``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None: unknown."""
     unit, count, files, given = "lines", "10", [], list(words)
     while given:
         word = given.pop(0)
@@ -48,9 +48,9 @@ def _counted(name: str, unit: str, count: str):
 
 
 def spans_of_sed(words) -> tuple:
-    """``(spans, files)`` that sed shows with these arguments; spans of None where it does more than choose lines.
+    """Return ``(spans, files)`` that sed shows with these arguments; spans of None if it does more than choose lines.
 
-    Of several files it counts the lines as if they were one.
+    sed counts the lines of several files as if they were one.
     """
     scripts, files, is_quiet, given = [], [], False, list(words)
     while given:
@@ -104,7 +104,7 @@ def _is_number(text: str) -> bool:
 
 
 def joined_lines(ranges) -> list:
-    """``(first, last)`` of these, those that touch made one; `last` may be None, for the end."""
+    """Return these ``(first, last)`` sorted, with touching ones joined; a `last` of None means the end."""
     found: list = []
     for first, last in sorted(ranges, key=lambda one: one[0]):
         before = found[-1] if found else None
@@ -116,7 +116,7 @@ def joined_lines(ranges) -> list:
 
 
 def are_whole(spans, lines: int, size: int) -> bool:
-    """Whether nothing of a text of so many `lines` and bytes is missing in what these spans leave of it."""
+    """Return True if these spans show all of a text with this many `lines` and bytes (`size`)."""
     return all(
         one[1] <= 1 and (one[2] is None or one[2] >= lines) if one[0] == "lines"
         else one[1] >= (lines if one[0] == "last" else size)

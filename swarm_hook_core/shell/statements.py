@@ -1,6 +1,6 @@
 """Lists, pipes, branches and loops: one function for each kind of statement in `syntax`.
 
-Each takes the walk, the Scope that it changes and the statement, and gives the Stream that is printed, or None.
+Each takes the walk, the Scope that it changes and the statement, and returns the Stream that is printed, or None.
 """
 
 from swarm_hook_core.shell import globs, syntax
@@ -30,7 +30,7 @@ def sequence(walk, scope, nodes):
 
 
 def _in_each_folder(walk, scope, node):
-    """The statement in the folder where the shell should be, and what it may do in those where it may be as well."""
+    """Run the statement in the shell's likely folder, and record its possible effects in the other possible folders."""
     others, scope.elsewhere = scope.elsewhere, ()
     before = scope.fork()
     stream = statement(walk, scope, node)
@@ -44,7 +44,7 @@ def _in_each_folder(walk, scope, node):
 
 
 def statement(walk, scope, node):
-    """One statement; the Stream it prints, or None where that is not known."""
+    """Run one statement. Return the Stream it prints, or None if unknown."""
     if scope.elsewhere and not walk.doubts:
         return _in_each_folder(walk, scope, node)
     walk.spend()
@@ -196,7 +196,7 @@ def rounds(walk, scope, node):
         decided = scope.status if not node.until or scope.status is None else not scope.status
         if scope.ended or decided is False:
             break
-        if decided is None:  # how often it goes round, nobody knows: once as it is, once with what that changed
+        if decided is None:  # the number of rounds is unknown: one as it is, one with the variables that it changed
             before = scope.fork()
             scope.shown = False
             printed.append(_round(walk, scope, node.body))
@@ -238,7 +238,7 @@ def _forget_changed(walk, before, scope) -> bool:
 
 
 def _left_loop(walk, scope) -> bool:
-    """Whether the body ended in a way that ends the loop; `break` and `continue` end with it."""
+    """Return True if the body ended in a way that ends the loop; `break` and `continue` end with it."""
     ended = scope.ended
     if ended in ("break", "continue"):
         scope.ended = ""

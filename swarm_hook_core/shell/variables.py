@@ -24,7 +24,7 @@ class Assignment:
 
 
 def assignment(word: "Word") -> "Assignment | None":
-    """The Assignment that `word` is, or None."""
+    """Return `word` as an Assignment, or None."""
     left, mark, right = word.raw.partition("=")
     name, bracket, index = left.removesuffix("+").partition("[")
     if not mark or not is_name(name) or (bracket and index[-1:] != "]"):

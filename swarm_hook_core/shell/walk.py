@@ -1,7 +1,7 @@
 """Goes through a script as a shell would, without running any of it.
 
-A branch that may be taken is walked like one that is; what the branches leave behind is merged. Loops over names
-that are known go round for each. Time and steps are bounded: what is left then becomes a guess.
+A branch that may be taken is walked like one that is; the resulting states are merged. Loops over known names go round
+for each of them. Time and steps are bounded: the rest of the script then becomes a guess.
 """
 
 import os
@@ -22,8 +22,8 @@ from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
 SECONDS = 0.008  # of the check's Budget
-SECONDS_TO_PARSE = 0.005  # of those, for a script as a whole: what was read of it in that time is gone through
-SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
+SECONDS_TO_PARSE = 0.005  # of those, for a whole script; the part that was read in this time is walked
+SECONDS_TO_LIST = 0.012  # besides those, for listing the results of searches
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock
 
@@ -31,10 +31,8 @@ STEPS_A_LOOK = 4  # at the clock
 class Walk(Unknowns):
     """A walk that adds to `effects`. See the package's docstring; programs use the public methods.
 
-    effects      what was found so far
-    files        the files as the script has left them so far
-    scope        the Scope of the command that is being run
-    budget       that of the effects; the walk itself has until `end` of it
+    effects      the Effects found so far files        the files as the script has left them so far scope        the
+    Scope of the command that is being run budget       the Budget of the effects; the walk may use it until `end`
     """
 
     def __init__(self, effects: Effects, folder: "str | None", environment):
@@ -43,18 +41,18 @@ class Walk(Unknowns):
         self.budget = effects.budget
         self.files = Files(effects, self)
         effects.texts = self.files.contents
-        # A folder of None: nobody knows where it runs.
+        # A folder of None is unknown.
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.depth = 0
-        self.doubts = 0  # how many times over it is in a part of which nothing is certain
+        self.doubts = 0  # nesting depth of parts without certain effects
         self.steps = self.clock_at = 0
         self.fresh = 0  # paths given out for process substitutions
         self.met: set = set()  # programs met so far
         self.end = self.budget.part(SECONDS)
         self.seconds_to_list = SECONDS_TO_LIST
 
-    # What programs use
+    # Methods for programs
 
     def script(self, text: str) -> None:
         """Walk a whole script. Never raises."""
@@ -66,9 +64,9 @@ class Walk(Unknowns):
             self.not_understood(self.scope, error, "")
 
     def nested(self, text: str, folder=None, words=(), stdin=None, shell=""):
-        """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None.
+        """Walk script `text` in a shell of its own (``bash -c``). Return the Stream it prints, or None.
 
-        `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
+        `shell`: its name, if it is a different shell than that of the script around it, without functions and aliases.
         """
         scope = self._inside(folder, stdin)
         scope.shown = scope.shown and not scope.spans  # it may print more than one file
@@ -79,15 +77,15 @@ class Walk(Unknowns):
         return self.evaluated(scope, text)
 
     def found(self, word: str, folder=None):
-        """As `Unknowns.found`, seen from where the command runs."""
+        """Call `Unknowns.found`, seen from the command's folder."""
         return super().found(word, self.scope.folder if folder is None else folder)
 
     def run(self, words: list[str], stdin=None, folder=None):
-        """Run the simple command `words`, already expanded, and give the Stream it prints, or None."""
+        """Run the simple command `words`, already expanded. Return the Stream it prints, or None."""
         return self.simple(self._inside(folder, stdin), words) if words else None
 
     def _inside(self, folder, stdin):
-        """A shell in `folder` that reads `stdin` (None: what this one reads)."""
+        """Return a shell in `folder` that reads `stdin` (None: this one's)."""
         scope = self.scope.fork()
         scope.folder = folder
         if stdin is not None:
@@ -95,7 +93,7 @@ class Walk(Unknowns):
         return scope
 
     def only_reads(self, words) -> bool:
-        """As `running.only_reads`, for programs."""
+        """Call `running.only_reads`, for programs."""
         return only_reads(self, words)
 
     def simple(self, scope, words: list[str]):
@@ -104,7 +102,7 @@ class Walk(Unknowns):
         return self.within(scope, DEEPEST_STATEMENT, run, words)
 
     def within(self, scope, deepest: int, work, given):
-        """What ``work(self, scope, given)`` gives, a level deeper. Raises TooLong below level `deepest`."""
+        """Return ``work(self, scope, given)``, run a level deeper. Raises TooLong below level `deepest`."""
         before, self.scope = self.scope, scope
         self.depth += 1
         try:
@@ -126,7 +124,7 @@ class Walk(Unknowns):
                 raise TooLong
 
     def untimed(self, load):
-        """What ``load()`` gives. Where it imports, the time that it takes is not held against the script."""
+        """Return ``load()``. If it imports modules, its time is not held against the script."""
         before, modules = time.thread_time(), len(sys.modules)
         try:
             return load()
@@ -135,11 +133,11 @@ class Walk(Unknowns):
                 self.forgive_import(time.thread_time() - before)
 
     def forgive_import(self, seconds: float) -> None:
-        """So much of the time went into loading what knows a program, and into nothing else."""
+        """Give back time that went only into importing."""
         self.end += self.budget.forgive_import(seconds)
 
     def forgive(self, seconds: float) -> None:
-        """In so much of the time what knows a program was loaded, too; there is a limit to that."""
+        """Give back time that went partly into importing, up to a limit."""
         self.end += self.budget.forgive(seconds)
 
     def in_doubt(self, work, *given) -> None:
@@ -199,7 +197,7 @@ class Walk(Unknowns):
         return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
     def substituted(self, scope, script: Script) -> str:
-        """What ``$(script)`` stands for; its effects count."""
+        """Return the text of ``$(script)``; its effects count."""
         inside = scope.fork()
         inside.heard, inside.shown = True, False
         stream = self.nested_in(inside, script)
@@ -229,12 +227,12 @@ class Walk(Unknowns):
         return computed(self, scope, text)
 
     def evaluated(self, scope, text: str):
-        """Walk the script `text` in `scope`, and give the Stream it prints, or None."""
+        """Walk the script `text` in `scope`. Return the Stream it prints, or None."""
         end = min(self.end, time.thread_time() + SECONDS_TO_PARSE)
         return self.nested_in(scope, script_of(text, end))
 
     def nested_in(self, scope, script: Script):
-        """Walk `script` in `scope`, and give the Stream it prints, or None."""
+        """Walk `script` in `scope`. Return the Stream it prints, or None."""
         self.spend(3)
         if script.broken:
             self.guess(scope, "not understood as shell", " ".join(script.text.split()))

@@ -38,7 +38,7 @@ class TooLong(Exception):
 
 
 class Allowance:
-    """How much may be read: so many steps, until this thread's processor time is `end` (None: whenever)."""
+    """The steps of reading that are left, until this thread's processor time is `end` (None: no limit)."""
 
     __slots__ = ("left", "look", "end")
 
@@ -60,9 +60,9 @@ class Allowance:
 
 
 class WordReader:
-    """A position (`at`) in shell text. Each method reads what it is named for, and goes behind it.
+    """A position (`at`) in shell text. Each method reads the construct it is named for, and goes behind it.
 
-    What is never closed ends with the text, and makes it `broken`.
+    A construct that is never closed ends with the text, and sets `broken`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class WordReader:
             raise TooLong
 
     def next_of(self, characters: str, at: int) -> int:
-        """Where the first of `characters` stands from `at` on, or the end of the text."""
+        """Return the place of the first of `characters` from `at` on, or the end of the text."""
         places, text = self.places, self.text
         first = len(text)
         for character in characters:
@@ -119,7 +119,7 @@ class WordReader:
         return Word(self.text[start : self.at], parts)
 
     def unquoted(self, ends: frozenset[str]) -> "list[str | Node]":
-        """What stands here outside of quotes, up to one of the characters `ends`."""
+        """Return the parts of the unquoted text here, up to one of the characters `ends`."""
         text, end, first = self.text, len(self.text), self.at
         parts: list[str | Node] = []
         at = plain = first  # from `plain` on there is nothing but text
@@ -167,7 +167,7 @@ class WordReader:
         return parts
 
     def quoted(self, ends: str) -> "list[str | Node]":
-        """What stands here in double quotes, up to one of `ends`; all that there is where `ends` is empty."""
+        """Return the parts of the text here as in double quotes, up to one of `ends`; all of it if `ends` is empty."""
         text, end = self.text, len(self.text)
         stops = ends + ("\\$`" if not ends or '"' in ends else '\\$`"')
         escapes = "$`\\" + (ends + '"' if ends else "")
@@ -186,7 +186,9 @@ class WordReader:
                 parts.append(part)
 
     def part(self, escapes: str = "") -> "str | Node | None":
-        r"""What starts here with one of ``\ ' " $ ` ``. `escapes`: what a backslash escapes in the quotes around it."""
+        r"""Return the part that starts here with one of ``\ ' " $ ` ``. `escapes`: letters that a backslash escapes
+        here.
+        """
         text, at = self.text, self.at
         character, following = text[at], text[at + 1 : at + 2]
         self.spend(12)
@@ -234,7 +236,7 @@ class WordReader:
         return Double(parts)
 
     def escaped(self, mark: str) -> str:
-        """The text up to `mark`, which a backslash escapes, too."""
+        """Return the text up to `mark`; a backslash escapes it."""
         first = at = self.at
         while (at := self.next_of(mark + "\\", at)) < len(self.text):
             self.spend(4)
@@ -252,7 +254,7 @@ class WordReader:
         return Substitution("$", self.script_in(text.replace("\0", "\\")))
 
     def parenthesised(self) -> "Node":
-        """Of ``$((`` or ``$(``, whichever it turns out to be."""
+        """Read ``$((`` or ``$(``, depending on the end."""
         if self.text.startswith("(", self.at):
             start, self.at = self.at, self.at + 1
             word = self.arithmetic()
@@ -262,7 +264,7 @@ class WordReader:
         return self.substitution("$")
 
     def arithmetic(self) -> "Word | None":
-        """What stands before ``))``; None, and nothing is read, where this is a subshell in a subshell."""
+        """Return the word before ``))``; None, with nothing read, for a subshell in a subshell."""
         text, start, broken, depth = self.text, self.at, self.broken, self.depth
         parts: list[str | Node] = []
         deep, limit = 0, min(len(text), start + LONGEST_ARITHMETIC)
@@ -297,7 +299,7 @@ class WordReader:
         return text[start:end]
 
     def parameter(self, quoted: bool) -> "Node":
-        """What stands behind ``${``."""
+        """Read the rest of ``${``."""
         text, flag = self.text, self.text[self.at : self.at + 1]
         following = text[self.at + 1 : self.at + 2]
         if flag == "=" or (flag == "!" and following != "}") or (flag == "#" and following in _HAS_LENGTH):
@@ -336,7 +338,7 @@ class WordReader:
         return Word(self.text[start : self.at], parts)
 
     def halves(self, mark: str, leads: bool) -> "tuple[Word, Word | None]":
-        """What stands before `mark` and behind it, up to ``}``. `leads`: the `mark` that stands here is a letter."""
+        """Return the words before and after `mark`, up to ``}``. `leads`: the `mark` that stands here is a letter."""
         start = self.at
         self.at += leads
         first = self.inside(mark + "}")
@@ -359,11 +361,11 @@ class WordReader:
         raise NotImplementedError
 
     def substitution(self, kind: str) -> "Node":
-        """What stands behind ``$(`` and ``<(``: only who reads commands can tell."""
+        """Read the script of ``$(`` or ``<(``; the parser of commands does it."""
         raise NotImplementedError
 
     def script_in(self, text: str) -> "Script":
-        """The script `text`, which stands in this one: only who reads commands can tell."""
+        """Read the script `text` of a substitution; the parser of commands does it."""
         raise NotImplementedError
 
 
@@ -372,12 +374,12 @@ def is_name(text: str) -> bool:
 
 
 def _assigns(text: str) -> bool:
-    """Whether `text` is ``name=`` or ``name+=``."""
+    """Return True if `text` is ``name=`` or ``name+=``."""
     return text[-1:] == "=" and is_name(text[: -2 if text[-2:-1] == "+" else -1])
 
 
 def ansi(text: str) -> str:
-    """What ``$'text'`` stands for."""
+    """Return the text of ``$'text'``."""
     if "\\" not in text:
         return text
     out, at, end, bytewise = [], 0, len(text), False

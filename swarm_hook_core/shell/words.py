@@ -1,6 +1,6 @@
-"""What a word stands for: braces, quotes, expansions, splitting, patterns.
+"""Expands a word: braces, quotes, expansions, splitting, patterns.
 
-`fields` gives the arguments that a word becomes, `value` the one text of an assignment or a redirection.
+`fields` returns the arguments that a word becomes, `value` the one text of an assignment or a redirection.
 """
 
 import os
@@ -22,7 +22,7 @@ _SPECIAL = frozenset("\\'\"$`*?[{~<>(")
 
 
 def fields(walk, scope, word: "Word") -> list[str]:
-    """The arguments that `word` becomes: none, one, or many."""
+    """Return the arguments that `word` becomes: zero, one, or many."""
     if not _SPECIAL.intersection(word.raw):
         return [word.raw]
     found: list[str] = []
@@ -51,14 +51,14 @@ def value(walk, scope, word: "Word") -> str:
 
 
 def pattern(walk, scope, word: "Word") -> str:
-    """The shell pattern that `word` is: what was quoted is escaped."""
+    """Return `word` as a shell pattern: quoted parts are escaped."""
     out = _Fields()
     Expansion(walk, scope, out).put(word.parts)
     return "".join(map(_as_pattern, out.finish()[:1]))
 
 
 def document(walk, scope, body: str) -> str:
-    """The text of a here-document whose delimiter is not quoted."""
+    """Return the text of a here-document with an unquoted delimiter."""
     return _text(walk, scope, document_of(body), quoted=True)
 
 
@@ -108,7 +108,7 @@ class Expansion:
         self.vanished = False  # the last double quotes held a list of nothing
 
     def put(self, parts, quoted: bool = False, splits: bool = False) -> None:
-        """Put what `parts` stand for. `quoted`: they are in double quotes; `splits`: text in them is split, too."""
+        """Put the texts of `parts`. `quoted`: they are in double quotes; `splits`: text in them is split, too."""
         out, walk, scope = self.out, self.walk, self.scope
         for part in parts:
             if isinstance(part, str):
@@ -141,7 +141,7 @@ class Expansion:
             self.add(found, quoted, whole=self.whole and part.flag != "=")
 
     def add(self, found, quoted: bool, whole: bool = False) -> None:
-        """`found`: a text, or a list for what ``$@`` stands for. `whole`: it is not split where it is not quoted."""
+        """Put `found`: a text, or a list for ``$@``. `whole`: it is not split if unquoted."""
         if isinstance(found, list):
             texts = [text for text in found if text] if whole and not quoted else found
             self.out.put_list(texts, quoted or whole)
@@ -151,7 +151,7 @@ class Expansion:
         elif not whole:
             self.out.put_split(found)
 
-    # What parameters need
+    # Methods for parameters
 
     def value(self, word: "Word") -> str:
         return value(self.walk, self.scope, word)
@@ -164,9 +164,9 @@ class Expansion:
 
 
 class _Fields:
-    """Fields being built: each a list of (text, whether pattern letters in it count).
+    """Fields being built: each a list of (text, True if pattern letters in it count).
 
-    `separators`: where what is not quoted is split; None: nowhere.
+    `separators`: letters at which unquoted text is split; None: it is not split.
     """
 
     __slots__ = ("separators", "done", "open")
@@ -206,7 +206,7 @@ class _Fields:
             self.put(piece, True)
 
     def put_list(self, texts: list, quoted: bool) -> None:
-        """What ``$@`` or ``${a[@]}`` stands for."""
+        """Put the texts of ``$@`` or ``${a[@]}``."""
         for place, text in enumerate(texts):
             if place:
                 self.put(" ") if self.separators is None else self.next()
@@ -273,7 +273,7 @@ def _joined(items: list) -> "list[str | Node]":
 
 
 def _first_group(items: list, at: int, left: list[int]):
-    """(place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
+    """Return (place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
     while left[0] > 0 and "{" in items[at:]:
         at = items.index("{", at)
         found = _alternatives(items, at + 1, left)
@@ -284,7 +284,7 @@ def _first_group(items: list, at: int, left: list[int]):
 
 
 def _alternatives(items: list, at: int, left: list[int]):
-    """(place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
+    """Return (place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
     first, deep, commas = at, 0, []
     while at < len(items) and left[0] > 0:
         left[0] -= 1
@@ -309,7 +309,7 @@ def _alternatives(items: list, at: int, left: list[int]):
 
 
 def _sequence(text: str) -> "list[str] | None":
-    """The members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
+    """Return the members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
     parts = text.split("..")
     if len(parts) not in (2, 3) or any(len(part) > 9 for part in parts):
         return None
