@@ -1,4 +1,4 @@
-"""What code does to files, told to the shell reader's call that runs the code."""
+"""Reports the effects of inline code to the shell reader's call that runs the code."""
 
 import os
 
@@ -6,7 +6,7 @@ from swarm_hook_core.change import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
 
-SCRATCH = "/tmp/swarm-nowhere"  # stands for what the code makes as its own temporary files: of no interest
+SCRATCH = "/tmp/swarm-nowhere"  # stands for the code's own temporary files, which are not reported
 OTHER_CODE = "code that runs other code"
 TOO_LONG = "code that is too long to follow"
 
@@ -22,12 +22,11 @@ class Exit(Exception):
 class CodeEffects:
     """The effects of one piece of code. Paths are texts as the code spells them, with marks (see ``model``).
 
-    call       the call that runs the code
-    language   its name for people: ``Python``
-    folder     where relative paths are seen from, absolute, or None where nobody knows; `change_folder` moves it
-    doubt      how many conditions that nobody knows stand between the start of the code and here
-    loops      of Python: loops over files of the disk that are being looked into, which want to hear of unknown paths
-    is_script  of a script file what happens in doubt is not told: it is watched anyhow
+    call       the call that runs the code language   its name for people: ``Python`` folder     the folder of relative
+    paths, absolute, or None if unknown; `change_folder` moves it doubt      number of unknown conditions between the
+    start of the code and here loops      Python: open loops over files of the disk; they collect the unknown paths
+    written inside them is_script  True for a script file: its possible effects are not reported, because it is watched
+    anyhow
     """
 
     def __init__(self, call, language: str, is_script: bool = False):
@@ -49,7 +48,7 @@ class CodeEffects:
         return True
 
     def guess(self, why: str) -> None:
-        """The code may write what nobody knows, because of `why`: said once each."""
+        """Report, once for each `why`, that the code may write unknown files."""
         if why not in self.reasons:
             self.reasons.add(why)
             self.call.guess(why)
@@ -66,7 +65,7 @@ class CodeEffects:
         self.folder = absolute(self.folder, path)
 
     def reads(self, path: str) -> None:
-        """The file `path` is read: what the code puts in its place from here on is made of it."""
+        """Note that the code reads the file `path`: if it replaces the file later, the new text is made from the old."""
         self.read.add(absolute(self.folder, path) or path)
 
     def write(self, path: str, how: str = EDIT) -> None:
@@ -76,11 +75,13 @@ class CodeEffects:
             self._here().write(path, how) if self._is_resolved(path) else self.guess_path()
 
     def replace(self, path: str) -> None:
-        """Other content comes in place of what is in the file `path`."""
+        """Report that the content of file `path` is replaced."""
         self.write(path, REPLACE)
 
     def tree(self, path: str, admits=None, how: str = EDIT) -> None:
-        """All at and under `path` is written, or what `admits` (see ``model.Tree``); `how`: see `change`."""
+        """Report a write of all at and under `path`, or of the files that `admits` (``model.Tree``); `how`: see
+        `change`.
+        """
         if self._is_of_interest(path, how):
             self._here().tree(path, admits, how) if self._is_resolved(path) else self.guess_path()
 
@@ -96,7 +97,7 @@ class CodeEffects:
         return EDIT if (absolute(self.folder, path) or path) in self.read else REPLACE
 
     def make_folder(self, path: str) -> None:
-        """`path` becomes a folder, if it is none."""
+        """Report that `path` becomes a folder, unless it is one already."""
         whole = absolute(self.folder, path)
         if whole is None or not os.path.isdir(whole):
             self.write(path)
@@ -116,7 +117,7 @@ class CodeEffects:
         if whole is None or to is None:
             self.tree(target, how=REPLACE)
             return
-        # A source that is not there yet is made by the code itself, nobody knows with what in it.
+        # A missing source is made by the code itself, with unknown content.
         missing = False if os.path.isdir(whole) else None
 
         def arrives(path: str):
@@ -125,7 +126,7 @@ class CodeEffects:
         self.tree(target, arrives, REPLACE)
 
     def landing(self, source: str, target: str) -> str:
-        """Where `source` lies after it was put at `target`, which may be a folder."""
+        """Return the path of `source` after it was put at `target`; `target` may be a folder."""
         whole = absolute(self.folder, target)
         if whole is None or not os.path.isdir(whole):
             return target
@@ -140,7 +141,7 @@ class CodeEffects:
         self._unseen(lambda call: call.script(text, (), _stream(stdin)), folder)
 
     def _unseen(self, work, folder) -> None:
-        """Do ``work(call)``; what it prints goes to the code, and nobody knows where from there."""
+        """Do ``work(call)`` with its output hidden: the output goes to the code."""
         scope = self.call.walk.scope
         shown = scope.shown
         scope.shown = False
@@ -155,12 +156,12 @@ class CodeEffects:
         self.call.runs_project()
 
     def is_folder(self, path: str) -> bool:
-        """Whether a folder is at `path` by now."""
+        """Return True if a folder is at `path` now."""
         whole = absolute(self.folder, path)
         return whole is not None and os.path.isdir(whole) and not os.path.islink(whole)
 
     def _is_resolved(self, path: str) -> bool:
-        """Whether it is known what `path` means: one file, or files that the disk will tell."""
+        """Return True if the meaning of `path` is known: one file, or files that the disk will tell."""
         return absolute(self.folder, path) is not None or self._here().found(path) is not None
 
     def _here(self, folder=None) -> Call:

@@ -1,9 +1,9 @@
 """Python code, followed by constant propagation over its syntax tree, without being run.
 
-Statements are gone through once, in order, with the values of names that are known (``python_values``); loops over
-known elements go round for each; both ways are gone where a condition is not known. What a call of the library
-writes is in the tables of ``python_library``. Classes and decorators are not followed: their functions are gone through
-with arguments that nobody knows, and what these write is only possible.
+Statements are walked once, in order, with the known values of names (``python_values``). A loop over known elements
+goes round for each; for an unknown condition both branches are walked. The tables of ``python_library`` know the
+library's writing calls. Classes and decorators are not followed: their functions are walked with unknown arguments, so
+their writes are only possible.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"  # how a b
 
 
 def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
-    """Tell through `call` what Python code `source` does. Never raises for what is in it.
+    """Report the effects of Python code `source` through `call`. Never raises for anything in the code.
 
     `argv`: ``sys.argv``; `stdin`: the text it reads, if known; `file`: the absolute path of a script.
     """
@@ -82,7 +82,7 @@ def parsed(source: str):
 
 
 def _without_marks(source: str):
-    """`source` with a name in place of each mark, and what each of these names stands for."""
+    """Return `source` with a name in place of each mark, and the mark of each of these names."""
     parts, marks = source.split("\0"), {}
     for place in range(1, len(parts), 2):
         name = f"_swarm_mark_{place}_"
@@ -94,11 +94,9 @@ def _without_marks(source: str):
 class Code(Expressions):
     """One run through code.
 
-    effects   what it does
-    names     those that the statement at hand sees
-    argv, stdin, file, marks   as for `follow`
-    only      the absolute path of the one file that loops over the disk go over, in a replay; else None
-    replays   those of this code, unless it is one itself
+    effects   the CodeEffects that it adds to names     the names that the current statement sees argv, stdin, file,
+    marks   as for `follow` only      in a replay, the absolute path of the one file that loops over the disk visit;
+    else None replays   the Replays of this code, unless it is a replay itself
     """
 
     def __init__(self, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
@@ -133,7 +131,7 @@ class Code(Expressions):
         raise Exit
 
     def imported(self, module: str) -> None:
-        """``import module``: one of the project is its own code; one that the same command has made nobody knows."""
+        """Follow ``import module``: a project module is the project's code, one made by this command is unknown code."""
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
@@ -146,13 +144,13 @@ class Code(Expressions):
                 self.effects.runs_project()
 
     def in_loop(self, files: DiskFiles, act):
-        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
+        """Do `act`, one round for all of `files` at once, and report its writes of them."""
         return gone_through(self, files, act)
 
     # ------------------------------------------------------------- statements
 
     def block(self, statements):
-        """Go through `statements`; how they are left early, or None."""
+        """Walk `statements`. Return the way they are left early, or None."""
         for statement in statements:
             self.tick()
             act = getattr(self, "do_" + type(statement).__name__, self.do_parts)
@@ -293,7 +291,7 @@ class Code(Expressions):
     do_AsyncWith = do_With
 
     def fork(self, blocks):
-        """Go through each of `blocks`, one of which a run would; names may then be what either made them."""
+        """Walk each of `blocks`, of which a run takes one, and merge the resulting names."""
         before = self.names.held
         outcomes, ways = [], []
         for block in blocks:
@@ -315,7 +313,7 @@ class Code(Expressions):
             return next(way for way in ways if way != EXIT)
         self.names.held = self.merged(outcomes)
         if (self.only or self.effects.loops) and any(way not in (None, EXIT) for way in ways):
-            self.effects.doubt += 1  # what follows is only reached where the other way was taken
+            self.effects.doubt += 1  # the rest is only reached by the other branch
         return None
 
     def do_While(self, node):

@@ -1,6 +1,6 @@
-"""What functions and methods of Python that write do: the actions that rows of ``python_library`` name.
+"""The actions of Python's writing functions and methods, as rows of ``python_library`` name them.
 
-`METHODS` is the table to extend for methods. Of an object that nobody knows a method is judged by its name.
+`METHODS` is the table to extend for methods. A method of an unknown object is judged by its name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
-READERS = ("read", "load", "open", "parse", "imread")  # how the names begin of what reads the file that it is given
-_OPEN_FILES = ("io.", "sys.")  # what makes them
+READERS = ("read", "load", "open", "parse", "imread")  # first letters of functions that read the file they are given
+_OPEN_FILES = ("io.", "sys.")  # makers of open files
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
 _WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 NOWHERE = 99  # the place of an argument that has a keyword alone
@@ -35,11 +35,10 @@ def rows(names: str, *row) -> dict:
     return dict.fromkeys(names.split(), row)
 
 
-# Whose objects, and functions, have methods with such names that write nothing, or only what is open
+# Objects and functions of these have methods of such names, but write nothing, or only an open file.
 HARMLESS = ("unittest.", "multiprocessing.", "threading.", "datetime.", "re.", "asyncio.", "io.", "sys.", "os.")
-# Of any object: what calling such a method writes. `self`: the path that it is called on, of `pathlib`; the number of
-# arguments without which it is another method; what becomes of the file (see `change`). Else the place of the argument
-# that names what is made anew.
+# Methods of any object. `self`: the path of the object itself (`pathlib`); the number of arguments (with fewer it is
+# another method); the fate of the file (see `change`). `argument`: the place of the argument that names the new file.
 METHODS = {
     **rows("write_text write_bytes", "self", 1, REPLACE),
     **rows("symlink_to hardlink_to link_to chmod lchmod", "self", 1, EDIT),
@@ -56,7 +55,7 @@ METHODS = {
 
 
 def _paths(value) -> list:
-    """The path that `value` names; a number is an open file, and names none."""
+    """Return the path that `value` names, as a list; a number is an open file, and has no path."""
     path = path_of(value)
     return [] if path is None else [path]
 
@@ -218,7 +217,7 @@ ACTIONS: dict = {
 
 
 def call_method(code, owner, name: str, args: list, keywords: dict):
-    """What calling method `name` of `owner` gives; its effects happen."""
+    """Call method `name` of `owner`, with its effects, and return its value."""
     a = Arguments(args, keywords)
     if isinstance(owner, (str, list, dict, OpenFile)):
         return method_of_value(code, owner, name, a)
@@ -281,7 +280,7 @@ def _of_database(code, owner: Database, name: str, a) -> Database:
 
 
 def method_of_unknown(code, name: str, a):
-    """A method of what nobody knows: it is judged by its name."""
+    """Call a method of an unknown object: it is judged by its name."""
     values = [*a.given, *a.named.values()]
     kind, place, *_how = METHODS.get(name, ("", 0))
     if kind == "self" and len(values) >= place:
@@ -312,7 +311,7 @@ def read(code, a) -> None:
 
 
 def _write_named(code, value, is_exact: bool = False, how: str = EDIT) -> None:
-    """Where `value` names a file: it is written; unless that is exact, with an ending if the name has none."""
+    """Report a write if `value` names a file; unless `is_exact`, an ending may be added to the name."""
     no_name = value is None or isinstance(value, (OpenFile, list, tuple, dict, LibraryName, bool))
     if not no_name and not (isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)):
         for path in _paths(value):

@@ -1,4 +1,4 @@
-"""``python`` as a command: which code it runs, and what modules do that are run with ``-m``."""
+"""``python`` as a command: finds the code that it runs, and knows the modules run with ``-m``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def python(call) -> None:
 
 
 def _deciding(word: str):
-    """What an option cluster such as ``-Ic`` or ``-uc'code'`` decides: ``-c`` or ``-m`` with what is attached to it."""
+    """Return ``-c`` or ``-m`` and the text attached to it, for an option cluster such as ``-Ic`` or ``-uc'code'``."""
     if word.startswith("--"):
         return "", ""
     for place, letter in enumerate(word[1:], 1):
@@ -78,7 +78,7 @@ def _text(stream):
 
 
 def run_file(call, words) -> None:
-    """A script file: opaque, but what a small one writes by name is as certain as in the command."""
+    """Run a script file. It is opaque, but a small one's literal writes are as certain as in the command."""
     if words[1:] in (["--help"], ["-h"]):
         call.runs_project()
         return

@@ -1,8 +1,9 @@
-"""Files that only the disk knows: what ``glob``, ``Path.rglob``, ``os.listdir``, ``os.walk`` give, and loops over them.
+"""Files that only the disk knows: results of ``glob``, ``Path.rglob``, ``os.listdir``, ``os.walk``, and loops over
+them.
 
-Such a loop is gone through once with an element that stands for any of the files (`DiskFiles`). If that writes, each
-locked file is asked about later: the whole code is followed again with this very file in place of the others
-(`SomeFiles`), reading what it reads, so that ``if "x" in text`` has its answer.
+Such a loop is walked once with an element that stands for any of the files (`DiskFiles`). If it writes, each locked
+file is tested later: the whole code is followed again with this very file in place of the others (`SomeFiles`), and
+with its text, so that ``if "x" in text`` has its answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SECONDS, ALL_SECONDS = 0.005, 0.02  # for the replay of one file, and of all of 
 
 
 def text_read(code, path: str):
-    """What the file at `path` holds, to a replay only, or `ANY`."""
+    """Return the text of the file at `path` in a replay, else `ANY`."""
     whole = absolute(code.effects.folder, path) if code.only else None
     try:
         if whole is None or not os.path.isfile(whole) or os.path.getsize(whole) > LONGEST_READ:
@@ -32,7 +33,7 @@ def text_read(code, path: str):
 
 
 def asked(code, name: str, path: str):
-    """An answer of the disk, to a replay only: what a command names is certain whatever is there now."""
+    """Return an answer of the disk in a replay, else `ANY`: outside of a replay a named write is certain anyway."""
     whole = absolute(code.effects.folder, path) if code.only else None
     return ANY if whole is None else getattr(os.path, name)(whole)
 
@@ -45,7 +46,7 @@ def glob_found(code, a):
 
 
 def globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = True):
-    """What a glob `pattern` seen from `folder` finds."""
+    """Return the files that a glob `pattern` seen from `folder` finds."""
     base = absolute(code.effects.folder, folder)
     if base is None or not is_known(pattern):
         return ANY
@@ -62,7 +63,7 @@ def globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = T
 
 
 def entries(code, folder: str, as_paths: bool, only_names: bool = False):
-    """What lies right in `folder`."""
+    """Return the entries of `folder`."""
     base = absolute(code.effects.folder, folder)
     if base is None:
         return ANY
@@ -71,7 +72,7 @@ def entries(code, folder: str, as_paths: bool, only_names: bool = False):
 
 
 def _found(code, base: str, folder: str, fits, kind):
-    """The files under absolute `base`, spelled `folder`, whose parts inside of it `fits`; each is a `kind`."""
+    """Return the files under absolute `base`, spelled `folder`, whose inner parts pass `fits`; each is a `kind`."""
 
     def spelled(inside: list):
         path = os.path.join(folder, *inside) if folder else "/".join(inside)
@@ -107,7 +108,7 @@ def walked(code, folder: str):
 
 
 def _fitting(parts: list, recursive: bool, with_hidden: bool):
-    """A function of path parts: whether they fit the pattern `parts`."""
+    """Return a function of path parts: True if they match the pattern `parts`."""
     from fnmatch import fnmatchcase
 
     def fits(inside: list, at: int = 0, place: int = 0) -> bool:
@@ -125,7 +126,7 @@ def _fitting(parts: list, recursive: bool, with_hidden: bool):
 
 
 class DiskLoop:
-    """A loop over `files` that is gone through for all of them at once: what it writes of them."""
+    """A loop that is walked once for all of `files`, and its writes of them."""
 
     def __init__(self, files: DiskFiles, folder):
         element = files.element[1][0] if isinstance(files.element, tuple) else files.element  # a tuple: `os.walk`
@@ -147,7 +148,7 @@ class DiskLoop:
 
 
 class ReplayEffects(CodeEffects):
-    """What the code does with one file; `written`: absolute path -> True, or None where in doubt."""
+    """The effects of the code on one file; `written`: absolute path -> True, or None if in doubt."""
 
     def __init__(self, effects: CodeEffects):
         super().__init__(effects.call, effects.language)
@@ -189,7 +190,7 @@ class Replays:
         self.seconds = ALL_SECONDS
 
     def admits(self, path: str):
-        """Whether the code writes the file at absolute `path` (see ``model.Tree``)."""
+        """Return True if the code writes the file at absolute `path`, None if unknown (see ``model.Tree``)."""
         effects = ReplayEffects(self.effects)
         effects.folder = self.folder
         if self.seconds <= 0:
@@ -201,7 +202,7 @@ class Replays:
 
 
 def gone_through(code, files: DiskFiles, act):
-    """Do `act`, a lap over all of `files` at once, and see to what it writes of them; what `act` gives."""
+    """Do `act`, one round for all of `files` at once, and report its writes of them. Return the result of `act`."""
     effects, loop = code.effects, DiskLoop(files, code.effects.folder)
     before, doubt, result = dict(code.names.held), effects.doubt, ANY
     effects.loops.append(loop)
@@ -219,6 +220,6 @@ def gone_through(code, files: DiskFiles, act):
         effects.loops[-1].how = effects.loops[-1].how if loop.how == EDIT else loop.how
     elif loop.writes_them or loop.writes_others:
         effects.tree(files.root, code.replays.admits, loop.how)
-        if loop.writes_others:  # files whose names are made of theirs
+        if loop.writes_others:  # files with names made from the names of `files`
             effects.guess_path()
     return result

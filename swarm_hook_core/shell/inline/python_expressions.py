@@ -1,4 +1,4 @@
-"""What expressions of Python code stand for, and what calling its functions does."""
+"""Values of Python expressions, and calls of the code's own functions."""
 
 import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re``
 import time
@@ -36,12 +36,12 @@ DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, 
 
 
 class Expressions:
-    """The part of `python.Code` that works out expressions: ``of_<Node>`` for each class of node.
+    """The part of `python.Code` that evaluates expressions: ``of_<Node>`` for each class of node.
 
-    `python.Code` goes through statements (`block`) and loops over the disk (`in_loop`).
+    `python.Code` walks statements (`block`) and loops over the disk (`in_loop`).
 
-    effects, marks   as for `python.Code`; `names`: those that the expression at hand sees
-    returned         what the function at hand has returned so far; `entered`: the functions that are gone through
+    effects, marks   as for `python.Code`; `names`: those that the current expression sees returned         values that
+    the current function has returned so far; `entered`: the functions being walked
     """
 
     def __init__(self, effects, names: Names, marks: dict, seconds: float):
@@ -54,7 +54,7 @@ class Expressions:
         self.returned: list = []
 
     def block(self, statements):
-        """Go through `statements`; how they are left early, or None."""
+        """Walk `statements`. Return the way they are left early, or None."""
         raise NotImplementedError
 
     def variable(self, name: str):
@@ -62,7 +62,7 @@ class Expressions:
         raise NotImplementedError
 
     def in_loop(self, files: DiskFiles, act):
-        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
+        """Do `act`, one round for all of `files` at once, and report its writes of them."""
         raise NotImplementedError
 
     def tick(self) -> None:
@@ -71,14 +71,14 @@ class Expressions:
             raise TooLong
 
     def merged(self, outcomes: list) -> dict:
-        """What names stand for after one of `outcomes`, nobody knows which."""
+        """Return the values of names after an unknown one of `outcomes`."""
         merged: dict = {}
         for name in dict.fromkeys(name for outcome in outcomes for name in outcome):
             merged[name] = self.either([outcome[name] for outcome in outcomes if name in outcome])
         return merged
 
     def either(self, values: list):
-        """What is one of `values`, nobody knows which: texts stay possible, all else is not known."""
+        """Return the value for an unknown one of `values`: texts stay possible, all else becomes unknown."""
         first = values[0]
         if all(one is first or same(one, first) for one in values[1:]):
             return first
@@ -108,7 +108,7 @@ class Expressions:
                 self.hand_over([value])
 
     def value(self, node):
-        """What expression `node` stands for; its effects happen."""
+        """Return the value of expression `node`; its effects happen."""
         self.tick()
         act = getattr(self, "of_" + type(node).__name__, None)
         if act is not None:
@@ -320,9 +320,9 @@ class Expressions:
         return ANY
 
     def hand_over(self, values) -> None:
-        """Functions among `values` are given to what nobody knows, and may be called there with anything.
+        """Walk the functions among `values`: they are given to unknown code, which may call them with anything.
 
-        They are gone through with arguments that nobody knows: what they write is only possible.
+        They are walked with unknown arguments, so their writes are only possible.
         """
         for function in values:
             if isinstance(function, (list, tuple)):
@@ -345,11 +345,11 @@ class Expressions:
             self.effects.doubt -= 1
 
     def enter(self, function: Function, args, named: dict):
-        """Call a function of the code; `args` None: with arguments nobody knows."""
+        """Call a function of the code; `args` None: with unknown arguments."""
         node = function.node
         times = self.entered.count(node)
         if times > DEEPEST or (times == DEEPEST and args is not None):
-            if times == DEEPEST:  # once more, with anything: what it writes there it may write further down
+            if times == DEEPEST:  # once more, with unknown arguments: a deeper call may write the same
                 self.hand_over([function])
             return ANY
         if len(self.entered) > MOST_ENTERED:
@@ -367,7 +367,7 @@ class Expressions:
             self.names, self.returned, self.effects.doubt = outside
 
     def parameters(self, wanted, args, named: dict) -> dict:
-        """What the parameters `wanted` of a function stand for."""
+        """Return the values of the parameters `wanted` of a function."""
         places = [one.arg for one in (*wanted.posonlyargs, *wanted.args)]
         every = [*places, *(one.arg for one in wanted.kwonlyargs)]
         held: dict = dict.fromkeys(every, ANY)
@@ -386,7 +386,7 @@ class Expressions:
 
 
 def _shared(targets, value) -> list:
-    """What each of `targets` gets of `value`."""
+    """Return the part of `value` for each of `targets`."""
     items = elements(value)
     star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
     if items is None or (star is None and len(items) != len(targets)) or len(items) < len(targets) - 1:

@@ -1,4 +1,4 @@
-"""What functions and methods of Python give that write nothing: of paths, texts, lists, maps, and of the library."""
+"""Results of Python functions and methods that write nothing: of paths, texts, lists, maps, and of the library."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from swarm_hook_core.shell.inline.python_values import (
 )
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
-ANYTHING = "?"  # the dotted name of what was taken from where names are only known when the code runs
+ANYTHING = "?"  # dotted name of a value whose name is only known when the code runs
 _GROWING = ("append", "add", "insert", "extend", "update")
 
 
 def method_of_value(code, owner, name: str, a):
-    """What method `name` of a text, a list, a map or an open file gives."""
+    """Return the result of method `name` of a text, a list, a map or an open file."""
     if isinstance(owner, str):
         return text_method(owner, name, a.given, a.named)
     if name == "copy":
@@ -79,7 +79,7 @@ def at_home(text: str, home: str) -> str:
 
 
 def path_attribute(path: Path, name: str):
-    """The attribute `name` of a path, or None where it has no such one (a method)."""
+    """Return the attribute `name` of a path, or None for a method."""
     if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
         return None
     text = path.text
@@ -99,7 +99,7 @@ def path_attribute(path: Path, name: str):
 
 
 def path_method(path: Path, name: str, args: list, folder, home: str):
-    """What method `name` gives that only works on the path itself; None for any other."""
+    """Return the result of a method `name` that works on the path alone; None for any other."""
     text = path.text
     if name == "joinpath":
         return Path(tidy(os.path.join(text, *map(text_of, args))))
@@ -125,7 +125,7 @@ def path_method(path: Path, name: str, args: list, folder, home: str):
 
 
 def path_function(name: str, texts: list, folder, home: str):
-    """What ``os.path.<name>`` gives for texts."""
+    """Return the result of ``os.path.<name>`` for texts."""
     if name == "join" and texts:
         return os.path.join(*texts)
     if not texts or not all(map(is_known, texts)):
@@ -142,7 +142,7 @@ def path_function(name: str, texts: list, folder, home: str):
 
 
 def _of_elements(make):
-    """A function that makes a list or a map of the elements of lists, whatever these are."""
+    """Return a function that makes a list or a map of the elements of lists, known or not."""
 
     def give(code, a):
         lists = [elements(one) for one in a.given]
@@ -150,7 +150,7 @@ def _of_elements(make):
             return a.given[0] if isinstance(a.given[0], DiskFiles) else ANY
         try:
             made = make(*lists, **a.named)
-        except (TypeError, ValueError):  # what the code would raise, or what only a run could tell
+        except (TypeError, ValueError):  # the code itself would raise here, or only a run can tell
             return lists[0] if lists else ANY
         return SomeFiles(made) if any(isinstance(one, SomeFiles) for one in lists) else made
 
@@ -163,7 +163,7 @@ def _of_plain(make):
     def give(code, a):
         try:
             return bounded(make(*a.given, **a.named)) if is_plain(a.given) and is_plain(a.named) else ANY
-        except Exception:  # what the code would raise
+        except Exception:  # the code itself would raise here
             return ANY
 
     return give

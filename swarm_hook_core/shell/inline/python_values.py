@@ -1,8 +1,8 @@
-"""Values of Python code that is followed: what an expression stands for, and what operators and methods make of it.
+"""Values of followed Python code, and the results of operators and methods.
 
-A value that is known is itself: a text, a number, a list, a dict. A text may hold marks (see ``model``): parts that
-only a run could tell. All else is one of the classes below. Nothing here raises for what is in the code, and nothing
-grows past `LONGEST`.
+A known value is itself: a text, a number, a list, a dict. A text may hold marks (see ``model``) for parts that only a
+run could tell. All else is one of the classes below. Nothing here raises for anything in the code, and no value grows
+past `LONGEST`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LARGEST = 10**9  # of numbers that are multiplied
 
 
 class Unknown:
-    """A value that nobody knows; `made_by`: the library function that it comes from, where that is known."""
+    """An unknown value; `made_by`: the library function that it comes from, if known."""
 
     __slots__ = ("made_by",)
 
@@ -39,7 +39,7 @@ class Path:
 
 
 class LibraryName:
-    """A module, or what a module or ``builtins`` holds, by its dotted name: ``os.path.join``, ``open``."""
+    """A module, or a member of a module or of ``builtins``, by its dotted name: ``os.path.join``, ``open``."""
 
     __slots__ = ("dotted",)
 
@@ -68,7 +68,7 @@ class Function:
 
 
 class OpenFile:
-    """An open file: its `path`, and what reading it gives (`ANY`: not known)."""
+    """An open file: its `path`, and its text (`ANY`: unknown)."""
 
     __slots__ = ("path", "text")
 
@@ -87,7 +87,7 @@ class Database:
 
 
 class DiskFiles:
-    """Files at and under absolute `root` that a loop goes over, any of which is `element`, a value with a mark."""
+    """Files at and under absolute `root` that a loop visits; `element`, a value with a mark, is any of them."""
 
     __slots__ = ("root", "element")
 
@@ -97,11 +97,11 @@ class DiskFiles:
 
 
 class SomeFiles(list):
-    """Of the files that a loop goes over, the one that a replay is about: no other is known, nor which comes first."""
+    """The one file that a replay is about, among the files that a loop visits; the others and their order are unknown."""
 
 
 class Names:
-    """What names stand for in a function or module; `above` is where those that are not here are looked up."""
+    """The values of names in a function or module; other names are looked up in `above`."""
 
     __slots__ = ("held", "above", "outer")
 
@@ -111,7 +111,7 @@ class Names:
         self.outer: set = set()  # declared ``global`` or ``nonlocal``
 
     def find(self, name: str):
-        """(value, True), or (None, False)."""
+        """Return (value, True), or (None, False)."""
         if name in self.held:
             return self.held[name], True
         return (None, False) if self.above is None else self.above.find(name)
@@ -140,18 +140,18 @@ class Arguments:
         return self.given[place] if place < len(self.given) else default
 
 
-# What a value is as a text, a path, a condition, a list
+# Values as a text, a path, a condition, a list
 
 
 def text_of(value) -> str:
-    """`value` as ``str`` would give it, with `UNKNOWN` for what is not known."""
+    """Return `value` as ``str`` would, with `UNKNOWN` for an unknown value."""
     if isinstance(value, (str, Path)):
         return value if isinstance(value, str) else value.text
     return str(value) if value is None or isinstance(value, (bool, int, float)) else UNKNOWN
 
 
 def path_of(value):
-    """The path that `value` names for a function that takes one; None for a number: an open file's."""
+    """Return the path that `value` names; None for a number: an open file's."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -160,7 +160,7 @@ def path_of(value):
 
 
 def is_plain(value) -> bool:
-    """Whether `value` is known through and through."""
+    """Return True if `value` and all in it is known."""
     if isinstance(value, str):
         return is_known(value)
     if isinstance(value, (list, tuple)):
@@ -171,7 +171,7 @@ def is_plain(value) -> bool:
 
 
 def truth(value):
-    """True, False, or None where that is not known."""
+    """Return True, False, or None if unknown."""
     if isinstance(value, SomeFiles) or (isinstance(value, str) and not is_known(value)):
         return None
     if value is None or isinstance(value, (str, bool, int, float, bytes, list, tuple, dict)):
@@ -180,7 +180,7 @@ def truth(value):
 
 
 def elements(value):
-    """What going through `value` gives, as a list, or None where that is not known."""
+    """Return the elements of `value` as a list, or None if unknown."""
     if isinstance(value, OpenFile):
         return value.text.splitlines(True) if isinstance(value.text, str) and is_known(value.text) else None
     if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
@@ -189,7 +189,7 @@ def elements(value):
 
 
 def same(left, right) -> bool:
-    """Whether both are known and equal."""
+    """Return True if both are known and equal."""
     if isinstance(left, Path) and isinstance(right, Path):
         return left.text == right.text
     return type(left) is type(right) and is_plain(left) and is_plain(right) and left == right
@@ -214,7 +214,7 @@ _OPERATORS |= {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "
 
 
 def operate(kind: str, left, right):
-    """What an operator or a comparison, `kind` (the name of its ``ast`` class), makes of two values."""
+    """Return the result of an operator or a comparison, `kind` (the name of its ``ast`` class), for two values."""
     if kind == "Div" and (isinstance(left, Path) or isinstance(right, Path)):
         return Path(tidy(os.path.join(text_of(left), text_of(right))))
     if kind == "Add" and (isinstance(left, str) or isinstance(right, str)):
@@ -238,7 +238,7 @@ def operate(kind: str, left, right):
         if kind in ("In", "NotIn"):
             return (left in right) == (kind == "In")
         return bounded(getattr(operator, _OPERATORS[kind])(left, right)) if kind in _OPERATORS else ANY
-    except Exception:  # what the code would raise
+    except Exception:  # the code itself would raise here
         return ANY
 
 
@@ -258,7 +258,7 @@ def item_of(owner, key):
 
 
 def put(owner, key, value) -> bool:
-    """``owner[key] = value``; whether that is known."""
+    """Do ``owner[key] = value``. Return True if the place is known."""
     if isinstance(owner, dict):
         known = isinstance(key, (str, int)) and is_plain(key) and len(owner) < MOST
     else:
@@ -278,7 +278,7 @@ _TEXT_METHODS = frozenset(
 
 
 def text_method(text: str, name: str, args: list, named: dict):
-    """What method `name` of a text gives."""
+    """Return the result of method `name` of a text."""
     if not is_known(text):
         return ANY
     if name == "join" and len(args) == 1:
@@ -294,7 +294,7 @@ def text_method(text: str, name: str, args: list, named: dict):
         return ANY
     try:
         return bounded(getattr(text, name)(*args, **named))
-    except Exception:  # what the code would raise
+    except Exception:  # the code itself would raise here
         return ANY
 
 

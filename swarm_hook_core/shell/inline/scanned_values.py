@@ -1,7 +1,7 @@
-"""What expressions of scanned code stand for: literal texts, put together and named, and lists of them.
+"""Values of expressions in scanned code: literal texts, concatenations, names, and lists of them.
 
-A value is a text, in which marks (see ``model``) stand for what is not known or for each of several texts, or a list
-of texts. Parts of the code are told by the places of their tokens.
+A value is a text or a list of texts; marks in it (see ``model``) stand for an unknown part or for each of several
+texts. Parts of the code are ranges of token positions.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "
 
 
 def sign_at(found: list, at: int):
-    """The sign at `at`, or None where there is none."""
+    """Return the sign at `at`, or None."""
     return found[at].value if 0 <= at < len(found) and found[at].kind == SIGN else None
 
 
 def name_at(found: list, at: int) -> str:
-    """The name at `at`, or an empty text where there is none."""
+    """Return the name at `at`, or an empty text."""
     return found[at].value if 0 <= at < len(found) and found[at].kind == NAME else ""
 
 
 class Values:
     """Code in `language`, read up to time `until` of this thread.
 
-    argv    the arguments that it gets
-    known   name -> what it stands for; a name that is not there is not known
+    argv    the arguments that it gets known   name -> its value; other names are unknown
     """
 
     def __init__(self, effects: CodeEffects, language: Language, argv, until: float):
@@ -53,7 +52,7 @@ class Values:
     # -------------------------------------------------------------- structure
 
     def matching(self, found: list, at: int) -> int:
-        """Where the bracket at `at` closes."""
+        """Return the position where the bracket at `at` closes."""
         self.tick()
         depth = 0
         for place in range(at, len(found)):
@@ -64,7 +63,7 @@ class Values:
         return len(found)
 
     def start_of_value(self, found: list, at: int) -> int:
-        """Where the value that ends before `at` begins."""
+        """Return the position where the value that ends before `at` begins."""
         self.tick()
         place, depth = at - 1, 0
         while place > 0 and sign_at(found, at - 1) in _CLOSING:
@@ -75,7 +74,7 @@ class Values:
         return max(place, 0)
 
     def split(self, found: list, start: int, stop: int, signs=(",",)) -> list:
-        """(start, stop) of what stands between `signs`, outside of brackets."""
+        """Return (start, stop) of each part between `signs`, outside of brackets."""
         self.tick()
         pairs, begin, depth = [], start, 0
         for place in range(start, min(stop, len(found))):
@@ -88,13 +87,13 @@ class Values:
         return [(begin, end) for begin, end in pairs if any(token.value != "\n" for token in found[begin:end])]
 
     def arguments(self, found: list, at: int) -> list:
-        """(start, stop) of each argument of the call whose name is before `at`."""
+        """Return (start, stop) of each argument of the call with its name before `at`."""
         if sign_at(found, at) == "(":
             return self.split(found, at + 1, self.matching(found, at))
         return self.split(found, at, self.end(found, at, True))
 
     def end(self, found: list, at: int, is_list: bool = False) -> int:
-        """Where the expression that starts at `at` ends, or the list of them, without parentheses."""
+        """Return the end of the expression that starts at `at`, or, with `is_list`, of a list without parentheses."""
         self.tick()
         depth = 0
         for place in range(at, len(found)):
@@ -114,7 +113,7 @@ class Values:
     # ----------------------------------------------------------------- values
 
     def value(self, found: list, start: int, stop: int):
-        """What the expression from `start` to `stop` stands for."""
+        """Return the value of the expression from `start` to `stop`."""
         self.tick()
         while start < stop and found[start].value in ("\n", "new", "await", "return", "\\"):
             start += 1
@@ -147,14 +146,14 @@ class Values:
         return UNKNOWN if token.shell else self.text_of(token)
 
     def either(self, values: list):
-        """What is one of `values`, nobody knows which."""
+        """Return the value for an unknown one of `values`."""
         if all(value == values[0] for value in values):
             return values[0]
         texts = [value for value in values if isinstance(value, str)]
         return self.effects.call.walk.one_of(texts) if len(texts) == len(values) else UNKNOWN
 
     def each(self, value) -> str:
-        """What stands for each element of a list."""
+        """Return a text that stands for each element of a list."""
         if not isinstance(value, list) or not all(map(is_known, value)):
             return UNKNOWN
         return self.effects.call.walk.each_of(value) if len(value) > 1 else "".join(value)
@@ -163,11 +162,11 @@ class Values:
         return "".join(part if isinstance(part, str) else UNKNOWN for part in parts)
 
     def text_of(self, token) -> str:
-        """The text of a literal, with what the expressions in it stand for."""
+        """Return the text of a literal, with the values of the expressions in it."""
         return self.joined([part if isinstance(part, str) else self.value(part, 0, len(part)) for part in token.value])
 
     def named(self, found: list, start: int, stop: int):
-        """What a name, an element of a list or the result of a call stands for."""
+        """Return the value of a name, an element of a list or a call."""
         name, sign = found[start].value, sign_at(found, start + 1)
         if stop - start == 1:
             if name in self.known:
@@ -191,7 +190,7 @@ class Values:
         return self.result(name, found, start + 1)
 
     def element(self, name: str, index):
-        """What ``name[index]`` stands for."""
+        """Return the value of ``name[index]``."""
         if not isinstance(index, str) or not index.isdecimal():
             return UNKNOWN
         if name in _ARGUMENTS:
@@ -201,7 +200,7 @@ class Values:
         return items[int(index)] if isinstance(items, list) and int(index) < len(items) else UNKNOWN
 
     def result(self, name: str, found: list, at: int):
-        """What a call of `name` gives, its arguments in the parentheses at `at`."""
+        """Return the result of a call of `name`, with its arguments in the parentheses at `at`."""
         given = [self.value(found, *bounds) for bounds in self.arguments(found, at)]
         texts = [one if isinstance(one, str) else UNKNOWN for one in given]
         if name.removeprefix("node:") in _JOIN and texts:

@@ -1,8 +1,7 @@
-"""Code of JavaScript, Ruby, Perl, PHP and Lua, scanned for calls that write and the paths written in them.
+"""Scans JavaScript, Ruby, Perl, PHP and Lua for calls that write and the paths written in them.
 
-One pass over the tokens. No more is understood than literal texts, put together and named; lists of them, and loops
-over these; the calls of ``languages``. A call that writes and whose path is none of this is a guess: parameters of
-functions are not followed.
+It passes once over the tokens. It understands literal texts, concatenations, names, lists, loops over lists, and the
+calls of ``languages``. A writing call with any other path is a guess: parameters of functions are not followed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _EACH = (".forEach", ".map", ".each", ".each_with_index")
 
 
 def scan(call, name: str, code: str, argv=()) -> None:
-    """Tell through `call` what `code` in the language called `name` writes; `argv`: the arguments that it gets."""
+    """Report the writes of `code` in the language called `name` through `call`; `argv`: its arguments."""
     title = {"php": "PHP", "javascript": "JavaScript"}.get(name, name.capitalize())
     effects = CodeEffects(call, title)
     if code == UNKNOWN:
@@ -50,11 +49,10 @@ def scan(call, name: str, code: str, argv=()) -> None:
 
 
 class Scan(Values):
-    """One pass over code; see `Values` for what it is given.
+    """One pass over code; see `Values` for its arguments.
 
-    calls         name -> action (see ``languages``)
-    depth         braces that are open
-    has_modules   whether the code loads modules that write, so that functions of theirs may have computed names
+    calls         name -> action (see ``languages``) depth         braces that are open has_modules   True if the code
+    loads modules that write, so that their functions may have computed names
     """
 
     def __init__(self, effects: CodeEffects, language: Language, argv, until: float):
@@ -89,7 +87,7 @@ class Scan(Values):
     # ------------------------------------------------------------------ names
 
     def bind_modules(self, found: list) -> None:
-        """What ``require`` and ``import`` give of modules that write; ``node -e`` knows some without."""
+        """Bind the names that ``require`` and ``import`` give to writing modules; ``node -e`` has some without import."""
         for name in ("fs", "child_process"):
             self.calls.update({f"{name}.{function}": action for function, action in NODE_MODULES[name].items()})
         for at, token in enumerate(found):
@@ -114,7 +112,7 @@ class Scan(Values):
         """``const {rm: x} = require(..)``, ``import y, * as z from ..``, ``require(..).rm``: its name is at `at`."""
         self.tick()
         self.has_modules = True
-        # Whatever they are called on: but patterns have an ``exec`` as well.
+        # On any object. But patterns have an ``exec`` as well.
         self.calls.update({f".{name}": action for name, action in module.items() if name != "exec"})
         is_exec = any(name_at(found, place).endswith(".exec") for place in range(at + 1, at + 4))
         self.calls.update({".exec": module["exec"]} if is_exec and "exec" in module else {})
@@ -133,7 +131,7 @@ class Scan(Values):
                 self.calls[f"{name}.exec"] = module["exec"]
 
     def bind(self, found: list, at: int) -> None:
-        """What a name is set to here: an assignment, or the variable of a loop."""
+        """Bind a name here: an assignment, or the variable of a loop."""
         name, sign = found[at].value, sign_at(found, at + 1)
         if sign == "=" and sign_at(found, at + 2) not in ("=", "~"):
             value = self.value(found, at + 2, self.end(found, at + 2))
@@ -198,7 +196,7 @@ class Scan(Values):
     # ------------------------------------------------------------------ calls
 
     def meet(self, found: list, at: int) -> None:
-        """Do what the name at `at` does, if it is a call."""
+        """Do the action of the name at `at`, if it is a call."""
         name, place = found[at].value, at + 1
         action = self.action_of(name)
         before = found[at - 1].value if at else ""
@@ -224,7 +222,7 @@ class Scan(Values):
         return any(token.kind == NAME and token.value.startswith("Pathname") for token in found)
 
     def action_of(self, name: str):
-        """What a call of `name` does, or None."""
+        """Return the action for a call of `name`, or None."""
         action = self.calls.get(name.lstrip("\\"))
         if action is None and "." in name and self.language.name in ("javascript", "ruby"):
             owner, _, last = name.replace("?.", ".").rpartition(".")
@@ -232,7 +230,7 @@ class Scan(Values):
         return action
 
     def act(self, action: str, values: list, found: list, given: list) -> None:
-        """Do `action` (see ``languages``) with what the arguments `values` stand for; `given`: where these stand."""
+        """Do `action` (see ``languages``) with the argument `values`; `given`: their positions."""
         kind, _, detail = action.partition(" ")
         place = int(detail) if detail.isdigit() else 0
         effects = self.effects
@@ -270,14 +268,14 @@ class Scan(Values):
                 effects.guess_code()
 
     def read_first(self, found: list, given: list) -> None:
-        """What the arguments read is read before the call that they are given to."""
+        """Do the reads inside the arguments before the call itself."""
         for start, stop in given[1:]:
             for place in range(start, stop):
                 if (self.action_of(name_at(found, place)) or "")[:4] == _READS:
                     self.meet(found, place)
 
     def appends(self, found: list, given: list) -> bool:
-        """Whether options among the arguments say that the file is added to, or opened in some way of their own."""
+        """Return True if options among the arguments ask for appending, or for another special way of opening."""
         places = (place for start, stop in given[1:] for place in range(start, stop))
         return any(name_at(found, place) in _OPENING for place in places)
 
@@ -334,7 +332,7 @@ class Scan(Values):
             self.effects.script(words[0] if words else self.joined(values[:1]), None, folder)
 
     def folder_option(self, found: list, given: list):
-        """The folder that an option in a literal map among the arguments names, or None."""
+        """Return the folder that an option in a literal map among the arguments names, or None."""
         for start, stop in given:
             for place in range(start, stop - 1):
                 if name_at(found, place) in ("cwd", "chdir") and sign_at(found, place + 1) == ":":

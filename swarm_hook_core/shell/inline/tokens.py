@@ -1,7 +1,7 @@
-"""Code of JavaScript, Ruby, Perl, PHP or Lua, cut into texts, names, numbers and signs; comments are gone.
+"""Cuts JavaScript, Ruby, Perl, PHP or Lua into texts, names, numbers and signs, without comments.
 
-No grammar of theirs is kept: what is wanted is which literal texts stand where. A `Language` has a pattern for each
-kind of token. Patterns are over code that anybody wrote, so none of them can match the same characters in two ways.
+There is no grammar: only literal texts and their positions are needed. A `Language` has a pattern for each kind of
+token. The code is untrusted, so no pattern can match the same characters in two ways.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BRACES = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 
 
 def quoted(quote: str, inside: str = "") -> str:
-    """A pattern of what stands between two of `quote`, where `inside` begins an expression in braces."""
+    """Return a pattern of a text between two of `quote`; `inside` begins an expression in braces."""
     plain = rf"{quote}(?:[^{quote}\\]|\\[\s\S])*{quote}"
     if not inside:
         return plain
@@ -52,17 +52,16 @@ def delimited(kinds: str, delimiters: str, is_double: bool = False) -> str:
 
 
 class Language:
-    """How a language is written, and which of its calls do what (see ``languages``).
+    """The syntax of a language, and its calls that write (see ``languages``).
 
-    calls        name -> what calling it does
-    names        a pattern of names, dots and the like included; `joins`: the operator that puts texts together
-    patterns     kind of token -> its pattern: ``raw`` texts without escapes, ``plain`` ones with escapes, ``cooked``
-                 ones that expressions may stand in as well, ``shell`` texts, ``words``: lists of them; ``pattern``:
-                 what only matches texts
-    own          the same, of what begins like an operator, so that it only stands where a value may
-    hole         a pattern of expressions in texts: its group is their ``code``, or a ``name`` (``braced``: in braces)
-    document     a pattern of what opens a here-document; its last group is the word that ends it
-    bare_calls   whether calls need no parentheses; `newline_ends`: whether a statement ends with its line
+    calls        name -> action of a call names        a pattern of names, dots and the like included; `joins`: the
+    operator that concatenates texts patterns     kind of token -> its pattern: ``raw`` texts without escapes, ``plain``
+    ones with escapes, ``cooked`` ones
+                 that may contain expressions, ``shell`` texts, ``words``: lists of them; ``pattern``: regular expressions
+    own          the same, for tokens that begin like an operator, so that they only stand at the start of a value hole
+    a pattern of expressions in texts: its group is their ``code``, or a ``name`` (``braced``: in braces) document     a
+    pattern of the opening of a here-document; its last group is the word that ends it bare_calls   True if calls need
+    no parentheses; `newline_ends`: True if a statement ends with its line
     """
 
     def __init__(self, name: str, calls: dict, names: str, joins: str, comments: str, patterns: dict, **more):
@@ -156,7 +155,7 @@ def _escaped(match) -> str:
 
 
 def _may_start(found: list, language: Language) -> bool:
-    """Whether a value may start here: what came before was no value."""
+    """Return True if a value may start here: the token before is no value."""
     if not found or found[-1].kind == SIGN:
         return not found or found[-1].value not in (")", "]", "}")
     last = found[-1]
@@ -166,7 +165,7 @@ def _may_start(found: list, language: Language) -> bool:
 
 
 def _without_documents(code: str, language: Language) -> str:
-    """`code` with a text that nobody knows in place of each here-document."""
+    """Return `code` with an unknown text in place of each here-document."""
     at = 0
     for _ in range(MOST_DOCUMENTS):
         opening = language.document.search(code, at)

@@ -1,4 +1,4 @@
-"""Archives: what is packed, and where it is unpacked."""
+"""Archives: the files that are packed, and the files that unpacking writes."""
 
 import os
 
@@ -63,7 +63,7 @@ def tar(call) -> None:
 
 
 def _packed(call, folder, options):
-    """Whether the archive that is made holds a path: one of the operands, or what lies under one."""
+    """Return a predicate of paths that the new archive holds: the operands, and the files under them."""
     start = seen(call, folder or ".")
     words = [os.path.normpath(word).lstrip("/") for word in options.operands]
     if (
@@ -99,9 +99,9 @@ def _in(folder, word: str) -> str:
 
 
 class Members:
-    """The names in the archive at absolute `source` (None: not known), read when first asked for.
+    """The names in the archive at absolute `source` (None: unknown), read at the first question.
 
-    `chosen`: members that were asked for; a folder goes with what is in it.
+    `chosen`: members that were asked for; a folder includes its content.
     """
 
     def __init__(self, source, listing, chosen=()):
@@ -112,11 +112,11 @@ class Members:
         self.read = False
 
     def known(self):
-        """The set of names and of folders over them, or None where they cannot be had."""
+        """Return the set of names and of folders over them, or None if unknown."""
         if not self.read:
             self.read = True
             try:
-                # Of a device there is no end, and a pipe waits for whoever writes into it.
+                # A device has no end, and a pipe waits for its writer.
                 if self.source and os.path.isfile(self.source) and all(map(is_known, self.chosen)):
                     self.names = self.listing(self.source)
             except Exception:  # a broken archive, or one of a kind that the listing does not know
@@ -126,7 +126,7 @@ class Members:
         return self.names
 
     def landing(self, root, strip=0, keeps=False):
-        """The predicate: whether a member comes to lie at a path under absolute `root`."""
+        """Return the predicate: a member is unpacked to a path under absolute `root`."""
         places: set = set()
 
         def admits(path: str):

@@ -1,4 +1,4 @@
-"""A search program that is asked of one file whether it finds something in it."""
+"""Asks a search program (grep, rg) if it finds something in one file."""
 
 import os
 
@@ -36,5 +36,5 @@ class Asked:
 
 
 def _names_another_file(word: str) -> bool:
-    """Tell whether an option has patterns read from a file, or a program run on each file."""
+    """Return True if an option reads patterns from a file, or runs a program on each file."""
     return word.partition("=")[0] in ("--pre", "--file") or (word[:2] == "-f" and word != "-")

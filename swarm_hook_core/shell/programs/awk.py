@@ -1,4 +1,4 @@
-"""awk: ``-i inplace``, and what its programs print into files and hand to the shell."""
+"""awk: ``-i inplace``, and the files and shell commands that its programs print to."""
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.model import UNKNOWN
@@ -55,9 +55,9 @@ def _is_assignment(word: str) -> bool:
 
 
 def actions(program: str, values=()) -> list[tuple[str, str]]:
-    """What an awk program does besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
+    """Return the effects of an awk program besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
 
-    Either is `UNKNOWN` where it is computed. `values`: variables given on the command line.
+    A computed one is `UNKNOWN`. `values`: variables given on the command line.
     """
     if not any(part in program for part in (">", "|", "system")):
         return []
@@ -121,7 +121,7 @@ def _value(tokens, at: int, values) -> str:
 
 
 def _tokens(program: str) -> list[tuple[str, str]]:
-    """``(kind, text)``: string, name, number, op, regex; end for what ends a statement."""
+    """Return ``(kind, text)`` of each token: string, name, number, op, regex; ``end`` ends a statement."""
     tokens: list = []
     at, end = 0, len(program)
     while at < end:

@@ -22,9 +22,9 @@ _TAKES = ("--target-directory", "--suffix")
 
 
 class _Transfer:
-    """What cp, mv, ln and install are given: `sources`, `dest`, and whether `dest` is a folder that they go `inside`.
+    """The arguments of cp, mv, ln and install: `sources`, `dest`, and `inside`: True if they go into the folder `dest`.
 
-    `inside` is None where the disk tells.
+    `inside` is None if the disk decides.
     """
 
     def __init__(self, call, short="tS", long=_TAKES):
@@ -51,11 +51,11 @@ class _Transfer:
 
     @property
     def spares(self) -> bool:
-        """Whether what exists stays as it is."""
+        """True if existing files stay as they are."""
         return self.options.has("-n", "--no-clobber") or self.options.value("--update") in ("none", "none-fail")
 
     def made(self, source: str):
-        """The Stream of the file `source` where this script has made it; else None."""
+        """Return the Stream of the file `source` if this script has made it; else None."""
         return self.call.walk.files.contents.get(absolute(self.call.folder, source))
 
     def put(self, source: str, spared=False, how: str = REPLACE, made=None) -> list[str]:
@@ -93,7 +93,7 @@ def cp(call) -> None:
                 lay_over(call, source, under, False, given.spares)
             continue
         if deep and is_known(source) and (folder or not exists(call, source)):
-            # BSD's cp takes `folder/` for what is in it.
+            # BSD's cp takes `folder/` for its content.
             bare = given.inside is None and sys.platform == "darwin" and source.endswith("/")
             lay_over(call, source, dest, False if bare else given.inside, given.spares)
             if folder:
@@ -135,7 +135,7 @@ def ln(call) -> None:
 
 
 def _linked(call, source: str, named, symbolic: bool) -> None:
-    """What is written to `named` from here on goes to `source`."""
+    """Note that later writes to `named` go to `source`."""
     for word in named:
         path = seen(call, word)
         target = absolute(os.path.dirname(path) if symbolic else call.folder, source) if path else None
@@ -226,7 +226,7 @@ _OTHER_FILTERS = (
 
 
 def _let_through(options):
-    """What ``--exclude`` leaves, as `allowed` of `places.lay_over`; None where all goes."""
+    """Return the files that ``--exclude`` leaves, as `allowed` of `places.lay_over`; None for all."""
     patterns = options.values("--exclude")
     if options.has(*_OTHER_FILTERS) or not all(map(is_known, patterns)):
         return cannot_tell
@@ -250,7 +250,7 @@ def _let_through(options):
 
 
 def _or_removed(root, allowed):
-    """The predicate of a destination that ``--delete`` makes the same as the source: all but what is excluded."""
+    """Return the predicate of a destination that ``--delete`` makes the same as the source: all but excluded files."""
 
     def admits(path: str):
         rest = path[len(root) :].strip("/") if root and path.startswith(root) else ""

@@ -92,7 +92,7 @@ class _Editor:
         self.every = False
 
     def script(self, text: str) -> None:
-        """Commands, one a line; what is typed after ``a``, ``i`` and ``c`` is text up to a point."""
+        """Run commands, one a line; text typed after ``a``, ``i`` and ``c`` ends at a line with a point."""
         lines = iter(text.split("\n")[:MOST])
         for line in lines:
             if _after_range(line.strip())[1].rstrip("pln!") in ("a", "i", "c"):
@@ -164,7 +164,7 @@ class _Editor:
 
 
 def _parts(text: str) -> list[str]:
-    """The commands of one line: ``|`` parts them, but not in what ``!``, ``g`` and ``normal`` are given."""
+    """Return the commands of one line, split at ``|``, but not inside the arguments of ``!``, ``g`` and ``normal``."""
     parts, start, at = [], 0, 0
     while at < len(text):
         if text[at] == "\\":

@@ -1,4 +1,4 @@
-"""Reads a row of the `table` and a command, and says through the `Call` what the command writes.
+"""Reads a row of the `table` and a command, and reports the command's writes through the `Call`.
 
 The language of the rows is described at the top of the table.
 """
@@ -33,7 +33,7 @@ _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
 def follow(call: "Call", row: "Case", functions) -> None:
-    """Say what `call` does, as its `row` has it; `functions(name)` is the function for a ``do name``."""
+    """Report the effects of `call` by its `row`; `functions(name)` is the function for a ``do name``."""
     found = Reading(call, row, functions)
     words = found.own[: found.own.index("--")] if "--" in found.own else found.own
     if found.is_quiet or _only_asks(words, row):
@@ -45,7 +45,7 @@ def follow(call: "Call", row: "Case", functions) -> None:
     if found.options.given and "elsewhere" not in found.flags | found.case.flags:
         from swarm_hook_core.shell.programs.undeclared import name_outputs, says_that_it_writes
 
-        runs = call.walk.effects.runs != ran  # what is after `--` is for what it runs
+        runs = call.walk.effects.runs != ran  # options after `--` belong to the command it runs
         name_outputs(call, found.own if runs else words, found.declared)
         option = says_that_it_writes(words, found.declared)
         if option and call.walk.effects.size == before and not runs:
@@ -53,7 +53,7 @@ def follow(call: "Call", row: "Case", functions) -> None:
 
 
 def _only_asks(words: "list[str]", row: "Case") -> bool:
-    """Whether the program is only asked what it is, or how it is used."""
+    """Return True if the program is only asked for its version or help."""
     if words == ["version"] and any("version" in case.verbs and case.spec.strip() != "nothing" for case in row.cases):
         return False  # `changeset version` makes one
     if "--help" in words or words[:1] == ["--version"] or words[-1:] == ["--version"]:
@@ -66,17 +66,13 @@ def _only_asks(words: "list[str]", row: "Case") -> bool:
 class Reading:
     """A command, read by its row.
 
-    case      the Case that holds
-    added     Cases whose effects come on top
-    declared  spelling -> kind of all the options that the row and the case know
-    words     the arguments, by default those of the call
-    options   they, parsed; without the subcommands, and what `skip` passes over
-    own       the arguments without those of a command that it runs (``ends``)
-    used      the subcommands that led there
-    unknown   a subcommand that the row does not have, or an option where it is `strict`; else empty
-    is_quiet  whether it is told to write nothing at all (``unless``)
-    is_spared whether it writes no more than its options name (``only``, ``needs``, an unknown subcommand)
-    replaced  whether an option names what is written in place of all else
+    case      the Case that applies added     Cases with additional effects declared  spelling -> kind of all the
+    options that the row and the case know words     the arguments, by default those of the call options   the words,
+    parsed; without the subcommands, and without the operands that `skip` passes over own       the arguments without
+    those of a command that it runs (``ends``) used      the subcommands that led there unknown   a subcommand that the
+    row does not have, or an option if it is `strict`; else empty is_quiet  True if an option says to write nothing at
+    all (``unless``) is_spared True if it writes only the files that its options name (``only``, ``needs``, an unknown
+    subcommand) replaced  True if an option names the output in place of all other effects
     """
 
     def __init__(self, call: "Call", row: "Case", functions, words: "list[str] | None" = None) -> None:
@@ -157,7 +153,7 @@ class Reading:
         return options
 
     def _split(self, stop_early: int) -> "Options":
-        """The arguments, split into options and operands; so many operands (0: none) end the options."""
+        """Split the arguments into options and operands; this many operands (0: unlimited) end the options."""
         valued = self._valued
         if "onedash" in self.flags:
             switches = [name for name in self.declared if name not in valued]
@@ -175,7 +171,7 @@ class Reading:
         return any(fits(word, one) for one in self.drops)
 
     def _chosen(self, case: "Case") -> "Case | None":
-        """The case below `case` that holds, or None. A subcommand that chose one is used up."""
+        """Return the case below `case` that applies, or None. A subcommand that chose one is used up."""
         operands = self.options.operands
         first = (self.words or [""])[0]
         verbs = operands[: 2 if first[:1] == "-" and self.declared.get(first, "")[:1] != "=" else 1]
@@ -203,7 +199,7 @@ class Reading:
         return None
 
     def _meets(self, conditions: "list[str]") -> bool:
-        """Whether one of these options was given: by its name, with its value, or as a word of its own."""
+        """Return True if one of these options was given: by its name, with its value, or as a word of its own."""
         given, words = self.options.given, self.own
         for one in conditions:
             if one in given or one in words or (one == "<" and self.call.stdin is not None):
@@ -213,7 +209,7 @@ class Reading:
                 return True
         return False
 
-    # What it writes
+    # Its writes
 
     def say(self) -> None:
         """All that it writes, said through the call."""
@@ -225,7 +221,7 @@ class Reading:
                 self.do(case)
 
     def name_declared(self) -> None:
-        """What is named by options that the row declares."""
+        """Report the files named by options that the row declares."""
         for name, kind in self.declared.items():
             if kind not in ("=FILE", "=DIR", "=INSTEAD", "?=FILE", "=CHANGED"):
                 continue
@@ -240,7 +236,7 @@ class Reading:
 
     @property
     def folder(self) -> str:
-        """What its targets are seen from: the value of an option that says so, or empty."""
+        """The folder of its targets: the value of an option for that, or empty."""
         names = [name for name, kind in self.declared.items() if kind[-3:] == "=IN"]
         return self.options.value(*names) or ""
 
@@ -318,10 +314,10 @@ class Reading:
                     self.one(verb, self.placed(word), 2 if target[:1] == "{" and target[1:2] != "-" else 1)
 
     def one(self, verb: str, word: str, times: int = 1) -> None:
-        """`verb` for one file or folder.
+        """Do `verb` for one file or folder.
 
-        What takes the place of a file that the same command reads is made of it, and so changes it: a file that is to
-        be replaced is one of them where it stands among the operands so many `times`.
+        A replaced file that the same command reads is made from itself, so this counts as an edit. The command reads it
+        if it stands among the operands this many `times`.
         """
         call = self.call
         if not word or word == "-" or "://" in word or word.endswith(":-"):
@@ -387,7 +383,7 @@ class Reading:
 
 
 def _counts(word: str) -> bool:
-    """Whether a number is put into the name for each of many files: ``frame%03d.png``, curl's ``#1``."""
+    """Return True if the name contains a counter for many files: ``frame%03d.png``, curl's ``#1``."""
     for mark in "%#":
         after = word.partition(mark)[2]
         if after[:1].isdigit() or (mark == "%" and after[:1] == "d"):

@@ -1,4 +1,4 @@
-"""What a search finds: the expression of ``find``, asked of one path at a time; the names below a folder, where few."""
+"""The expression of ``find``, tested on one path at a time; and a search's names below a folder, if they are few."""
 
 import os
 import stat
@@ -32,7 +32,7 @@ _UNITS = {"c": 1, "w": 2, "b": 512, "k": 1024, "M": 1 << 20, "G": 1 << 30}
 
 
 class Action:
-    """Something done with what was found. kind: ``-delete``, ``-exec``...; words: of its command."""
+    """An action on found files. kind: ``-delete``, ``-exec``...; words: of its command."""
 
     __slots__ = ("kind", "words", "number")
 
@@ -43,7 +43,7 @@ class Action:
 
 
 class Expression:
-    """`actions` in order, and `reaches` and `names`, which tell what they are done with."""
+    """`actions` in order; `reaches` and `names` tell their files."""
 
     def __init__(self, words: list[str], folder, follows: bool):
         self.words = words
@@ -62,7 +62,9 @@ class Expression:
         self.prunes = any(action.kind == "-prune" for action in self.actions) and not self.depth_first
 
     def reaches(self, action: "Action", operand: str, root: str):
-        """A predicate of absolute paths at or under `root`, which the command spells `operand` (see ``model.Tree``)."""
+        """Return a predicate of absolute paths at or under `root`, which the command spells `operand` (see
+        ``model.Tree``).
+        """
 
         def admits(path: str):
             if self.broken:
@@ -83,7 +85,7 @@ class Expression:
         return admits
 
     def names(self, action: "Action", operand: str, root: str, walk):
-        """What `action` is done with at and under `root`, as `find` prints it; None where they are too many to list."""
+        """Return the files of `action` at and under `root`, as `find` prints them; None if they are too many to list."""
         if self.broken or any(one.kind == "-quit" for one in self.actions):
             return None
 
@@ -100,14 +102,14 @@ class Expression:
         return names_below(walk, root, operand, look)
 
     def _hits(self, operand: str, root: str, names: list[str]) -> dict:
-        """Number of an action, and ``-prune``, -> True or None, for those that come to what `names` lead to."""
+        """Return number of an action, or ``-prune``, -> True or None, for the actions that reach the path of `names`."""
         spelled = "/".join([operand.rstrip("/") or "/", *names]) if names else operand
         hits: dict = {}
         self._ask(self.root, spelled, os.path.join(root, *names), True, hits)
         return hits
 
     def _ask(self, node, spelled, whole, sure, hits):
-        """Whether `node` holds; `sure`: that it is asked at all."""
+        """Return True if `node` holds for a path, None if unknown; `sure`: it is certainly evaluated."""
         kind, left, right = node
         if kind == "is":
             return self._holds(left, right, spelled, whole)
@@ -119,7 +121,7 @@ class Expression:
         first = self._ask(left, spelled, whole, sure, hits)
         if kind == "not":
             return None if first is None else not first
-        ends = {"and": False, "or": True}.get(kind)  # what makes the rest unasked
+        ends = {"and": False, "or": True}.get(kind)  # the value that skips the second operand
         if ends is not None and first is ends:
             return ends
         second = self._ask(right, spelled, whole, sure and (ends is None or first is not None), hits)
@@ -195,7 +197,7 @@ class Expression:
     # Tests
 
     def _holds(self, test: str, value: str, spelled: str, whole: str):
-        """True, False, or None where it cannot be told."""
+        """Return True, False, or None if unknown."""
         if "\0" in value:
             return None
         if test in ("-true", "-false"):
@@ -239,11 +241,11 @@ def _compared(number: int, value: str) -> bool:
 
 
 def names_below(walk, root: str, spelled: str, look):
-    """What is found at and under absolute `root`, in no order, spelled as it is below `spelled`.
+    """Return the names found at and under absolute `root`, in no order, spelled as they are below `spelled`.
 
-    ``look(names)``: whether what the folders and the name `names` lead to from `root` is found (None: it cannot be
-    told), and whether what is below it is looked at. None where they are too many, or cannot be told, or where an
-    earlier part of the script may have changed what is there.
+    ``look(names)`` returns two answers about the path that `names` lead to from `root`: True if it is found (None:
+    unknown), and True if the search goes on below it. None if there are too many or unknown ones, or if an earlier part
+    of the script may have changed the folder.
     """
     if not walk.files.is_untouched(root):
         return None

@@ -1,7 +1,7 @@
-"""What a row of the table cannot say: the few programs that need a function (``do name``).
+"""The few programs that need a function (``do name``), because a row of the table cannot describe them.
 
-Each gets the call, the reading of its row (its options, and the words that targets stand for), and the words that
-stand behind its name in the row.
+Each function gets the call, the reading of its row (its options, and the words of targets), and the words behind its
+name in the row.
 """
 
 import os
@@ -20,7 +20,7 @@ LONGEST_SQL = 32 * 1024  # characters that are read
 
 
 def temporary_file(call: "Call", reading: "Reading") -> None:
-    """mktemp makes a file under a name that was free, and prints it: what is written there harms nobody."""
+    """mktemp makes a file under a free name, and prints it. Writes to it harm no other session."""
     options = reading.options
     template = options.operands[-1] if options.operands else ""
     folder = options.value("-p", "--tmpdir")
@@ -35,7 +35,7 @@ def temporary_file(call: "Call", reading: "Reading") -> None:
 
 
 def dd(call: "Call", reading: "Reading") -> None:
-    """Of what ``of=`` names the rest goes, unless ``conv=notrunc`` keeps it."""
+    """dd cuts the rest of the file that ``of=`` names, unless ``conv=notrunc`` keeps it."""
     keeps = any("notrunc" in value for value in reading.options.values("conv"))
     for word in reading.options.values("of"):
         call.write(word, EDIT if keeps else REPLACE)
@@ -96,7 +96,7 @@ def _counters(options: "Options", count: int, size: int) -> list[str]:
 
 
 def _pieces_of(options: "Options", text: "str | None") -> int:
-    """How many files `split` makes of `text`; where that cannot be told, the one that it makes of anything."""
+    """Return the number of files that `split` makes of `text`; if unknown, one, which it always makes."""
     chunks = options.value("-n", "--number") or ""
     if chunks.isdigit():
         return min(int(chunks), MOST_PIECES)
@@ -121,7 +121,7 @@ def compress(call: "Call", reading: "Reading", *endings: str) -> None:
     removes = has("--rm") if keeps_both else has("-j", "--rm") if is_brotli else not has("-k", "--keep")
     ending = options.value("-S", "--suffix") or endings[0]
     operands, has_place = options.operands, "-o" in reading.declared and has("-o", "--output")
-    how = REPLACE if has("-f", "--force") else EDIT  # without it what is there stays
+    how = REPLACE if has("-f", "--force") else EDIT  # without it an existing file stays
     if endings[0] == ".lz4" and len(operands) == 2 and not has("-m"):
         call.write(operands.pop(), how)
         has_place = True
@@ -149,7 +149,7 @@ def _unpacked(word: str, endings: tuple[str, ...]) -> str:
 
 
 def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
-    """A zip, or what is built like one, is unpacked; after the archive come the members asked for."""
+    """Unpack a zip, or an archive built like one; after the archive come the chosen members."""
     from swarm_hook_core.shell.programs.archives import Members, zip_names
 
     archive, *chosen = [word for target in targets for word in words_of(reading, target)] or [""]
@@ -161,11 +161,11 @@ def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
 
 
 def fetch(call: "Call", reading: "Reading") -> None:
-    """wget: what is there is kept, and the new one goes beside it under the first free number."""
+    """wget keeps an existing file, and puts the new one beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
     how = REPLACE if reading.options.has("-N", "--timestamping") else EDIT
     for address in reading.options.operands:
-        last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # what is asked of it is part of the name
+        last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # a query is part of the name
         name = reading.placed(last if name_of(address) else "index.html")
         if not is_known(address):
             call.guess("a computed address", reading.folder or None)
@@ -177,14 +177,14 @@ def fetch(call: "Call", reading: "Reading") -> None:
 
 
 def upload(call: "Call", reading: "Reading") -> None:
-    """curl puts a file at an address, which may be one of this machine."""
+    """curl uploads a file to an address, possibly of this machine."""
     for address in reading.options.operands + reading.options.values("--url"):
         if address.startswith("file://"):
             call.write(address[7:], REPLACE)
 
 
 def run_tool(call: "Call", reading: "Reading", with_verb: str = "") -> None:
-    """A tool of the project by its name (``yarn prettier --write .``); a script of the manifest where it is none."""
+    """Run a tool of the project by its name (``yarn prettier --write .``), or else a script of the manifest."""
     words = list(call.words)
     words = words[words.index(reading.used[-1]) + (not with_verb) :]
     if words[:1] in (["-c"], ["--call"]) and len(words) > 1:
@@ -207,7 +207,7 @@ def run_rest(call: "Call", _reading: "Reading", start: str = "") -> None:
 
 
 def run_package(call: "Call", reading: "Reading") -> None:
-    """npx, uvx: a command whose name may stand for a package, and a version of it: ``@scope/name@1.2``."""
+    """npx, uvx: a command's name may be a package with a version: ``@scope/name@1.2``."""
     name, *words = reading.options.operands or [""]
     scope, _, rest = name.partition("/") if name.startswith("@") else ("", "", name)
     plain = rest.partition("@")[0]
@@ -242,7 +242,7 @@ def locked_run(call: "Call", reading: "Reading") -> None:
 
 
 def put_aside(call: "Call", _reading: "Reading") -> None:
-    """pre-commit, lint-staged: what is not staged is put aside while they run, as they do in a commit hook."""
+    """pre-commit, lint-staged: unstaged changes are put aside while they run, as in a commit hook."""
     if call.folder is not None:
         found = GitCall(call.folder, ["stash", "push", "--keep-index"], call.by)
         found.aside = call.name
@@ -270,7 +270,7 @@ def _mounted(call: "Call", host: str) -> None:
 
 
 def copied_out(call: "Call", reading: "Reading", *targets: str) -> None:
-    """What a container engine brings to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
+    """A container engine exports to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
     for word in [word for target in targets for word in words_of(reading, target)]:
         dest = word.rpartition("dest=")[2].partition(",")[0] if "=" in word else word
         if dest != "-" and ":" not in dest and "=" not in dest:
@@ -282,7 +282,7 @@ _LISP_RUNS = ("org-", "shell", "call-process", "start-process", "load", "project
 
 
 def emacs_batch(call: "Call", reading: "Reading") -> None:
-    """``emacs --batch``: saves or compiles its files; of other Lisp nobody says what it writes."""
+    """``emacs --batch`` saves or compiles its files; the writes of other Lisp are unknown."""
     options = reading.options
     files = options.operands + options.values("-visit", "-file", "-insert", "-find-file")
     lisp = " ".join(options.values("-f", "-funcall", "-e", "-eval", "-execute"))
@@ -323,7 +323,7 @@ _READ_ONLY = (
 
 
 def sqlite(call: "Call", reading: "Reading") -> None:
-    """The database is written where a statement is none that only reads; dot commands write files and run commands."""
+    """Report a write of the database unless all statements only read; dot commands write files and run commands."""
     call.walk.effects.add_deed([call.name, *reading.options.operands], call.folder, call.by)
     if reading.options.has("-readonly"):
         return

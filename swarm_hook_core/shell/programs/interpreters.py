@@ -1,6 +1,6 @@
 """Interpreters: code in the command is followed or scanned (``shell.inline``), a script file is a guess.
 
-`SCANNED` has a row for each language that is scanned; what else their command lines can do is in functions.
+`SCANNED` has a row for each scanned language; the other features of their command lines are in functions.
 """
 
 import time
@@ -13,14 +13,11 @@ OPAQUE = "an opaque script"
 
 
 class CommandLine:
-    """How an interpreter is told what to run.
+    """The options by which an interpreter gets its code.
 
-    language   as ``inline.scanner`` knows it
-    code       letters of options that take code; `long_code`: long ones
-    values     letters of options with another value
-    prints     whether its ``-p`` takes code, too, where no other option does
-    quiet      options with which no code is run
-    project    options with which the project's own code is run
+    language   its name in ``inline.scanner`` code       letters of options that take code; `long_code`: long ones
+    values     letters of options with another value prints     True if its ``-p`` takes code, too, when no other option
+    does quiet      options with which no code is run project    options with which the project's own code is run
     """
 
     __slots__ = ("language", "code", "values", "prints", "long_code", "quiet", "project")
@@ -51,7 +48,7 @@ SCANNED = {
 
 
 def _given(words, line: CommandLine):
-    """An interpreter's arguments: the codes given to its options, what follows, and all options given."""
+    """Split an interpreter's arguments into the codes given to its options, the rest, and all options given."""
     options = split(words, line.code + line.values, line.long_code, stop_early=True)
     codes, rest = options.values(*(f"-{letter}" for letter in line.code), *line.long_code), options.operands
     if line.prints and options.has("-p") and not codes:
@@ -60,7 +57,7 @@ def _given(words, line: CommandLine):
 
 
 def _module(call, name: str):
-    """A module of ``shell.inline``. What loading it takes is not held against the script."""
+    """Import a module of ``shell.inline``. The time for it is not held against the script."""
     before = time.thread_time()
     module = __import__(f"swarm_hook_core.shell.inline.{name}", fromlist=["*"])
     call.walk.forgive_import(time.thread_time() - before)
@@ -110,7 +107,7 @@ def _script_or_input(call, rest, language: str) -> None:
 
 
 def _php_within(page: str) -> str:
-    """The code of a page: what stands between ``<?php`` and ``?>``."""
+    """Return the code of a page: the parts between ``<?php`` and ``?>``."""
     parts = page.split("<?")
     return "\n".join(part.removeprefix("php").removeprefix("=").partition("?>")[0] for part in parts[1:])
 
@@ -155,7 +152,7 @@ def bun(call) -> None:
         scanned(call)
 
 
-# Parts of Perl code that may write; most one-liners have none of them, and are not scanned.
+# Parts of Perl code that may write; most one-liners have no such part, and are not scanned.
 _PERL_WRITERS = (
     *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
     *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "do(", "store", "rmtree", "make_path"),
@@ -191,7 +188,7 @@ def perl(call) -> None:
 
 
 def _perl_arguments(words):
-    """``(suffix of -i or None, codes, operands, whether nothing runs)``."""
+    """Return ``(suffix of -i or None, codes, operands, True if nothing runs)``."""
     suffix, codes, checks, at = None, [], False, 0
     while at < len(words) and words[at] not in ("-", "--") and words[at].startswith("-"):
         word = words[at]

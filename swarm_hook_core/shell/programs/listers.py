@@ -1,4 +1,4 @@
-"""Programs that print names or text which another command may then use."""
+"""Programs that print names or text for another command."""
 
 import os
 
@@ -44,7 +44,7 @@ def printf(call: "Call") -> None:
 
 
 def _formatted(form: str, arguments: list[str]):
-    """What printf prints, NUL as a newline; None where it is too long."""
+    """Return the output of printf, with NUL as a newline; None if it is too long."""
     form = ansi(form.replace("\\0", "\n").replace("\\x00", "\n"))
     out: list[str] = []
     left = list(arguments)
@@ -142,7 +142,7 @@ def cat(call: "Call") -> None:
 
 
 def head(call: "Call") -> None:
-    """head and tail: some of what comes in."""
+    """head and tail: some of the lines of the input."""
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
     stream = call.stdin
@@ -172,7 +172,7 @@ def head(call: "Call") -> None:
 
 
 def _all_of(found, count: str):
-    """The names in `found` where they are no more than `count`, as ``Found.names``: which come first, nobody knows."""
+    """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is unknown."""
     if found.names is None or not count.isdecimal():
         return None
 

@@ -90,12 +90,12 @@ def codex(call) -> None:
 
 
 def files_in(text: str, strip=None, directory: str = "", prefix: str = "", reverse: bool = False):
-    """Yield each file of `text` once, as git takes it: (path, whether that is relative to the work tree's top, how).
+    """Yield each file of `text` once, as git takes it: (path, True if relative to the work tree's top, how).
 
-    `how` is REMOVE for a file that is renamed, else EDIT: git makes, changes or removes only what is as the text says.
-    Names of ``diff --git`` are relative to the top, those of plain diffs to where the patch is applied. `strip`:
-    leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder where the patch
-    is applied, relative to the top, which a plain diff's names may begin with.
+    `how` is REMOVE for a file that is renamed, else EDIT: git makes, changes or removes only a file that is as the text
+    says. Names of ``diff --git`` are relative to the top, those of plain diffs to the folder of the command. `strip`:
+    leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder of the command,
+    relative to the top, with which a plain diff's names may begin.
     """
     seen: set = set()
     for kind, of_git, names in _headers(text[:LONGEST]):
@@ -114,10 +114,11 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = "", rever
 
 
 def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
-    """The names of the files that `text` changes, makes or removes, as GNU patch takes it, and what becomes of each.
+    """Return the names of the files that `text` changes, makes or removes, as GNU patch takes it, with the fate of
+    each.
 
-    `folder`: absolute, where patch looks which of the names in a header exists (None: not known). `strip`: how many
-    leading folders go; None as where -p is not given: all of them.
+    `folder`: absolute; patch looks there for the existing name of a header (None: unknown). `strip`: number of leading
+    folders that go; None, as without -p: all of them.
     """
     found: dict = {}
     for kind, _of_git, names in _headers(text[:LONGEST]):
@@ -125,7 +126,7 @@ def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
             # git writes these without a/ and b/; patch strips them as though they had it.
             name = _stripped("b/" + names[0], strip)
             how = REMOVE if kind == ("to" if reverse else "from") else EDIT
-            found[name] = EDIT if name in found else how  # what is renamed to itself stays
+            found[name] = EDIT if name in found else how  # a file renamed to itself stays
         elif kind == "files":
             old, new, index = names
             ordered = (new, old, index) if reverse else (old, new, index)
@@ -137,10 +138,10 @@ def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
 
 
 def _headers(text: str):
-    """``(kind, whether git made it, names)`` of what comes before each change.
+    """Yield ``(kind, True if git made it, names)`` of the header before each change.
 
-    ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the one of a
-    ``diff --git`` line; ``from``, ``to``: one that something is renamed from, or renamed or copied to.
+    ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the name of a ``diff
+    --git`` line; ``from``, ``to``: the source of a renaming, or the target of a renaming or copy.
     """
     of_git, before, mark, index = False, "", "", ""
     removed = added = 0
@@ -220,7 +221,7 @@ def _same_names(rest: str) -> list:
 
 
 def _guessed(names, prefix: str):
-    """How many parts git takes off the names of a plain diff where nobody says it, or None for the usual one."""
+    """Return the number of parts that git takes off the names of a plain diff without -p, or None for the usual one."""
     guesses: set = set()
     for name in names:
         start = prefix + "/"

@@ -15,11 +15,11 @@ _STEP = (
     r"s(?:\{((?:\\.|[^\\}])*)\}\{((?:\\.|[^\\}])*)\}"
     r"|([^\w\s\\\0])((?:\\.|(?!\3)[^\\\0])*)\3((?:\\.|(?!\3)[^\\\0])*)\3)([a-z]*)\s*(?:;\s*|$)"
 )
-_BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # of perl's patterns, what `re` has not, or takes too long for
+_BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # perl's patterns that `re` lacks, or takes too long for
 
 
 def is_perl(code: str) -> bool:
-    """Whether `code` looks like perl: ``s/a/b/``, ``y|a|b|``, ``$_ = lc``."""
+    """Return True if `code` looks like perl: ``s/a/b/``, ``y|a|b|``, ``$_ = lc``."""
     name = next((one for one in ("tr", "s", "y") if code.startswith(one)), "")
     mark = code[len(name) : len(name) + 1]
     return bool(name and mark and not mark.isalnum() and not mark.isspace() and mark not in "_.,-") or (
@@ -43,7 +43,7 @@ def in_words(words, options):
 
 
 def in_perl(codes, options):
-    """A function of a name: what it becomes by perl's `codes`; None where that cannot be told."""
+    """Return a function from a name to its new name by perl's `codes`, or to None if unknown."""
     steps = [step for code in codes for step in _steps(code)]
 
     def new_name(word: str):
@@ -60,7 +60,7 @@ def in_perl(codes, options):
 
 
 def _steps(code: str) -> list:
-    """Functions of a name, one for each ``s/a/b/`` in `code`; None for what is not understood."""
+    """Return functions of a name, one for each ``s/a/b/`` in `code`; None for an unsupported step."""
     import re
 
     steps: list = []
@@ -105,7 +105,7 @@ def _substitution(pattern: str, replacement: str, flags: str):
 
 
 def _replacement(text: str):
-    """`text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` as `re` takes them; None where perl would do more with it."""
+    """Return `text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` as `re` takes them; None if perl would do more with it."""
     out, at = [], 0
     while at < len(text):
         letter, following = text[at], text[at + 1 : at + 2]

@@ -1,4 +1,4 @@
-"""find and fd: what they find, and the commands that they run on it."""
+"""find and fd: the files they find, and the commands that they run on them."""
 
 import os
 
@@ -38,7 +38,7 @@ def find(call) -> None:
 
 
 def _founds(call, expression, action, roots):
-    """What `action` is done with: a list of Founds; None where a root is not known."""
+    """Return the files of `action` as a list of Founds; None if a root is unknown."""
     founds: list = []
     for operand in filter(None, roots):  # there is no file of an empty name
         root = absolute(call.folder, operand)
@@ -55,7 +55,7 @@ def _founds(call, expression, action, roots):
 
 
 def _names_of(founds):
-    """The names in `founds`, None where they cannot be listed."""
+    """Return the names in `founds`, None if they cannot be listed."""
     text = None if founds is None else text_of(Stream(None, founds))
     return None if text is None else text.splitlines()
 
@@ -69,10 +69,10 @@ def _delete(call, roots, founds) -> None:
 
 
 def _run_on(call, action, founds):
-    """Run an ``-exec``, and give what it prints."""
+    """Run an ``-exec``, and return its output."""
     together = action.words[-1:] == ["+"]
     words = action.words[:-1] if together or action.words[-1:] == [";"] else action.words
-    in_place = action.kind in ("-execdir", "-okdir")  # runs in the folder of what is found
+    in_place = action.kind in ("-execdir", "-okdir")  # it runs in the found file's folder
     names = _names_of(founds) if in_place or not call.walk.only_reads(words) else None
     if not words or names is None:
         mark = UNKNOWN if founds is None else call.walk.mark(founds)
@@ -136,7 +136,7 @@ def _fd_listed(call, root: str, operand: str, admits):
 
 
 class _FdAdmits:
-    """What fd finds: a function of a path, and the `rules` by which it leaves out what is ignored or hidden."""
+    """The files that fd finds: a function of a path, and the `rules` for ignored and hidden files."""
 
     def __init__(self, rules, matches):
         self.rules = rules

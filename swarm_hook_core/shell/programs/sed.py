@@ -58,12 +58,12 @@ def _next_word(words) -> list:
 
 
 def _is_suffix(word: str) -> bool:
-    # What kind of sed it is, nobody says: macOS may have GNU's. A script does not look like `.bak`.
+    # The kind of sed is unknown: macOS may have GNU's. A script does not look like `.bak`.
     return word in ("", "~") or (word[0] in "._~" and is_known(word) and word[1:].replace("_", "").isalnum())
 
 
 def commands(script: str) -> list[tuple[str, str]]:
-    """What a sed script does besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``."""
+    """Return a sed script's effects besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``."""
     if not any(letter in script for letter in "wWe"):
         return []
     reader = _Script(script[:LONGEST])

@@ -1,4 +1,4 @@
-"""What the targets of a row stand for: names made of the operands and options of a command.
+"""The targets of a row: names made of the operands and options of a command.
 
 `reading` is the ``engine.Reading`` of the command.
 """
@@ -20,7 +20,7 @@ def words_of(reading, target: str) -> "list[str]":
 
 
 def _field(reading, text: str) -> "list[str]":
-    """What ``{text}`` stands for."""
+    """Return the words of ``{text}``."""
     if text == "url":
         return _addresses(reading)
     if text == "rest":
@@ -73,6 +73,6 @@ def _addresses(reading) -> "list[str]":
 
 
 def name_of(address: str) -> str:
-    """The last name of an address, without what is asked of it; empty where it has none."""
+    """Return the last name of an address, without its query; empty if it has no name."""
     rest = address.partition("?")[0].partition("#")[0].split("://", 1)[-1]
     return os.path.basename(rest) if "/" in rest else ""

@@ -17,7 +17,7 @@ def some_of(call, names: list) -> list:
 
 
 def run_each(call, items: list, words_for) -> None:
-    """Run what `words_for(item)` gives for each."""
+    """Run the words of `words_for(item)` for each item."""
     printed: list = []
     for one in some_of(call, items):
         call.run(words_for(one))
@@ -80,7 +80,7 @@ def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
 
 
 def _whole(call, found):
-    """Of `found`, what xargs takes for one word: names without blanks, quotes and backslashes."""
+    """Return the part of `found` that xargs takes for single words: names without blanks, quotes and backslashes."""
 
     def admits(path: str):
         name = path[len(call.folder) :] if call.folder and path.startswith(call.folder) else path
@@ -90,7 +90,7 @@ def _whole(call, found):
 
 
 def _as_xargs(text: str):
-    """Words of `text` by the rules of xargs: blanks, quotes, backslashes; whether it stops at an open quote."""
+    """Split `text` by the rules of xargs: blanks, quotes, backslashes. Return (words, True if an open quote stops it)."""
     if not any(sign in text for sign in "'\"\\"):
         return text.replace("\t", " ").replace("\n", " ").split(" "), False
     names: list[str] = []

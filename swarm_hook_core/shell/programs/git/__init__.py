@@ -1,11 +1,12 @@
-"""git: what it names is a write, what it lists is found, what it does to a repository is asked of git itself.
+"""git: files named in the command are writes, listings are Founds, and git itself is asked about the rest.
 
 git <words> ── command_line, table ──┬── named_files   files that its own words name, patches that it applies
-                                     ├── listings      what it prints, for what reads that
-                                     └── a GitCall ── touched_files ──▶ Touch, once a peer holds something there
-work_tree_verbs, history_verbs   which files each subcommand would touch
-pathspec                         which of the files are meant
-repository                       the git processes that answer, read-only and in time
+                                     ├── listings      its output, for the command that reads it
+                                     └── a GitCall ── touched_files ──▶ Touch, once a peer has a lock there
+
+- work_tree_verbs, history_verbs: the files that each subcommand would touch
+- pathspec: the files that pathspecs match
+- repository: the git processes that answer, read-only and in time
 """
 
 import os
@@ -65,10 +66,10 @@ def git(call) -> None:
 
 
 def _moves(earlier, words) -> bool:
-    """Whether ``git <earlier>`` may have given what ``git <words>`` goes by another meaning."""
+    """Return True if ``git <earlier>`` may have changed the meaning of the revisions in ``git <words>``."""
     if earlier[0] in _MOVES:
         return True
-    if earlier[0] in ("read-tree", "update-index"):  # what is checked out of the index is not known any more
+    if earlier[0] in ("read-tree", "update-index"):  # the index is not known any more
         return True
     if earlier[0] in ("restore", "apply") and options_of(earlier).has("-S", "--staged", "--cached", "--index", "-3"):
         return True
@@ -76,7 +77,7 @@ def _moves(earlier, words) -> bool:
 
 
 def _made(call, reading, top) -> None:
-    """The files that its words name, and what it prints."""
+    """Report the files that its words name, and its output."""
     from swarm_hook_core.shell.programs.git import listings
 
     if reading is not None:
@@ -93,7 +94,7 @@ def _function(name: str):
 
 
 def _is_elsewhere(words) -> bool:
-    """Whether it changes settings that are of no repository, or files outside of one."""
+    """Return True if it changes settings outside of any repository, or files outside of one."""
     if words[0] == "config":
         return options_of(words).has("--global", "--system", "-f", "--file")
     return words[0] == "apply" and not options_of(words).has("--index", "--cached", "-3", "--3way")
@@ -111,7 +112,7 @@ def _seen_from(folder, top) -> list:
 
 
 def _environment(call, folder) -> dict:
-    """What the command sets of the variables that say which repository, absolute, and whether hooks run."""
+    """Return the repository's and the hooks' variables that the command sets, with absolute paths."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:
         value = call.walk.scope.variable(name)

@@ -1,8 +1,7 @@
-"""Which uncommitted changes a git call would lose, or take along, told by its words alone.
+"""The uncommitted changes that a git call would lose, or take along, judged by its words alone.
 
-For the check of a call whose git does not answer in time. The files are known to be changed then, so what has to be
-found out is which of them the command means. Where the words do not say that (a branch, a merge), git itself is asked
-or nobody.
+Used if git does not answer in time. The files are known to be changed then, so the question is only: does the command
+mean them? If its words do not say that (a branch, a merge), only git itself could tell.
 """
 
 import os
@@ -17,16 +16,16 @@ _WITH_GIVING_UP = (*_WITH_AUTOSTASH, "cherry-pick", "revert", "am")
 
 
 def swept(call, words, files):
-    """``(lost, taken)``: those of `files` that ``git <words>`` loses, or takes along, as far as its words say.
+    """Return ``(lost, taken)``: the `files` that ``git <words>`` loses, or takes along, as far as its words say.
 
-    `call`: the GitCall, whose aliases are replaced in `words`; `files`: absolute paths of changed files.
+    `call`: the GitCall, with aliases replaced in `words`; `files`: absolute paths of changed files.
     """
     lost = _chosen(call, files, losing(call, words))
     return lost, [file for file in _chosen(call, files, _taking(words)) if file not in lost]
 
 
 def losing(call, words):
-    """Return the pathspecs of the files whose changes ``git <words>`` loses; none for all files; None for no file."""
+    """Return the pathspecs of the files whose changes ``git <words>`` loses; [] for all files; None for no file."""
     verb, options = words[0], options_of(words)
     if options.has("-p", "--patch"):
         return None
@@ -91,7 +90,9 @@ _LOSING = {
 
 
 def _taking(words):
-    """The pathspecs of the files whose changes ``git <words>`` stages, commits or moves; none for all; None for no."""
+    """Return the pathspecs of the files whose changes ``git <words>`` stages, commits or moves; [] for all; None for no
+    file.
+    """
     verb, options = words[0], options_of(words)
     if options.has("-p", "--patch", "-i", "--interactive", "-e", "--edit") and verb in ("add", "stage"):
         return None
@@ -104,7 +105,7 @@ def _taking(words):
 
 
 def _chosen(call, files, words) -> list:
-    """Those of `files` that pathspecs mean for certain."""
+    """Return the `files` that pathspecs certainly match."""
     top = tree_of(call)
     if words is None or top is None:
         return []

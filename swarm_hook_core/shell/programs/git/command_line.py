@@ -9,7 +9,7 @@ _KEPT = ("-c", "--git-dir", "--work-tree", "--config-env")
 
 
 def without_global_options(words):
-    """(folders of ``-C``, global options to keep, the subcommand and what follows) of git's arguments."""
+    """Split git's arguments into (folders of ``-C``, global options to keep, the subcommand and its arguments)."""
     folders: list = []
     kept: list = []
     at = 0
@@ -33,7 +33,7 @@ def without_global_options(words):
 
 
 def cut(words):
-    """(before ``--``, after it or None) of a subcommand's arguments."""
+    """Split a subcommand's arguments into (before ``--``, after it or None)."""
     if "--" not in words:
         return list(words), None
     at = words.index("--")
@@ -41,7 +41,7 @@ def cut(words):
 
 
 def work_tree(folder):
-    """The resolved top of the work tree that absolute `folder` is in, or None. Linked trees and submodules too."""
+    """Return the resolved top of the work tree around absolute `folder`, or None. Linked trees and submodules count."""
     probe = os.path.realpath(folder)
     while True:
         mark = os.path.join(probe, ".git")
@@ -54,7 +54,7 @@ def work_tree(folder):
 
 
 def tree_of(call):
-    """The work tree that a GitCall works on, or None: as `work_tree`, unless it is told otherwise."""
+    """Return the work tree of a GitCall, or None: as `work_tree`, unless options or variables name another."""
     named = git_dir = None
     for word in call.top:
         name, _, value = word.partition("=")

@@ -1,13 +1,13 @@
-"""merge, rebase, cherry-pick, revert, pull, am, bisect: what brings other commits into the work tree."""
+"""merge, rebase, cherry-pick, revert, pull, am, bisect: they bring other commits into the work tree."""
 
 from swarm_hook_core.shell.programs.git.repository import Refused
 
 UPSTREAM = "@{upstream}"
-_PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # in a list of what is to be done
+_PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # verbs in a list of commits to do
 
 
 def merge(question) -> None:
-    """``merge``: what the other side changed since they parted, and has otherwise than we."""
+    """``merge``: files that the other side changed since the fork, and that differ from ours."""
     options = question.options
     if _goes_on(question, "", ""):
         return
@@ -25,7 +25,7 @@ def _merge(question, head: str) -> None:
 
 
 def rebase(question) -> None:
-    """``rebase``: first all that differs from the new base, then what its own commits change."""
+    """``rebase``: first all files that differ from the new base, then the files of its own commits."""
     options = question.options
     if options.has("--edit-todo"):
         question.cannot_tell()
@@ -69,7 +69,7 @@ def pick(question) -> None:
 
 
 def pull(question) -> None:
-    """``pull``: what was fetched before is known; what the fetch will bring is not."""
+    """``pull``: the commits fetched before are known; the ones it will fetch are not."""
     options = question.options
     question.cannot_tell()
     rebases = options.given.get("-r", []) + options.given.get("--rebase", [])
@@ -90,7 +90,7 @@ def pull(question) -> None:
 
 
 def am(question) -> None:
-    """``am``: its patch is read elsewhere; here, what goes on with one or gives it up."""
+    """``am``: its patch is read elsewhere; here, the options that continue or give up an earlier one."""
     options = question.options
     _goes_on(question, "rebase-apply/orig-head", "")
     if options.has("-r", "--resolved"):
@@ -133,15 +133,15 @@ def _halfway(question, bad: str, goods) -> None:
 
 
 def _goes_on(question, original: str, todo: str) -> bool:
-    """Whether it goes on with what was begun before, or gives it up. Either touches what is staged or in conflict.
+    """Return True if it continues or gives up an earlier operation, after noting the staged or conflicting files.
 
-    `original` and `todo` are files of git's own: the commit that it goes back to, and what it has still to do.
+    `original` and `todo` are files of git's own: the commit that it goes back to, and its list of commits to do.
     """
     options = question.options
     if not options.has("--abort", "--continue", "--skip"):
         return options.has("--quit")
     gives_up = options.has("--abort", "--skip")
-    if gives_up and question.words[0] == "rebase":  # the others keep what is not staged
+    if gives_up and question.words[0] == "rebase":  # the others keep unstaged changes
         question.becomes("HEAD")
     elif gives_up:
         question.loses(question.staged())
@@ -163,7 +163,7 @@ def _goes_on(question, original: str, todo: str) -> bool:
 
 
 def _autostash(question, command: str) -> None:
-    """What is not committed is put aside, and brought back."""
+    """Uncommitted changes are put aside, and brought back."""
     if not question.locked or question.options.has("--no-autostash"):
         return
     if question.options.has("--autostash") or (

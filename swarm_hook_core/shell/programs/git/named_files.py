@@ -1,4 +1,4 @@
-"""What rows of git's `table` cannot say of the files that a command's own words name (``do name``)."""
+"""Files named in git commands that rows of git's `table` cannot describe (``do name``)."""
 
 import os
 
@@ -47,7 +47,7 @@ def add_submodule(call, reading) -> None:
 
 
 def in_submodules(call, reading) -> None:
-    """``submodule foreach``: shell text that runs in folders which only git knows."""
+    """``submodule foreach``: shell text that runs in folders known only to git."""
     if reading.options.operands:
         Call(call.walk, call.name, call.words, None, None).script(" ".join(reading.options.operands))
 
@@ -74,7 +74,7 @@ def _made_in_folder(call, reading, admits_name) -> None:
 
 
 def removed_submodules(call, reading) -> None:
-    """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with what is changed in them."""
+    """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with their uncommitted changes."""
     from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
 
@@ -95,7 +95,7 @@ def patch(call, reading) -> None:
 
 
 def patched(call, options):
-    """``(absolute paths, Founds)`` of the files that ``apply`` with these options is about; None where that is open."""
+    """Return ``(absolute paths, Founds)`` of the files that ``apply`` with these options changes; None if unknown."""
     named, founds, is_whole = _patched(call, options)
     if not is_whole or call.folder is None:
         return None
@@ -104,7 +104,7 @@ def patched(call, options):
 
 
 def _patched(call, options) -> tuple:
-    """``([(path, how)], [(Found, how)], whether that is all)`` of the files that patches are about."""
+    """Return ``([(path, how)], [(Found, how)], True if that is all)`` of the files in the patches."""
     always_from_top = call.words[0] == "am"
     named: list = []
     founds: list = []
@@ -147,7 +147,7 @@ def _is_wanted(path: str, options) -> bool:
 
 
 def _text(call, source: str):
-    """The patch in `source` (``-``: what is piped in), or None where nobody can read it yet."""
+    """Return the patch in `source` (``-``: standard input), or None if it cannot be read yet."""
     if source == "-":
         return call.stdin.text if call.stdin else None
     stream = call.walk.files.text_of(source, call.folder)
@@ -165,7 +165,7 @@ def _text(call, source: str):
         return None
 
 
-# With these `diff` shows all lines that have changed; with others it may leave some out, or show none.
+# With these `diff` shows all changed lines; with others it may leave some out, or show no line.
 _SHOW_ALL = frozenset(
     "-p -u -U --unified --patch --patch-with-stat --color --no-color --no-ext-diff --no-textconv --word-diff --minimal"
     " --patience --histogram --function-context -W --no-renames --no-prefix --no-pager --text -a".split()
@@ -173,7 +173,7 @@ _SHOW_ALL = frozenset(
 
 
 def show_changes(call, reading) -> None:
-    """``diff FILE``: what has changed in it, since it was staged or since the last commit."""
+    """``diff FILE``: its changes since it was staged or since the last commit."""
     before, dashes, after = _cut_at_dashes(call.words)
     named = [word for word in reading.options.operands if word in before]
     if set(reading.options.given) - _SHOW_ALL or call.folder is None:
@@ -181,7 +181,7 @@ def show_changes(call, reading) -> None:
     since = "HEAD" if named[:1] in (["HEAD"], ["@"]) else "index"
     files = named[1:] if since == "HEAD" else named
     if files and (dashes or not all(os.path.lexists(os.path.join(call.folder, word)) for word in files)):
-        return  # another revision: what has changed since it need not be what has changed since the last
+        return  # another revision: the changes since then may differ from the changes since the last commit
     call.shows([*files, *after], (), since)
 
 

@@ -11,9 +11,10 @@ _BY_PATHSPEC = frozenset("add stage restore rm".split())
 
 
 def places(call, top: str) -> list:
-    """Absolute paths that hold all which GitCall `call` may touch in the work tree `top`; empty where it may be more.
+    """Return absolute paths that contain every file that GitCall `call` may touch in the work tree `top`; [] if
+    unknown.
 
-    They are the files and folders that its words say letter by letter, and the repository.
+    They are the files and folders that its words spell out, and the repository.
     """
     words = call.words
     if not words:

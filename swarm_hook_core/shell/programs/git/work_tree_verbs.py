@@ -1,8 +1,8 @@
-"""What subcommands touch of the work tree and the index: checkout to clean, add to mv.
+"""The files of the work tree and the index that subcommands touch: checkout to clean, add to mv.
 
-Each is a function of a `Question`, which it answers by the paths that it can change: those that pathspecs mean, those
-of the index, those in which two states differ, or any. And by what becomes of changes there that nobody has
-committed: it `loses` them, it `takes` them along, or (`hit`) git keeps them or refuses.
+Each is a function of a `Question`. It answers with the paths that it can change: those that pathspecs match, those of
+the index, those that differ between two states, or any. It also says the fate of uncommitted changes there: it `loses`
+them, it `takes` them along, or (`hit`) git keeps them or refuses.
 """
 
 import os
@@ -35,7 +35,7 @@ def checkout(question) -> None:
 
 
 def _branch_or_files(question, operands, force: bool, only_branch: bool) -> None:
-    """``checkout X ...``, where only git knows whether X is a revision."""
+    """``checkout X ...``: only git knows if X is a revision."""
     first, rest = operands[0], operands[1:]
     if first[:1] == "." or first[-1:] == "/":  # no revision is called like that
         _files(question, None, operands)
@@ -87,7 +87,9 @@ def _switch(question, target: str, force: bool) -> None:
 
 
 def _switch_to_remote(question, name: str, force: bool) -> bool:
-    """To the one remote branch of this name, which git would then follow; whether there is one."""
+    """Switch to the one remote branch of this name, which git would then follow. Return False if there is no such
+    branch.
+    """
     if any(letter in name for letter in "*?[\\:~^ "):
         return False
     told = question.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}")
@@ -99,7 +101,7 @@ def _switch_to_remote(question, name: str, force: bool) -> bool:
 
 
 def _files(question, tree, words, removes: bool = False) -> None:
-    """Files out of `tree` (None: the index). Those that are named are written even where nothing changes."""
+    """Files out of `tree` (None: the index). Named files are written even if nothing changes."""
     specs = question.specs(words)
     question.loses(question.named(specs))
     if tree is None:
@@ -148,7 +150,7 @@ def read_tree(question) -> None:
 
 
 def checkout_index(question) -> None:
-    """``checkout-index``: what is missing; with -f also what is there."""
+    """``checkout-index``: missing files; with -f also existing ones."""
     options = question.options
     if options.has("--prefix", "--temp"):
         return
@@ -165,7 +167,7 @@ def checkout_index(question) -> None:
 
 
 def stash(question) -> None:
-    """``stash``: what it would take from the work tree, or put there."""
+    """``stash``: changes that it would take from the work tree, or put there."""
     operands = question.options.operands
     verb = operands[0] if operands and question.words[1] == operands[0] else "push"
     if verb in ("push", "save"):
@@ -185,7 +187,7 @@ def _put_aside(question, verb: str) -> None:
         question.loses(question.staged())
     else:
         changed = question.differing_from("HEAD", specs)
-        if options.has("-k", "--keep-index"):  # what is staged comes back at once
+        if options.has("-k", "--keep-index"):  # staged changes come back at once
             question.hit(changed)
             changed = question.chosen(specs, question.repository.modified)
         question.loses(changed)
@@ -262,7 +264,7 @@ def add(question) -> None:
 
 
 def commit(question) -> None:
-    """``commit``: what is staged of the locked files, and with -a or paths what is not."""
+    """``commit``: the staged changes of locked files, and with -a or paths the unstaged ones."""
     options = question.options
     if options.has("-p", "--patch", "--interactive"):
         question.maybe(question.repository.modified(question.locked))
@@ -301,7 +303,7 @@ def push(question) -> None:
 
 
 def _leave_to_hooks(question, hook: str, named=()) -> None:
-    """What is not in the commit is put aside while this hook runs, where that is of such a kind."""
+    """Changes outside of the commit are put aside while this hook runs, if the hook is of such a kind."""
     from swarm_hook_core.shell.programs.git import commit_hooks
 
     question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository, hook)
@@ -359,12 +361,12 @@ def _rename(question, old, new) -> None:
 
 
 def _moving(question):
-    """What is moved goes along; with -f it also lands on what is there."""
+    """Return the effect of a move: changes go along; with -f it also overwrites existing files."""
     return question.loses if question.options.has("-f", "--force") else question.takes
 
 
 def _seen_from_top(question, word: str):
-    """`word` relative to the top of the work tree, None where it is outside."""
+    """Return `word` relative to the top of the work tree, None if it is outside."""
     relative = os.path.relpath(os.path.join(question.repository.top, question.prefix, word), question.repository.top)
     return None if relative == "." or relative.startswith("../") else relative
 
