@@ -12,12 +12,13 @@ MANY = 100  # effects; beyond that many the clock is read for each
 class Call:
     """A program with its arguments, and methods to report its effects.
 
-    name     base name of the program: ``sed`` words    its arguments, after quoting and expansion; an unknown part is
-    `UNKNOWN`, a word for many files on the disk is
-             the mark of a `Found` (`found`)
-    folder   the folder it runs in, absolute; None if unknown stdin    the Stream that is piped or redirected into it,
-    or None output   set by the program: the Stream that it prints, if known walk     the walk it was met on, for
-    programs that run other commands
+    name     base name of the program: ``sed``
+    words    its arguments, after quoting and expansion; an unknown part is `UNKNOWN`, a word for many files on the
+             disk is the mark of a `Found` (`found`)
+    folder   the folder it runs in, absolute; None if unknown
+    stdin    the Stream that is piped or redirected into it, or None
+    output   set by the program: the Stream that it prints, if known
+    walk     the walk it was met on, for programs that run other commands
     """
 
     __slots__ = ("name", "words", "folder", "stdin", "output", "walk", "_by")

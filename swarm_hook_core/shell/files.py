@@ -15,9 +15,9 @@ _REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlin
 class Files:
     """The files written so far; `effects` lists the writes, `unknowns` explains marks in paths.
 
-    contents  absolute path -> Stream that this script wrote there; None if unknown made_of   absolute path -> (folder,
-    words) of the commands whose output went into the file links     absolute path of a link that this script made ->
-    its absolute target
+    contents  absolute path -> Stream that this script wrote there; None if unknown
+    made_of   absolute path -> (folder, words) of the commands whose output went into the file
+    links     absolute path of a link that this script made -> its absolute target
     """
 
     def __init__(self, effects, unknowns):

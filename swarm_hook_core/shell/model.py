@@ -19,15 +19,17 @@ UNKNOWN = "\0?\0"
 class Effects:
     """The effects found, in the order of the command.
 
-    writes   Write: a path that is written, made, or removed trees    Tree: a folder with all under it, or the files
-    that its `admits` names git      GitCall: a git command that changes files or the repository; git itself is asked
-    for the files guesses  Guess: may write something that the command does not name reads    Read: a file (or a known
-    part of it, or its uncommitted changes) that the command certainly shows texts    absolute path -> the Stream last
-    put into that file, or None if unknown copied   absolute path -> the Stream of a file of its own, put in that file's
-    place programs names of the programs that it runs, as far as they are known; for git also the command: ``git fetch``
-    deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected`` runs
-    True if it runs the project's own code (tests, builds): worth watching, but not worth a notice budget   the time to
-    find and judge the effects; it starts now unless it is given
+    writes   Write: a path that is written, made, or removed
+    trees    Tree: a folder with all under it, or the files that its `admits` names
+    git      GitCall: a git command that changes files or the repository; git itself is asked for the files
+    guesses  Guess: may write something that the command does not name
+    reads    Read: a file (or a known part of it, or its uncommitted changes) that the command certainly shows
+    texts    absolute path -> the Stream last put into that file, or None if unknown
+    copied   absolute path -> the Stream of a file of its own, put in that file's place
+    programs names of the programs that it runs, as far as they are known; for git also the command: ``git fetch``
+    deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
+    runs     True if it runs the project's own code (tests, builds): worth watching, but not worth a notice
+    budget   the time to find and judge the effects; it starts now unless it is given
     """
 
     __slots__ = (
@@ -115,12 +117,13 @@ class Tree:
 class GitCall:
     """``git <words>`` as run in absolute `folder` (``-C`` followed); global options are gone, aliases are not.
 
-    top           global options for the repository and settings: ``--git-dir=x``, ``-c a=b`` environment   git's
-    variables that the command itself sets (``GIT_INDEX_FILE``) found         word -> list of the `Found`s that it
-    stands for after         True if an earlier git call of the same command may have moved branches or fetched in_doubt
-    True if it may not run in this folder at all, so that no write is certain patch         ``(absolute paths, Founds)``
-    of the files that it patches in the index; None if unknown aside         the hook that puts unstaged changes aside
-    while it runs (``commit_hooks``), once git was asked
+    top           global options for the repository and settings: ``--git-dir=x``, ``-c a=b``
+    environment   git's variables that the command itself sets (``GIT_INDEX_FILE``)
+    found         word -> list of the `Found`s that it stands for
+    after         True if an earlier git call of the same command may have moved branches or fetched
+    in_doubt      True if it may not run in this folder at all, so that no write is certain
+    patch         ``(absolute paths, Founds)`` of the files that it patches in the index; None if unknown
+    aside         the hook that puts unstaged changes aside while it runs (``commit_hooks``), once git was asked
     """
 
     __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside", "patch")

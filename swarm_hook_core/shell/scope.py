@@ -19,17 +19,20 @@ def options_of(shell: str) -> set:
 class Scope:
     """The state of one shell.
 
-    folder     absolute, or None after a `cd` to an unknown place environment  variables that the first shell starts
-    with variables  name -> text, list (array) or dict (associative one); others may be in the environment words
-    positional parameters, ``$0`` first status     of the last command: True, False, or None if only a run could tell
-    predicate  True if the last command asks a question (`test`, `grep`), so that a failure is likely tried      the
-    missing folder of a `cd` that has just failed; else None if_failed  folders of the shell in case the last command
-    failed, if different from `folder` elsewhere  other possible folders of the shell, since an earlier `cd` may have
-    failed heard      True if the output goes to another command, or into a variable or a file shown      True if the
-    output is certainly shown to the model, as far as the shell can tell spans      the lines of it that are shown, as
-    ``showing`` has them; empty for all line       (folder, words) of each command so far whose output goes the same
-    way; None if not recorded ended      ``exit``, ``return``, ``break`` or ``continue`` if nothing after this point is
-    run; else empty
+    folder     absolute, or None after a `cd` to an unknown place
+    environment  variables that the first shell starts with
+    variables  name -> text, list (array) or dict (associative one); others may be in the environment
+    words      positional parameters, ``$0`` first
+    status     of the last command: True, False, or None if only a run could tell
+    predicate  True if the last command asks a question (`test`, `grep`), so that a failure is likely
+    tried      the missing folder of a `cd` that has just failed; else None
+    if_failed  folders of the shell in case the last command failed, if different from `folder`
+    elsewhere  other possible folders of the shell, since an earlier `cd` may have failed
+    heard      True if the output goes to another command, or into a variable or a file
+    shown      True if the output is certainly shown to the model, as far as the shell can tell
+    spans      the lines of it that are shown, as ``showing`` has them; empty for all
+    line       (folder, words) of each command so far whose output goes the same way; None if not recorded
+    ended      ``exit``, ``return``, ``break`` or ``continue`` if nothing after this point is run; else empty
     """
 
     __slots__ = (

@@ -9,7 +9,9 @@ LONGEST = 9  # digits of a number
 
 
 def spans_of_head(name: str, words) -> tuple:
-    """Return ``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None: unknown."""
+    """Return ``(spans, files)`` that head or tail, by its `name`, shows with these arguments; spans of None:
+    unknown.
+    """
     unit, count, files, given = "lines", "10", [], list(words)
     while given:
         word = given.pop(0)

@@ -63,8 +63,9 @@ class Double(Node):
 class Parameter(Node):
     """``${flag name[index] operator argument operator other}``, or ``$name``.
 
-    flag      ``$`` without braces; ``#`` its length, ``!`` an indirection, ``=`` split in zsh, too; else empty name
-    empty if it cannot be read other     the replacement behind ``/``, the length behind ``:``; else None
+    flag      ``$`` without braces; ``#`` its length, ``!`` an indirection, ``=`` split in zsh, too; else empty
+    name      empty if it cannot be read
+    other     the replacement behind ``/``, the length behind ``:``; else None
     """
 
     flag: str

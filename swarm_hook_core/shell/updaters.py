@@ -48,7 +48,9 @@ _ALWAYS = frozenset("fix update".split())  # check:fix, test:update
 
 
 def reason(call) -> str:
-    """Return why `call`, which runs the project's own code, may change files of the checkout; empty if nothing says so."""
+    """Return why `call`, which runs the project's own code, may change files of the checkout; empty if nothing says
+    so.
+    """
     for word in call.words:
         if word[:1] == "-" and is_known(word) and _is_updating_option(call.name, word):
             return f"`{word[:40]}` updates files"

@@ -31,8 +31,10 @@ STEPS_A_LOOK = 4  # at the clock
 class Walk(Unknowns):
     """A walk that adds to `effects`. See the package's docstring; programs use the public methods.
 
-    effects      the Effects found so far files        the files as the script has left them so far scope        the
-    Scope of the command that is being run budget       the Budget of the effects; the walk may use it until `end`
+    effects      the Effects found so far
+    files        the files as the script has left them so far
+    scope        the Scope of the command that is being run
+    budget       the Budget of the effects; the walk may use it until `end`
     """
 
     def __init__(self, effects: Effects, folder: "str | None", environment):

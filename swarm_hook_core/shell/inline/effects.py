@@ -22,11 +22,12 @@ class Exit(Exception):
 class CodeEffects:
     """The effects of one piece of code. Paths are texts as the code spells them, with marks (see ``model``).
 
-    call       the call that runs the code language   its name for people: ``Python`` folder     the folder of relative
-    paths, absolute, or None if unknown; `change_folder` moves it doubt      number of unknown conditions between the
-    start of the code and here loops      Python: open loops over files of the disk; they collect the unknown paths
-    written inside them is_script  True for a script file: its possible effects are not reported, because it is watched
-    anyhow
+    call       the call that runs the code
+    language   its name for people: ``Python``
+    folder     the folder of relative paths, absolute, or None if unknown; `change_folder` moves it
+    doubt      number of unknown conditions between the start of the code and here
+    loops      Python: open loops over files of the disk; they collect the unknown paths written inside them
+    is_script  True for a script file: its possible effects are not reported, because it is watched anyhow
     """
 
     def __init__(self, call, language: str, is_script: bool = False):
@@ -65,7 +66,9 @@ class CodeEffects:
         self.folder = absolute(self.folder, path)
 
     def reads(self, path: str) -> None:
-        """Note that the code reads the file `path`: if it replaces the file later, the new text is made from the old."""
+        """Note that the code reads the file `path`: if it replaces the file later, the new text is made from the
+        old.
+        """
         self.read.add(absolute(self.folder, path) or path)
 
     def write(self, path: str, how: str = EDIT) -> None:

@@ -94,9 +94,11 @@ def _without_marks(source: str):
 class Code(Expressions):
     """One run through code.
 
-    effects   the CodeEffects that it adds to names     the names that the current statement sees argv, stdin, file,
-    marks   as for `follow` only      in a replay, the absolute path of the one file that loops over the disk visit;
-    else None replays   the Replays of this code, unless it is a replay itself
+    effects   the CodeEffects that it adds to
+    names     the names that the current statement sees
+    argv, stdin, file, marks   as for `follow`
+    only      in a replay, the absolute path of the one file that loops over the disk visit; else None
+    replays   the Replays of this code, unless it is a replay itself
     """
 
     def __init__(self, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
@@ -131,7 +133,9 @@ class Code(Expressions):
         raise Exit
 
     def imported(self, module: str) -> None:
-        """Follow ``import module``: a project module is the project's code, one made by this command is unknown code."""
+        """Follow ``import module``: a project module is the project's code, one made by this command is unknown
+        code.
+        """
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return

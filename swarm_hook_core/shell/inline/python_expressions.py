@@ -40,8 +40,8 @@ class Expressions:
 
     `python.Code` walks statements (`block`) and loops over the disk (`in_loop`).
 
-    effects, marks   as for `python.Code`; `names`: those that the current expression sees returned         values that
-    the current function has returned so far; `entered`: the functions being walked
+    effects, marks   as for `python.Code`; `names`: those that the current expression sees
+    returned         values that the current function has returned so far; `entered`: the functions being walked
     """
 
     def __init__(self, effects, names: Names, marks: dict, seconds: float):

@@ -97,7 +97,9 @@ class DiskFiles:
 
 
 class SomeFiles(list):
-    """The one file that a replay is about, among the files that a loop visits; the others and their order are unknown."""
+    """The one file that a replay is about, among the files that a loop visits; the others and their order are
+    unknown.
+    """
 
 
 class Names:

@@ -35,7 +35,8 @@ def name_at(found: list, at: int) -> str:
 class Values:
     """Code in `language`, read up to time `until` of this thread.
 
-    argv    the arguments that it gets known   name -> its value; other names are unknown
+    argv    the arguments that it gets
+    known   name -> its value; other names are unknown
     """
 
     def __init__(self, effects: CodeEffects, language: Language, argv, until: float):

@@ -51,8 +51,9 @@ def scan(call, name: str, code: str, argv=()) -> None:
 class Scan(Values):
     """One pass over code; see `Values` for its arguments.
 
-    calls         name -> action (see ``languages``) depth         braces that are open has_modules   True if the code
-    loads modules that write, so that their functions may have computed names
+    calls         name -> action (see ``languages``)
+    depth         braces that are open
+    has_modules   True if the code loads modules that write, so that their functions may have computed names
     """
 
     def __init__(self, effects: CodeEffects, language: Language, argv, until: float):
@@ -87,7 +88,9 @@ class Scan(Values):
     # ------------------------------------------------------------------ names
 
     def bind_modules(self, found: list) -> None:
-        """Bind the names that ``require`` and ``import`` give to writing modules; ``node -e`` has some without import."""
+        """Bind the names that ``require`` and ``import`` give to writing modules; ``node -e`` has some without
+        import.
+        """
         for name in ("fs", "child_process"):
             self.calls.update({f"{name}.{function}": action for function, action in NODE_MODULES[name].items()})
         for at, token in enumerate(found):

@@ -54,14 +54,15 @@ def delimited(kinds: str, delimiters: str, is_double: bool = False) -> str:
 class Language:
     """The syntax of a language, and its calls that write (see ``languages``).
 
-    calls        name -> action of a call names        a pattern of names, dots and the like included; `joins`: the
-    operator that concatenates texts patterns     kind of token -> its pattern: ``raw`` texts without escapes, ``plain``
-    ones with escapes, ``cooked`` ones
-                 that may contain expressions, ``shell`` texts, ``words``: lists of them; ``pattern``: regular expressions
-    own          the same, for tokens that begin like an operator, so that they only stand at the start of a value hole
-    a pattern of expressions in texts: its group is their ``code``, or a ``name`` (``braced``: in braces) document     a
-    pattern of the opening of a here-document; its last group is the word that ends it bare_calls   True if calls need
-    no parentheses; `newline_ends`: True if a statement ends with its line
+    calls        name -> action of a call
+    names        a pattern of names, dots and the like included; `joins`: the operator that concatenates texts
+    patterns     kind of token -> its pattern: ``raw`` texts without escapes, ``plain`` ones with escapes,
+                 ``cooked`` ones that may contain expressions, ``shell`` texts, ``words``: lists of them;
+                 ``pattern``: regular expressions
+    own          the same, for tokens that begin like an operator, so that they only stand at the start of a value
+    hole         a pattern of expressions in texts: its group is their ``code``, or a ``name`` (``braced``: in braces)
+    document     a pattern of the opening of a here-document; its last group is the word that ends it
+    bare_calls   True if calls need no parentheses; `newline_ends`: True if a statement ends with its line
     """
 
     def __init__(self, name: str, calls: dict, names: str, joins: str, comments: str, patterns: dict, **more):

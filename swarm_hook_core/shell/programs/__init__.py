@@ -6,9 +6,10 @@ from swarm_hook_core.shell.programs.rows import row_of
 class Program:
     """A known program.
 
-    does     a function of a `Call`; through the call it reports the writes, guesses, runs and output module   the
-    module that parses its arguments if they are a language of their own, else empty reads    True if it writes nothing,
-    with any arguments runs     True if it may run other commands
+    does     a function of a `Call`; through the call it reports the writes, guesses, runs and output
+    module   the module that parses its arguments if they are a language of their own, else empty
+    reads    True if it writes nothing, with any arguments
+    runs     True if it may run other commands
     """
 
     __slots__ = ("does", "module", "reads", "runs")

@@ -66,13 +66,17 @@ def _only_asks(words: "list[str]", row: "Case") -> bool:
 class Reading:
     """A command, read by its row.
 
-    case      the Case that applies added     Cases with additional effects declared  spelling -> kind of all the
-    options that the row and the case know words     the arguments, by default those of the call options   the words,
-    parsed; without the subcommands, and without the operands that `skip` passes over own       the arguments without
-    those of a command that it runs (``ends``) used      the subcommands that led there unknown   a subcommand that the
-    row does not have, or an option if it is `strict`; else empty is_quiet  True if an option says to write nothing at
-    all (``unless``) is_spared True if it writes only the files that its options name (``only``, ``needs``, an unknown
-    subcommand) replaced  True if an option names the output in place of all other effects
+    case      the Case that applies
+    added     Cases with additional effects
+    declared  spelling -> kind of all the options that the row and the case know
+    words     the arguments, by default those of the call
+    options   the words, parsed; without the subcommands, and without the operands that `skip` passes over
+    own       the arguments without those of a command that it runs (``ends``)
+    used      the subcommands that led there
+    unknown   a subcommand that the row does not have, or an option if it is `strict`; else empty
+    is_quiet  True if an option says to write nothing at all (``unless``)
+    is_spared True if it writes only the files that its options name (``only``, ``needs``, an unknown subcommand)
+    replaced  True if an option names the output in place of all other effects
     """
 
     def __init__(self, call: "Call", row: "Case", functions, words: "list[str] | None" = None) -> None:

@@ -85,7 +85,9 @@ class Expression:
         return admits
 
     def names(self, action: "Action", operand: str, root: str, walk):
-        """Return the files of `action` at and under `root`, as `find` prints them; None if they are too many to list."""
+        """Return the files of `action` at and under `root`, as `find` prints them; None if they are too many to
+        list.
+        """
         if self.broken or any(one.kind == "-quit" for one in self.actions):
             return None
 
@@ -102,7 +104,9 @@ class Expression:
         return names_below(walk, root, operand, look)
 
     def _hits(self, operand: str, root: str, names: list[str]) -> dict:
-        """Return number of an action, or ``-prune``, -> True or None, for the actions that reach the path of `names`."""
+        """Return number of an action, or ``-prune``, -> True or None, for the actions that reach the path of
+        `names`.
+        """
         spelled = "/".join([operand.rstrip("/") or "/", *names]) if names else operand
         hits: dict = {}
         self._ask(self.root, spelled, os.path.join(root, *names), True, hits)

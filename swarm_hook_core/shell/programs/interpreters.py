@@ -15,9 +15,12 @@ OPAQUE = "an opaque script"
 class CommandLine:
     """The options by which an interpreter gets its code.
 
-    language   its name in ``inline.scanner`` code       letters of options that take code; `long_code`: long ones
-    values     letters of options with another value prints     True if its ``-p`` takes code, too, when no other option
-    does quiet      options with which no code is run project    options with which the project's own code is run
+    language   its name in ``inline.scanner``
+    code       letters of options that take code; `long_code`: long ones
+    values     letters of options with another value
+    prints     True if its ``-p`` takes code, too, when no other option does
+    quiet      options with which no code is run
+    project    options with which the project's own code is run
     """
 
     __slots__ = ("language", "code", "values", "prints", "long_code", "quiet", "project")

@@ -172,7 +172,9 @@ def head(call: "Call") -> None:
 
 
 def _all_of(found, count: str):
-    """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is unknown."""
+    """Return the names in `found` if there are at most `count`, as ``Found.names``: the order of the names is
+    unknown.
+    """
     if found.names is None or not count.isdecimal():
         return None
 

@@ -70,7 +70,9 @@ def targets(call, source: str, dest: str, inside=None) -> "list[str]":
 
 
 def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPLACE) -> "list[str]":
-    """Write the file `source` at or into `dest`, and return the named targets; `spared`: existing files are left alone."""
+    """Write the file `source` at or into `dest`, and return the named targets; `spared`: existing files are left
+    alone.
+    """
     how = EDIT if spared else how
     if call.found(dest) is not None:
         call.write(dest, how)

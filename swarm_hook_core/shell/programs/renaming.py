@@ -105,7 +105,7 @@ def _substitution(pattern: str, replacement: str, flags: str):
 
 
 def _replacement(text: str):
-    """Return `text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` as `re` takes them; None if perl would do more with it."""
+    """Return `text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` for `re`; None if perl would do more with it."""
     out, at = [], 0
     while at < len(text):
         letter, following = text[at], text[at + 1 : at + 2]

@@ -22,12 +22,14 @@ def fits(text: str, pattern: str) -> bool:
 class Case:
     """A row, or one of the cases below it.
 
-    whens    subcommands and options, one of which must be there; for a row: its names adds     True if its effects are
-    added to the other effects and do not replace them options  spelling -> text after ``=``: empty for a switch, ``=``
-    for any value words    words after ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``, ``asks`` flags
-    ``onedash``, ``valued``, ``strict``, ``ends``, ``elsewhere``, ``reads`` effects  (word, its targets), in order cases
-    the Cases below it spec     the text behind its colon; `parse` fills `options`, `words`, `flags` and `effects` from
-    it
+    whens    subcommands and options, one of which must be there; for a row: its names
+    adds     True if its effects are added to the other effects and do not replace them
+    options  spelling -> text after ``=``: empty for a switch, ``=`` for any value
+    words    words after ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``, ``asks``
+    flags    ``onedash``, ``valued``, ``strict``, ``ends``, ``elsewhere``, ``reads``
+    effects  (word, its targets), in order
+    cases    the Cases below it
+    spec     the text behind its colon; `parse` fills `options`, `words`, `flags` and `effects` from it
     """
 
     __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases", "spec")

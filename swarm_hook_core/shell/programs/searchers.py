@@ -170,7 +170,9 @@ def _line_test(patterns, extended, literally, options):
 
 
 def _plain_match(line: str, pattern: str) -> bool:
-    """Return True if `line` matches a pattern of letters, with ``^`` before or ``$`` behind, without the slow ``re``."""
+    """Return True if `line` matches a pattern of letters, with ``^`` before or ``$`` behind, without the slow
+    ``re``.
+    """
     first, last = pattern.startswith("^"), pattern.endswith("$")
     text = pattern[first : len(pattern) - last].replace("\\.", ".")
     if first:

@@ -90,7 +90,9 @@ def _whole(call, found):
 
 
 def _as_xargs(text: str):
-    """Split `text` by the rules of xargs: blanks, quotes, backslashes. Return (words, True if an open quote stops it)."""
+    """Split `text` by the rules of xargs: blanks, quotes, backslashes. Return (words, True if an open quote stops
+    it).
+    """
     if not any(sign in text for sign in "'\"\\"):
         return text.replace("\t", " ").replace("\n", " ").split(" "), False
     names: list[str] = []

@@ -16,12 +16,13 @@ MOST_ALIASES = 5  # that lead to one another
 class Touch:
     """The effects of a git call on locked files.
 
-    certain             the locked paths that it would write, remove, stage or commit lost, taken         those of them
-    whose uncommitted changes it would throw away or put aside; or take along into the
+    certain             the locked paths that it would write, remove, stage or commit
+    lost, taken         those of them whose uncommitted changes it would throw away or put aside; or take along into the
                         index or a commit. For the others git keeps such changes, or refuses
-    covered             ``(absolute path, Cover)`` of the files it would touch that locked patterns cover unsure
-    True if it may touch more of them than git could tell late                True if that is because git did not answer
-    in time changes_repository  True if it changes the repository: index, HEAD, refs, stash
+    covered             ``(absolute path, Cover)`` of the files it would touch that locked patterns cover
+    unsure              True if it may touch more of them than git could tell
+    late                True if that is because git did not answer in time
+    changes_repository  True if it changes the repository: index, HEAD, refs, stash
     """
 
     __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "changes_repository")
@@ -287,7 +288,9 @@ class Question:
         return os.path.lexists(os.path.join(self.repository.top, prefix, path))
 
     def _covered(self, path: str) -> list:
-        """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder there."""
+        """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder
+        there.
+        """
         from swarm_hook_core.paths import NO_CASE
         from swarm_hook_core.pattern_match import covered_below, start_of
         from swarm_hook_core.wildmatch import folded
