@@ -21,15 +21,24 @@ class Cover:
 
     def __init__(self, held):
         self.held = held
-        self.base = held.base if isinstance(held.base, str) else ""
+        self.base = ""
+        if isinstance(held.base, str):
+            self.base = held.base
         self.fold = self.base.startswith(NO_CASE)
-        pattern = held.pattern if isinstance(held.pattern, str) else ""
+        pattern = ""
+        if isinstance(held.pattern, str):
+            pattern = held.pattern
         try:
-            self.segments = wildmatch.parsed(pattern, self.fold) if self.base else None
+            self.segments = None
+            if self.base:
+                self.segments = wildmatch.parsed(pattern, self.fold)
         except wildmatch.PatternUnreadable:
             self.segments = None
         prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if self.fold else pattern)
-        self.folder = f"{self.base.rstrip('/')}/{prefix}" if prefix else self.base
+        if prefix:
+            self.folder = f"{self.base.rstrip('/')}/{prefix}"
+        else:
+            self.folder = self.base
 
     def has(self, key: str) -> bool:
         """Return True if it covers the path with this key."""

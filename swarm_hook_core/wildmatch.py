@@ -49,11 +49,15 @@ def parsed(pattern: str, fold: bool = False) -> list:
     """
     if len(pattern) > LONGEST:
         raise PatternUnreadable(f"longer than {LONGEST} characters")
-    text = folded(pattern) if fold else pattern
+    text = pattern
+    if fold:
+        text = folded(pattern)
     if not text.strip("/") or text.startswith("!") or "\0" in text:
         raise PatternUnreadable("names nothing" if not text.strip("/") else "is not one that covers files")
     anchored = "/" in text.rstrip("/")
-    segments: list = [] if anchored else [DEEP]
+    segments: list = []
+    if not anchored:
+        segments = [DEEP]
     for part in text.strip("/").split("/"):
         if part in ("", "."):
             continue
@@ -84,7 +88,9 @@ def folded(text: str) -> str:
 
 def of_path(path: str, fold: bool = False, deep: bool = False) -> list:
     """A path as a pattern; with `deep` that and all that is or may be under it."""
-    text = folded(path) if fold else path
+    text = path
+    if fold:
+        text = folded(path)
     return [part for part in text.split("/") if part] + ([DEEP] if deep else [])
 
 
@@ -116,7 +122,9 @@ def step(segments, places, name: str) -> set:
                 after.add(place)
             elif _fits(segments[place], name):
                 after.add(place + 1)
-    return _through(segments, after) if after else after
+    if after:
+        return _through(segments, after)
+    return after
 
 
 def overlap(left, right) -> bool:
@@ -229,7 +237,9 @@ def _fits(segment, text: str) -> bool:
     star, mark = -1, 0
     count, length = len(segment), len(text)
     while at < length:
-        ranges = segment[place] if place < count else ()
+        ranges = ()
+        if place < count:
+            ranges = segment[place]
         if ranges is _STAR:
             star, mark = place, at
             place += 1
@@ -253,7 +263,9 @@ def _has(ranges, code: int) -> bool:
 
 def _segments_meet(left, right) -> bool:
     if left.__class__ is str:
-        return left == right if right.__class__ is str else _fits(right, left)
+        if right.__class__ is str:
+            return left == right
+        return _fits(right, left)
     if right.__class__ is str:
         return _fits(left, right)
     return _meet(left, right, _STAR, _have_common)
@@ -286,8 +298,12 @@ def _found_way(left, right, many, single) -> bool:
         if i == len(left) and j == len(right):
             return True
         steps = []
-        a = left[i] if i < len(left) else ...
-        b = right[j] if j < len(right) else ...
+        a = ...
+        if i < len(left):
+            a = left[i]
+        b = ...
+        if j < len(right):
+            b = right[j]
         if a is many:
             steps.append((i + 1, j))
             if b is not ... and b is not many:

@@ -60,13 +60,17 @@ class _Expression:
         self.at = 0
 
     def whole(self) -> int:
-        result = self.comma() if self.tokens else 0
+        result = 0
+        if self.tokens:
+            result = self.comma()
         if self.at < len(self.tokens):
             raise _Unknown
         return result
 
     def peek(self, ahead: int = 0) -> str:
-        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
+        if self.at + ahead < len(self.tokens):
+            return self.tokens[self.at + ahead]
+        return ""
 
     def take(self, *wanted: str) -> str:
         token = self.peek()
@@ -96,7 +100,9 @@ class _Expression:
         yes = self.choice()
         self.take(":")
         no = self.choice()
-        return yes if condition else no
+        if condition:
+            return yes
+        return no
 
     def binary(self, least: int) -> int:
         left = self.unary()
@@ -136,7 +142,9 @@ class _Expression:
         held = self.scope.parameter(name, missing="0")
         if not isinstance(held, str) or "\0" in held:
             raise _Unknown
-        return _number(held) if held else 0
+        if held:
+            return _number(held)
+        return 0
 
 
 def _applied(operator: str, left: int, right: int) -> int:
@@ -155,7 +163,9 @@ def _number(text: str) -> int:
         return int(digits, int(base))
     if text.lower().startswith("0x"):
         return int(text, 16)
-    return int(text, 8) if len(text) > 1 and text[0] == "0" and text.isdecimal() else int(text)
+    if len(text) > 1 and text[0] == "0" and text.isdecimal():
+        return int(text, 8)
+    return int(text)
 
 
 def _tokens(text: str) -> list[str]:

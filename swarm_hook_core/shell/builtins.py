@@ -21,19 +21,26 @@ def set_words(walk, scope, words):
             (scope.options.add if rest[0][0] == "-" else scope.options.discard)("errexit")
         if takes and rest[1:2] == ["noglob"] or "f" in rest[0][1:]:
             (scope.options.add if rest[0][0] == "-" else scope.options.discard)("noglob")
-        rest = rest[2:] if takes else rest[1:]
+        if takes:
+            rest = rest[2:]
+        else:
+            rest = rest[1:]
     return Stream("")
 
 
 def shift(walk, scope, words):
-    by = words[1] if len(words) > 1 else "1"
+    by = "1"
+    if len(words) > 1:
+        by = words[1]
     if UNKNOWN not in scope.words:
         if by.isdecimal():
             del (kept := list(scope.words))[1 : 1 + int(by)]
             scope.words = kept
         else:
             scope.words = [scope.words[0], UNKNOWN]
-    scope.status = None if UNKNOWN in scope.words else True
+    scope.status = True
+    if UNKNOWN in scope.words:
+        scope.status = None
     return Stream("")
 
 
@@ -67,9 +74,13 @@ def unalias(walk, scope, words):
 
 def leave(walk, scope, words):
     """exit, return, break, continue, logout."""
-    scope.ended = "exit" if words[0] == "logout" else words[0]
+    scope.ended = "exit"
+    if words[0] != "logout":
+        scope.ended = words[0]
     if len(words) > 1:
-        scope.status = words[1] == "0" if words[1].isdecimal() else None
+        scope.status = None
+        if words[1].isdecimal():
+            scope.status = words[1] == "0"
     return Stream("")
 
 
@@ -86,7 +97,10 @@ def fail(walk, scope, words):
 def test(walk, scope, words):
     from swarm_hook_core.shell.conditions import answer
 
-    inner = words[1:-1] if words[0] == "[" and words[-1] == "]" else words[1:]
+    if words[0] == "[" and words[-1] == "]":
+        inner = words[1:-1]
+    else:
+        inner = words[1:]
     scope.status = answer(walk, scope, inner)
     return Stream("")
 
@@ -98,7 +112,10 @@ def evaluate(walk, scope, words):
 
 def source(walk, scope, words):
     """source, and its short form."""
-    operands = words[2:] if words[1:2] == ["--"] else words[1:]
+    if words[1:2] == ["--"]:
+        operands = words[2:]
+    else:
+        operands = words[1:]
     if not operands:
         return None
     whole = absolute(scope.folder, operands[0])
@@ -162,7 +179,9 @@ def let(walk, scope, words):
     number = "0"
     for word in words[1:]:
         number = walk.computed(scope, word)
-    scope.status = number != "0" if is_known(number) else None
+    scope.status = None
+    if is_known(number):
+        scope.status = number != "0"
     return Stream("")
 
 
@@ -182,7 +201,9 @@ def nothing(walk, scope, words):
 def where(walk, scope, words):
     """pwd."""
     scope.status = True
-    return Stream(scope.folder + "\n") if scope.folder is not None else None
+    if scope.folder is not None:
+        return Stream(scope.folder + "\n")
+    return None
 
 
 def change_folder(walk, scope, words):
@@ -202,7 +223,10 @@ def change_folder(walk, scope, words):
             _go(walk, scope, target)
         return None
     came_from = scope.folder
-    target = operands[0] if operands else scope.variable("HOME")
+    if operands:
+        target = operands[0]
+    else:
+        target = scope.variable("HOME")
     if target == "-":
         _go(walk, scope, scope.previous)
     elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):
@@ -215,7 +239,9 @@ def change_folder(walk, scope, words):
         scope.status = True  # `cd ""` stays
     if name == "pushd" and scope.status is not False:
         scope.stack.append(came_from)
-    return Stream("") if name == "cd" and target != "-" else None
+    if name == "cd" and target != "-":
+        return Stream("")
+    return None
 
 
 def _go(walk, scope, folder) -> None:
@@ -226,7 +252,9 @@ def _go(walk, scope, folder) -> None:
     there = folder is not None and os.path.isdir(folder)
     fresh = folder is not None and "XXXXXX" in folder  # made by `mktemp`
     sure = fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder)
-    scope.status = True if sure else None
+    scope.status = None
+    if sure:
+        scope.status = True
     if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):
         scope.status, scope.tried = False, folder
         return

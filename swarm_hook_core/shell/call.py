@@ -47,7 +47,9 @@ class Call:
             if length > 4 * LONGEST_BY:
                 break
         text = " ".join(" ".join(words).split())
-        return text if len(text) <= LONGEST_BY else text[: LONGEST_BY - 1] + "…"
+        if len(text) <= LONGEST_BY:
+            return text
+        return text[: LONGEST_BY - 1] + "…"
 
     def write(self, path: str, how: str = EDIT, keeps_text: bool = False) -> None:
         """Report that it writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are ignored.
@@ -84,7 +86,10 @@ class Call:
 
     def guess(self, why: str, folder: "str | None" = None) -> None:
         """Report that it may write unnamed files: `why` in a few words, under `folder` (default: its own folder)."""
-        where = self.folder if folder is None else absolute(self.folder, folder)
+        if folder is None:
+            where = self.folder
+        else:
+            where = absolute(self.folder, folder)
         self.walk.effects.add(Guess(why, where or "", self.by))
 
     def runs_project(self) -> None:
@@ -139,7 +144,8 @@ def _with_inside(found):
         while answer is not True and len(path) > len(found.root):
             path = os.path.dirname(path)
             above = found.admits(path)
-            answer = answer if above is False else above
+            if above is not False:
+                answer = above
         return answer
 
     return admits

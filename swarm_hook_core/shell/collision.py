@@ -39,7 +39,9 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
 
             words += " " + way_past_hooks(aside)
         return Verdict(Denial(path, held, words))
-    why = possible[0][1] if possible else ""
+    why = ""
+    if possible:
+        why = possible[0][1]
     near: dict = {_mark(held): held for held, _why in possible}
     roots: dict = {}  # many guesses are about one folder
     looked_up: dict = {}
@@ -145,7 +147,9 @@ def _mark(held) -> tuple:
 def _one_of(held, path: str) -> str:
     # Keys without letter case have lost the spelling. A predicate may need it; the lock's own text has it.
     tail = held.file[-len(path) :]
-    return tail if len(tail) == len(path) and tail.casefold() == path.casefold() else path
+    if len(tail) == len(path) and tail.casefold() == path.casefold():
+        return tail
+    return path
 
 
 def _meets(tree, path: str, whole: bool = True):
@@ -164,7 +168,9 @@ def _meets(tree, path: str, whole: bool = True):
             if met:
                 return file
             unsure = unsure or met is None
-    return None if unsure else ""
+    if unsure:
+        return None
+    return ""
 
 
 def _admits(tree, path: str):
@@ -194,11 +200,15 @@ def _met_by_patterns(tree, patterns, keys, seconds: float):
     unsure: dict = {}
     starts = [start for cover in covers if (start := start_of(cover, tree.root, keys))]
     for path, cover in covered_below(starts, seconds=seconds):
-        told = _admits(tree, path) if path else None
+        told = None
+        if path:
+            told = _admits(tree, path)
         if told:
             return (path, cover.held), []
         if told is None:
-            more = "" if path else ": there is more in that folder than could be looked through"
+            more = ""
+            if not path:
+                more = ": there is more in that folder than could be looked through"
             unsure[id(cover)] = (cover.held, f"`{tree.by}`{more}")
     arrives = getattr(tree.admits, "arrives", None)
     for number, path in enumerate(arrives() if arrives else ()):
@@ -279,14 +289,18 @@ def _touched_by_git(session, call, peers, limit: int, seconds: float, around: di
     certain += [(file, cover.held) for file, cover in touch.covered]
     if certain and not call.in_doubt:
         return (*certain[0], call.by), [], False
-    near = found if touch.unsure else [held for _file, held in certain]
+    near = found
+    if not touch.unsure:
+        near = [held for _file, held in certain]
     return None, [(held, f"`{call.by}`") for held in near], more and not touch.unsure and touch.changes_repository
 
 
 def _moved(file: str, old: str, new: str) -> str:
     """`file` as it is called in folder `new`, where it is in `old`."""
     rest = below(file, old)
-    return file if rest is None else new + rest
+    if rest is None:
+        return file
+    return new + rest
 
 
 def _around(session, folder: str, peers):
@@ -301,11 +315,15 @@ def named(locks: list, identity: str, own_id: str) -> str:
     some = []
     for held in locks[:NAMED]:
         who, note, _ask = holder(held, identity, own_id)
-        still = ", who reads it and keeps it still" if held.mode == "shared" else ""
+        still = ""
+        if held.mode == "shared":
+            still = ", who reads it and keeps it still"
         some.append(
             f"{untrusted_text.named(held.file)} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})"
         )
-    more = f" and {len(locks) - NAMED} more" if len(locks) > NAMED else ""
+    more = ""
+    if len(locks) > NAMED:
+        more = f" and {len(locks) - NAMED} more"
     return ", ".join(some) + more
 
 

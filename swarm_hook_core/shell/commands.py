@@ -16,7 +16,9 @@ def command(walk, scope, node):
     scope.predicate = False
     assignments: list[Assignment] = []
     for word in node.words:
-        to = assignment(word) if "=" in word.raw else None
+        to = None
+        if "=" in word.raw:
+            to = assignment(word)
         if to is None:
             break
         assignments.append(to)
@@ -63,7 +65,9 @@ def calculation(walk, scope, node):
     """``(( ))``."""
     answer = number(walk, scope, node.word)
     scope.predicate = True
-    scope.status = answer != "0" if is_known(answer) else None
+    scope.status = None
+    if is_known(answer):
+        scope.status = answer != "0"
     return Stream("")
 
 
@@ -91,7 +95,9 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
     if not redirects:
         return work()
     kept, line = scope.stdin, scope.line
-    scope.line = [] if line is None else line
+    scope.line = line
+    if line is None:
+        scope.line = []
     caught, appends = None, False
     to_nowhere = False
     replaced: list = []  # the Writes that replace a file's content
@@ -100,7 +106,10 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
         if kind in ("<<", "<<-"):
             body = one.body or ""
             quoted = any(letter in one.word.raw for letter in "\\'\"")
-            text = body if quoted or not set("$`\\").intersection(body) else document(walk, scope, body)
+            if quoted or not set("$`\\").intersection(body):
+                text = body
+            else:
+                text = document(walk, scope, body)
             if one.fd in ("", "0"):
                 scope.stdin = Input(Stream(text), has_nul=False)
             continue
@@ -120,7 +129,9 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
                 scope.line.append((scope.folder, ["<", target]))
             continue
         writes = len(walk.effects.writes)
-        how = EDIT if kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)) else REPLACE
+        how = REPLACE
+        if kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)):
+            how = EDIT
         walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
         replaced += walk.effects.writes[writes:] if how == REPLACE else ()
         if kind != "<>" and one.fd in ("", "1"):
@@ -141,16 +152,25 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
     if caught:
         walk.files.made_of[caught] = [*walk.files.made_of.get(caught, ()), *ran] if appends else ran
         if appends:
-            held = walk.files.text_of(caught) if walk.files.contents.get(caught) or not os.path.exists(caught) else None
-            stream = joined([held, stream]) if held is not None else None
+            held = None
+            if walk.files.contents.get(caught) or not os.path.exists(caught):
+                held = walk.files.text_of(caught)
+            if held is not None:
+                stream = joined([held, stream])
+            else:
+                stream = None
         if not caught.startswith("/dev/"):
             walk.files.contents[caught] = stream
-    return Stream("") if caught is not None or to_nowhere else stream
+    if caught is not None or to_nowhere:
+        return Stream("")
+    return stream
 
 
 def _target(walk, scope, word) -> str:
     found = fields(walk, scope, word)
-    return found[0] if len(found) == 1 else value(walk, scope, word)
+    if len(found) == 1:
+        return found[0]
+    return value(walk, scope, word)
 
 
 def _by(walk, by: str, kind: str, target: str) -> str:

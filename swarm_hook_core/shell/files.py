@@ -35,7 +35,9 @@ class Files:
             found = self.unknowns.found(path, folder)
             if found is None:
                 start, slash, _ = path.partition("\0")[0].rpartition("/")
-                where = absolute(folder, start + slash) if slash else folder
+                where = folder
+                if slash:
+                    where = absolute(folder, start + slash)
                 if (where or "").startswith("/proc/"):
                     where = ""  # `/proc/$$/cwd/...`: anywhere
                 if not (where or "").startswith("/dev/"):

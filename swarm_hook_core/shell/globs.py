@@ -147,7 +147,9 @@ def _is_among(letter: str, members, ranges, classes) -> bool:
 
 
 def _takes(item, letter: str) -> bool:
-    return item == letter if isinstance(item, str) else item(letter)
+    if isinstance(item, str):
+        return item == letter
+    return item(letter)
 
 
 def matches(text: str, items: list) -> bool:
@@ -206,7 +208,9 @@ def _group_ends(text: str, at: int, group: tuple, left: list) -> set:
     found = after(at)
     if kind == "!":
         return set(range(at, len(text) + 1)) - found
-    waiting = list(found) if kind in "*+" else []
+    waiting = []
+    if kind in "*+":
+        waiting = list(found)
     while waiting:
         more = after(waiting.pop()) - found
         found |= more
@@ -276,7 +280,9 @@ class _Search:
         if not grouped and sum(item is not ... for item in items) > LONGEST_NAME:
             return []
         self.spend(len(names) * len(items) // LETTERS_A_STEP)
-        fits = matches if grouped else _matches_plainly
+        fits = _matches_plainly
+        if grouped:
+            fits = matches
         return [name for name in names if (hidden or not name.startswith(".")) and fits(name, items)]
 
     def below(self, base: str, files: bool) -> list[str]:
@@ -314,8 +320,12 @@ def admits(pattern: str, folder, options):
         elif parts[-1:] != [...]:
             parts.append(...)
     unsure = parts.count(...) > MOST_DEEP
-    base = "/" if pattern.startswith("/") else folder.rstrip("/") + "/"
-    wanted = parts[1:] if pattern.startswith("/") else parts
+    base = "/"
+    if not pattern.startswith("/"):
+        base = folder.rstrip("/") + "/"
+    wanted = parts
+    if pattern.startswith("/"):
+        wanted = parts[1:]
 
     def admit(path: str):
         if unsure:

@@ -62,7 +62,9 @@ class Lexer(WordReader):
         end = at + 1
         while end - at <= _LONGEST_KEYWORD and text[end : end + 1] not in AFTER_WORD:
             end += 1
-        return text[at:end] if text[at:end] in _KEYWORDS else ""
+        if text[at:end] in _KEYWORDS:
+            return text[at:end]
+        return ""
 
     def is_word(self, word: str) -> bool:
         return (
@@ -93,7 +95,9 @@ class Lexer(WordReader):
 
     def comment(self) -> None:
         newline = self.text.find("\n", self.at)
-        self.at = len(self.text) if newline < 0 else newline
+        self.at = newline
+        if newline < 0:
+            self.at = len(self.text)
 
     def lines(self, with_comments: bool = True) -> None:
         """Blanks, comments and newlines, and the here-documents that start behind those."""
@@ -150,7 +154,9 @@ class Lexer(WordReader):
         for redirect in pending:
             dedent = redirect.operator == "<<-"
             body = self.document(_unquoted(redirect.word.raw), dedent)
-            redirect.body = "\n".join(line.lstrip("\t") for line in body.split("\n")) if dedent else body
+            redirect.body = body
+            if dedent:
+                redirect.body = "\n".join(line.lstrip("\t") for line in body.split("\n"))
 
     def document(self, delimiter: str, dedent: bool) -> str:
         """The here-document that starts here; without its delimiter it goes to the end, as shells have it."""

@@ -163,7 +163,10 @@ class Stream:
 
     def __init__(self, text=None, found=None, file=None, packed=None):
         self.text = text
-        self.found: list | None = found if found is None or isinstance(found, list) else [found]
+        if found is None or isinstance(found, list):
+            self.found: list | None = found
+        else:
+            self.found = [found]
         self.file = file
         self.packed = packed
 
@@ -207,10 +210,14 @@ def joined(streams: list):
     if not streams:
         return Stream("")
     if len(streams) == 1 or None in streams:
-        return None if None in streams else streams[0]
+        if None in streams:
+            return None
+        return streams[0]
     if all(one.text is not None for one in streams):
         text = "".join(one.text for one in streams)
-        return Stream(text) if len(text) <= MOST_TEXT else None
+        if len(text) <= MOST_TEXT:
+            return Stream(text)
+        return None
     founds: list = []
     for one in streams:
         if one.found is None:
@@ -222,10 +229,14 @@ def joined(streams: list):
 def text_of(stream):
     """Return the text of `stream`, with a search's names listed; None if unknown."""
     if stream is None or stream.text is not None or stream.found is None:
-        return None if stream is None else stream.text
+        if stream is None:
+            return None
+        return stream.text
     names: list[str] = []
     for one in stream.found:
-        more = one.names() if one.names is not None else None
+        more = None
+        if one.names is not None:
+            more = one.names()
         if more is None:
             return None
         names += more
@@ -244,7 +255,9 @@ class Input:
     def __init__(self, stream, has_nul=True):
         self.stream = stream
         self.has_nul = has_nul
-        self._rest = stream.text if stream is not None and stream.found is None else None
+        self._rest = None
+        if stream is not None and stream.found is None:
+            self._rest = stream.text
         self._was_read = False
 
     def rest(self):

@@ -28,7 +28,9 @@ class Options:
     def value(self, *names: str) -> "str | None":
         """Return the last value given to one of these options, or None."""
         found = self.values(*names)
-        return found[-1] if found else None
+        if found:
+            return found[-1]
+        return None
 
 
 def split(
@@ -92,7 +94,10 @@ def split_one_dash(
         else:
             name, equals, value = word.partition("=")
             if name not in valued and name not in known:
-                other = name[1:] if name[:2] == "--" else "-" + name
+                if name[:2] == "--":
+                    other = name[1:]
+                else:
+                    other = "-" + name
                 if other in valued or other in known:
                     name = other
                 elif name[:2] in valued:

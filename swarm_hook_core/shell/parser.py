@@ -84,7 +84,8 @@ class Parser(Lexer):
         Each is appended to `found` as soon as it has been read.
         """
         text, end = self.text, len(self.text)
-        found = [] if found is None else found
+        if found is None:
+            found = []
         while True:
             self.spend(1)
             self.lines()
@@ -131,7 +132,9 @@ class Parser(Lexer):
             self.blanks()
             operator = self.text[self.at : self.at + 2]
             if operator not in ("&&", "||"):
-                return Chain(node, rest) if rest else node
+                if rest:
+                    return Chain(node, rest)
+                return node
             self.at += 2
             self.lines()
             rest.append((operator, self.pipeline()))
@@ -153,8 +156,13 @@ class Parser(Lexer):
             self.at += 2 if self.text.startswith("|&", self.at) else 1
             self.lines()
             parts.append(self.command())
-        node = parts[0] if len(parts) == 1 else Pipeline(parts)
-        return Negated(node) if negated else node
+        if len(parts) == 1:
+            node = parts[0]
+        else:
+            node = Pipeline(parts)
+        if negated:
+            return Negated(node)
+        return node
 
     def command(self):
         """A command, simple or compound, and the blanks behind it."""
@@ -163,12 +171,17 @@ class Parser(Lexer):
             self.open += 1
             if self.open > MOST_OPEN:
                 raise TooLong
-            node = self.parenthesis() if not keyword else _COMPOUNDS[keyword](self)
+            if not keyword:
+                node = self.parenthesis()
+            else:
+                node = _COMPOUNDS[keyword](self)
             self.open -= 1
             redirects: list = []
             while self.redirection(redirects):
                 pass
-            return Redirected(node, redirects) if redirects else node
+            if redirects:
+                return Redirected(node, redirects)
+            return node
         words: list = []
         redirects = []
         while self.at < len(text):
@@ -281,7 +294,9 @@ class Parser(Lexer):
 
     def loop_body(self) -> list:
         self.lines()
-        return self.body("{", "}") if self.keyword() == "{" else self.body("do", "done")
+        if self.keyword() == "{":
+            return self.body("{", "}")
+        return self.body("do", "done")
 
     def body(self, opening: str, end: str) -> list:
         self.required(opening)
@@ -342,7 +357,9 @@ class Parser(Lexer):
 
 def _printing(script: "Script") -> "Script":
     """`script` as a substitution has it: ``$(< file)`` prints the file."""
-    only = script.statements[0] if len(script.statements) == 1 else None
+    only = None
+    if len(script.statements) == 1:
+        only = script.statements[0]
     if isinstance(only, Command) and not only.words and [one.operator for one in only.redirects] == ["<"]:
         only.words.append(Word("cat", ["cat"]))
     return script

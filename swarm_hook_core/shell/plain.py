@@ -23,7 +23,9 @@ def shown(text: str) -> "list | None":
     words: list = text.split()
     if "'" in text or '"' in text:
         words = [_without_quotes(word) for word in words]
-    name = words[0] if words else ""
+    name = ""
+    if words:
+        name = words[0]
     if None in words:
         return None
     if name in _SHOW:
@@ -32,15 +34,21 @@ def shown(text: str) -> "list | None":
             return None
         return _with_spans(name, words[1:], files)
     if name == "git" and len(words) > 1 and words[1] in _GIT_LOOKS:
-        return [] if all(len(word) > 1 and word[0] == "-" and word not in ("--", "-O") for word in words[2:]) else None
-    return [] if name in _WRITE_NOTHING else None
+        if all(len(word) > 1 and word[0] == "-" and word not in ("--", "-O") for word in words[2:]):
+            return []
+        return None
+    if name in _WRITE_NOTHING:
+        return []
+    return None
 
 
 def _without_quotes(word: str) -> "str | None":
     """Return `word` without the quotes around it; None if it has quotes anywhere else."""
     if word[0] in "'\"" and len(word) > 1 and word[-1] == word[0]:
         word = word[1:-1]
-    return None if "'" in word or '"' in word else word
+    if "'" in word or '"' in word:
+        return None
+    return word
 
 
 def _with_spans(name: str, words: list, files: list) -> list:
@@ -52,18 +60,32 @@ def _with_spans(name: str, words: list, files: list) -> list:
     if name == "sed" and len(files) > 1:
         return []
     spans, _files = spans_of_sed(words) if name == "sed" else spans_of_head(name, words)
-    return [(file, spans) for file in files] if spans is not None else []
+    if spans is not None:
+        return [(file, spans) for file in files]
+    return []
 
 
 def _after_options(name: str, words: list) -> "list | None":
     """Return the words after the common options; None if there are other options."""
-    first = words[0] if words else ""
+    first = ""
+    if words:
+        first = words[0]
     if name == "sed":
-        numbers = words[1].rstrip("p").split(",") if len(words) > 1 and words[1][-1:] == "p" else []
+        numbers = []
+        if len(words) > 1 and words[1][-1:] == "p":
+            numbers = words[1].rstrip("p").split(",")
         is_range = 0 < len(numbers) < 3 and all(number and not set(number) - _DIGITS for number in numbers)
-        return words[2:] if first == "-n" and is_range and len(words) > 2 else None
+        if first == "-n" and is_range and len(words) > 2:
+            return words[2:]
+        return None
     if name in ("head", "tail"):
         if first == "-n":
-            return words[2:] if len(words) > 1 and words[1] and not set(words[1]) - _DIGITS else None
-        return words[1:] if len(first) > 1 and first[0] == "-" and not set(first[1:]) - _DIGITS else words
-    return words[1:] if (name, first) in (("cat", "-n"), ("nl", "-ba")) else words
+            if len(words) > 1 and words[1] and not set(words[1]) - _DIGITS:
+                return words[2:]
+            return None
+        if len(first) > 1 and first[0] == "-" and not set(first[1:]) - _DIGITS:
+            return words[1:]
+        return words
+    if (name, first) in (("cat", "-n"), ("nl", "-ba")):
+        return words[1:]
+    return words

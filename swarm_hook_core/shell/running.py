@@ -74,7 +74,10 @@ def _function(walk, scope, words):
 
 def _program(walk, scope, words):
     name = words[0]
-    base = name.rpartition("/")[2] if is_known(name) else walk.shown(name)
+    if is_known(name):
+        base = name.rpartition("/")[2]
+    else:
+        base = walk.shown(name)
     call = Call(walk, base, words[1:], scope.folder, scope.stdin.rest())
     if not is_known(name):
         call.guess("a computed command")
@@ -187,7 +190,9 @@ def _own_shell(walk, scope, text: str, words: list[str]):
 
 
 def _unknown(walk, scope, name: str) -> str:
-    whole = absolute(scope.folder, name) if "/" in name else None
+    whole = None
+    if "/" in name:
+        whole = absolute(scope.folder, name)
     if whole is not None and os.path.isfile(whole):
         return "an opaque script"
     return f"{walk.shown(name)} is not known"
@@ -203,10 +208,14 @@ def _script_text(walk, scope, name: str, base: str):
         return None
     from swarm_hook_core.shell.programs.shells import is_shell_script
 
-    return stream.text if is_shell_script(stream.text, base) else None
+    if is_shell_script(stream.text, base):
+        return stream.text
+    return None
 
 
 def only_reads(walk, words) -> bool:
     """Return True if the command writes nothing, so that its arguments and repetitions do not matter."""
-    known = _loaded(walk, words[0].rpartition("/")[2]) if words else None
+    known = None
+    if words:
+        known = _loaded(walk, words[0].rpartition("/")[2])
     return known is not None and known.reads

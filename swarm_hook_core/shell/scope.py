@@ -13,7 +13,9 @@ MOST_FOLDERS = 2  # where a shell may be as well; those beyond are forgotten
 
 def options_of(shell: str) -> set:
     """Options that a shell of this name starts with. `zsh` is one here: it splits and matches no variables."""
-    return {"zsh", "globstar"} if shell == "zsh" else set()
+    if shell == "zsh":
+        return {"zsh", "globstar"}
+    return set()
 
 
 class Scope:
@@ -81,31 +83,51 @@ class Scope:
     def parameter(self, name: str, missing=UNKNOWN):
         """Return the text of ``$name``, or a list for ``$@``. `missing`: for unset names; a profile may set them."""
         if name.isdecimal():
-            place = int(name) if len(name) < 6 else 99999
+            place = 99999
+            if len(name) < 6:
+                place = int(name)
             if place < len(self.words):
                 return self.words[place]
-            return UNKNOWN if UNKNOWN in self.words[1:] else "" if missing is UNKNOWN else missing
+            if UNKNOWN in self.words[1:]:
+                return UNKNOWN
+            if missing is UNKNOWN:
+                return ""
+            return missing
         if name in ("@", "*"):
             return self.words[1:]
         if name == "#":
-            return str(len(self.words) - 1) if UNKNOWN not in self.words else UNKNOWN
+            if UNKNOWN not in self.words:
+                return str(len(self.words) - 1)
+            return UNKNOWN
         if name == "?":
-            return UNKNOWN if self.status is None else "0" if self.status else "1"
+            if self.status is None:
+                return UNKNOWN
+            if self.status:
+                return "0"
+            return "1"
         if name in ("$", "!", "-"):
             return UNKNOWN
         if name == "_":
             return self.last
         held = self.variable(name)
         if isinstance(held, list):
-            return held if "zsh" in self.options else held[0] if held else ""
+            if "zsh" in self.options:
+                return held
+            if held:
+                return held[0]
+            return ""
         if isinstance(held, dict):
             return held.get("0", "")
-        return missing if held is None else held
+        if held is None:
+            return missing
+        return held
 
     def separators(self) -> str:
         """Return the letters at which unquoted text is split: ``$IFS``."""
         held = self.variables.get("IFS")
-        return held if isinstance(held, str) and is_known(held) else " \t\n"
+        if isinstance(held, str) and is_known(held):
+            return held
+        return " \t\n"
 
     def fork(self) -> "Scope":
         """A shell that starts from this one's state and does not change it."""
@@ -160,7 +182,8 @@ class Scope:
                     name: _either(self.variables.get(name), other.variables.get(name), mark_of_values) for name in names
                 }
             self.functions = {**other.functions, **self.functions}
-            self.status = self.status if other.status == self.status else None
+            if other.status != self.status:
+                self.status = None
 
 
 def _either(one, another, mark_of_values):
@@ -168,8 +191,12 @@ def _either(one, another, mark_of_values):
     if one == another:
         return one
     if not isinstance(one, str) or not isinstance(another, str):
-        known = one if isinstance(one, str) else another
-        return known if isinstance(known, str) and known.startswith("-") else UNKNOWN
+        known = another
+        if isinstance(one, str):
+            known = one
+        if isinstance(known, str) and known.startswith("-"):
+            return known
+        return UNKNOWN
     if all(not text or text.startswith("-") for text in (one, another)):
         return max(one, another, key=len)  # `flag=` or `flag=-v`: no operand either way
     return mark_of_values([one, another])

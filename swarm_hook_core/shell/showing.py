@@ -20,7 +20,9 @@ def shown_parts(parts) -> list:
     """Return, for each part of a pipe, the spans of its output that reach the end; None if unknown."""
     shown: list = [()] * len(parts)
     for at in range(len(parts) - 1, 0, -1):
-        passed = _passed_on(parts[at]) if shown[at] is not None else None
+        passed = None
+        if shown[at] is not None:
+            passed = _passed_on(parts[at])
         shown[at - 1] = None if passed is None else (*shown[at], *passed)
         if shown[at - 1] and not isinstance(parts[at - 1], syntax.Command):
             shown[at - 1] = None  # it may print more than one file, and the cut could be in any of them
@@ -35,19 +37,27 @@ def _passed_on(part):
         return None
     name, words = part.words[0].raw, [_unquoted(word.raw) for word in part.words[1:]]
     if name in _PASS_ALL:
-        return () if name == "tee" or all(word[:1] == "-" and word != "-" for word in words) else None
+        if name == "tee" or all(word[:1] == "-" and word != "-" for word in words):
+            return ()
+        return None
     if name == "sed":
         spans, files = spans_of_sed(words)
-        return spans if spans is not None and not files else None
+        if spans is not None and not files:
+            return spans
+        return None
     if name in ("head", "tail"):
         spans, files = spans_of_head(name, words)
         # A number of bytes is useless here: the commands before may have added some.
-        return spans if spans is not None and not files and all(one[0] != "bytes" for one in spans) else None
+        if spans is not None and not files and all(one[0] != "bytes" for one in spans):
+            return spans
+        return None
     return None
 
 
 def _unquoted(raw: str) -> str:
-    return raw[1:-1] if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] else raw
+    if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0]:
+        return raw[1:-1]
+    return raw
 
 
 def rarely_fails(node) -> bool:

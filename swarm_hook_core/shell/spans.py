@@ -23,7 +23,9 @@ def spans_of_head(name: str, words) -> tuple:
         elif word in ("-q", "-v", "-f", "-F", "--quiet", "--silent", "--verbose"):
             continue
         elif word[:2] in ("-n", "-c"):
-            unit = "lines" if word[1] == "n" else "bytes"
+            unit = "bytes"
+            if word[1] == "n":
+                unit = "lines"
             count = word[2:] or (given.pop(0) if given else "")
         elif word.partition("=")[0] in ("--lines", "--bytes"):
             unit = word[2:].partition("=")[0]
@@ -41,12 +43,20 @@ def _counted(name: str, unit: str, count: str):
         return None
     value = int(number)
     if name == "head" and sign == "-":  # all but the last
-        return () if not value else None
+        if not value:
+            return ()
+        return None
     if name == "tail" and sign == "+":  # from there on
-        return () if value < 2 else (("lines", value, None),) if unit == "lines" else None
+        if value < 2:
+            return ()
+        if unit == "lines":
+            return (("lines", value, None),)
+        return None
     if unit == "bytes":
         return (("bytes", value),)
-    return (("lines", 1, value),) if name == "head" else (("last", value),)
+    if name == "head":
+        return (("lines", 1, value),)
+    return (("last", value),)
 
 
 def spans_of_sed(words) -> tuple:
@@ -87,18 +97,27 @@ def _of_script(script: str, is_quiet: bool):
         if not _is_number(first) or (comma and to != "$" and not _is_number(to)):
             return None
         if letter == "q" and not comma:
-            last = int(first) if last is None else min(last, int(first))
+            if last is None:
+                last = int(first)
+            else:
+                last = min(last, int(first))
         elif letter == "p" and is_quiet:
             ranges.append((int(first), None if to == "$" else int(to or first)))
         else:
             return None
     if not is_quiet:
-        return (("lines", 1, last),) if last is not None and not ranges else None
+        if last is not None and not ranges:
+            return (("lines", 1, last),)
+        return None
     if not ranges:
         return None
     found = joined_lines(ranges)
-    spans = [("lines", *found[0])] if len(found) == 1 else []
-    return (*spans, *([("lines", 1, last)] if last is not None else ())) if spans else None
+    spans = []
+    if len(found) == 1:
+        spans = [("lines", *found[0])]
+    if spans:
+        return (*spans, *([("lines", 1, last)] if last is not None else ()))
+    return None
 
 
 def _is_number(text: str) -> bool:
@@ -109,7 +128,9 @@ def joined_lines(ranges) -> list:
     """Return these ``(first, last)`` sorted, with touching ones joined; a `last` of None means the end."""
     found: list = []
     for first, last in sorted(ranges, key=lambda one: one[0]):
-        before = found[-1] if found else None
+        before = None
+        if found:
+            before = found[-1]
         if before is not None and (before[1] is None or first <= before[1] + 1):
             found[-1] = (before[0], None if None in (before[1], last) else max(before[1], last))
         else:

@@ -57,10 +57,18 @@ def chain(walk, scope, node):
     for operator, right in node.rest:
         if scope.ended:
             break
-        goes_on = scope.status if operator == "&&" else None if scope.status is None else not scope.status
+        if operator == "&&":
+            goes_on = scope.status
+        elif scope.status is None:
+            goes_on = None
+        else:
+            goes_on = not scope.status
         asked = scope.predicate
         failed = scope.failed()
-        other = failed.fork() if operator == "||" else scope.fork()
+        if operator == "||":
+            other = failed.fork()
+        else:
+            other = scope.fork()
         other.if_failed = ()
         if goes_on is not True and (goes_on is False or operator == "||" or asked or not rarely_fails(left)):
             other.shown = False
@@ -78,7 +86,9 @@ def chain(walk, scope, node):
             scope.if_failed = tuple(dict.fromkeys(one for one in where if one not in (None, scope.folder)))
             scope.status = False if scope.status is False else None  # it may not have been reached
         elif goes_on is None:
-            before = failed if operator == "&&" else scope.fork()
+            before = failed
+            if operator != "&&":
+                before = scope.fork()
             before.if_failed = ()
             scope.merge([before, other], walk.one_of)
             scope.status = None
@@ -88,7 +98,9 @@ def chain(walk, scope, node):
 def pipeline(walk, scope, node):
     stream = None
     shown = shown_parts(node.parts)
-    line = [] if scope.line is None else scope.line
+    line = []
+    if scope.line is not None:
+        line = scope.line
     for part, spans in zip(node.parts, shown):
         inside = scope.fork()
         inside.line, inside.shown = line, scope.shown and spans is not None
@@ -150,7 +162,9 @@ def cases(walk, scope, node):
         hit = None
         if is_known(subject):
             wanted = [pattern(walk, scope, word) for word in patterns]
-            hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
+            hit = None
+            if all(map(is_known, wanted)):
+                hit = any(globs.match(subject, one, True) for one in wanted)
         if (hit is False or sure) and not falls:
             continue  # another pattern is known to be the one
         falls = goes_on
@@ -193,7 +207,10 @@ def rounds(walk, scope, node):
     shown = scope.shown
     for _number in range(MOST_ROUNDS):
         sequence(walk, scope, node.condition)
-        decided = scope.status if not node.until or scope.status is None else not scope.status
+        if not node.until or scope.status is None:
+            decided = scope.status
+        else:
+            decided = not scope.status
         if scope.ended or decided is False:
             break
         if decided is None:  # the number of rounds is unknown: one as it is, one with the variables that it changed
@@ -253,7 +270,10 @@ def define(walk, scope, node):
 
 def negated(walk, scope, node):
     stream = statement(walk, scope, node.inner)
-    scope.status = None if scope.status is None else not scope.status
+    if scope.status is None:
+        scope.status = None
+    else:
+        scope.status = not scope.status
     if scope.if_failed:
         scope.folder, scope.if_failed = scope.if_failed[0], (scope.folder, *scope.if_failed[1:])
     return stream

@@ -46,7 +46,9 @@ class Unknowns:
             return None
         if before:  # `build/$f`: the folder that the names are relative to is unknown
             start = absolute(folder, before)
-            return None if start is None else [Found(start, lambda _path: None)]
+            if start is None:
+                return None
+            return [Found(start, lambda _path: None)]
         return [Found(one.root, _with_end(one.admits, after)) for one in meaning]
 
     def mark(self, found) -> str:

@@ -59,8 +59,12 @@ def reason(call) -> str:
         value = variables[name]
         if isinstance(value, str) and _is_updating_variable(name, value):
             return f"`{name[:40]}` has files updated"
-    task = _changing_task(call) if call.name in _RUNNERS else ""
-    return f"`{task[:40]}` changes files" if task else ""
+    task = ""
+    if call.name in _RUNNERS:
+        task = _changing_task(call)
+    if task:
+        return f"`{task[:40]}` changes files"
+    return ""
 
 
 def _changing_task(call) -> str:

@@ -84,7 +84,9 @@ class Walk(Unknowns):
 
     def run(self, words: list[str], stdin=None, folder=None):
         """Run the simple command `words`, already expanded. Return the Stream it prints, or None."""
-        return self.simple(self._inside(folder, stdin), words) if words else None
+        if words:
+            return self.simple(self._inside(folder, stdin), words)
+        return None
 
     def _inside(self, folder, stdin):
         """Return a shell in `folder` that reads `stdin` (None: this one's)."""
@@ -152,7 +154,9 @@ class Walk(Unknowns):
         finally:
             self.doubts -= 1
             found = [(absolute(one.folder, one.path), one) for one in effects.writes[writes:]]
-            known = {absolute(one.folder, one.path) for one in effects.writes[:writes]} if found else ()
+            known = ()
+            if found:
+                known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
             doubted = [Tree(one.root, one.by, _at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
             doubted += [Tree(path, one.by, _possible_at(path), one.how) for path, one in found if path not in known]
             del effects.writes[writes:], effects.trees[trees:]
@@ -178,7 +182,9 @@ class Walk(Unknowns):
         self.spend(2)
         names = globs.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
-            return names + self._made(wanted, scope, names) if self.files.contents else names
+            if self.files.contents:
+                return names + self._made(wanted, scope, names)
+            return names
         if scope.folder is None and not wanted.startswith("/"):
             return [UNKNOWN]
         parts = wanted.split("/")
@@ -195,7 +201,9 @@ class Walk(Unknowns):
         self.spend(1 + len(self.files.contents) // 8)
         admits = globs.admits(wanted, scope.folder, scope.options)
         made = [path for path in self.files.contents if admits(path)]
-        start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
+        start = ""
+        if wanted[0] != "/":
+            start = scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
     def substituted(self, scope, script: Script) -> str:
@@ -208,8 +216,12 @@ class Walk(Unknowns):
         if stream.found is not None:
             text_of(stream)
         if stream.text is not None:
-            return stream.text.rstrip("\n") if len(stream.text) <= MOST_TEXT else UNKNOWN
-        return UNKNOWN if stream.found is None else self.mark(stream.found)
+            if len(stream.text) <= MOST_TEXT:
+                return stream.text.rstrip("\n")
+            return UNKNOWN
+        if stream.found is None:
+            return UNKNOWN
+        return self.mark(stream.found)
 
     def process(self, scope, script: Script, writes: bool) -> str:
         """A path that stands for ``<(script)`` or ``>(script)``."""

@@ -70,12 +70,20 @@ class WordReader:
     ) -> None:
         self.text = text
         self.at = at
-        self.depth: int = around.depth if around else -1
+        if around:
+            self.depth: int = around.depth
+        else:
+            self.depth = -1
         self.broken = False
-        self.allowance: Allowance = around.allowance if around else allowance or Allowance()
+        if around:
+            self.allowance: Allowance = around.allowance
+        else:
+            self.allowance = allowance or Allowance()
         self.spend = self.allowance.spend
         # character -> (searched from, found at)
-        self.places: dict[str, tuple[int, int]] = around.places if around and around.text is text else {}
+        self.places: dict[str, tuple[int, int]] = {}
+        if around and around.text is text:
+            self.places = around.places
         self.deepen()
 
     def deepen(self) -> None:
@@ -198,7 +206,9 @@ class WordReader:
                 return None
             if not escapes:
                 return Literal(following)
-            return following if following and following in escapes else "\\" + following
+            if following and following in escapes:
+                return following
+            return "\\" + following
         if character == "'":
             close = text.find("'", at + 1)
             self.at = close + 1 or len(text)
@@ -227,7 +237,9 @@ class WordReader:
         if following == '"' and not escapes:
             return None
         name = self.name()
-        return Parameter("$", name, None, "", _NO_WORD, None) if name else "$"
+        if name:
+            return Parameter("$", name, None, "", _NO_WORD, None)
+        return "$"
 
     def double(self) -> "Double":
         self.at += 1
@@ -275,7 +287,10 @@ class WordReader:
             if self.at >= limit:
                 break
             first, mark = self.at, text[self.at]
-            self.at = first + 1 if mark != "'" else text.find("'", first + 1) + 1 or len(text)
+            if mark != "'":
+                self.at = first + 1
+            else:
+                self.at = text.find("'", first + 1) + 1 or len(text)
             deep += {"(": 1, ")": -1}.get(mark, 0)
             if deep < 0:
                 if text.startswith("))", first):
@@ -334,7 +349,10 @@ class WordReader:
     def inside(self, ends: str, quoted: bool = False) -> "Word":
         """The word up to one of `ends`, blanks in it included."""
         start = self.at
-        parts = self.quoted(ends) if quoted else self.unquoted(frozenset(ends))
+        if quoted:
+            parts = self.quoted(ends)
+        else:
+            parts = self.unquoted(frozenset(ends))
         return Word(self.text[start : self.at], parts)
 
     def halves(self, mark: str, leads: bool) -> "tuple[Word, Word | None]":
@@ -402,7 +420,9 @@ def ansi(text: str) -> str:
         close = at
         while close < end and close - at < most and text[close] in "0123456789abcdefABCDEF"[: 8 if base == 8 else 22]:
             close += 1
-        number = int(text[at:close], base) if close > at else 0
+        number = 0
+        if close > at:
+            number = int(text[at:close], base)
         at = close
         if base == 8 or letter == "x":
             number &= 0xFF
@@ -410,7 +430,9 @@ def ansi(text: str) -> str:
             out.append(chr(number if number < 0x80 else 0xDC00 + number) if number else "")
         elif 0 < number < 0x110000:
             out.append(chr(number))
-    return _decoded("".join(out)) if bytewise else "".join(out)
+    if bytewise:
+        return _decoded("".join(out))
+    return "".join(out)
 
 
 def _decoded(text: str) -> str:

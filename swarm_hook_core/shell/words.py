@@ -26,7 +26,9 @@ def fields(walk, scope, word: "Word") -> list[str]:
     if not _SPECIAL.intersection(word.raw):
         return [word.raw]
     found: list[str] = []
-    signs = globs.SIGNS if "noglob" not in scope.options else ()
+    signs = ()
+    if "noglob" not in scope.options:
+        signs = globs.SIGNS
     for parts in braces(word.parts) if "{" in word.raw else [word.parts]:
         out = _Fields(scope.separators())
         Expansion(walk, scope, out).put(with_home(scope, parts))
@@ -75,7 +77,9 @@ def _text(walk, scope, parts: "list[str | Node]", quoted: bool = False) -> str:
 
 def with_home(scope, parts: "list[str | Node]") -> "list[str | Node]":
     """`parts` with a leading ``~`` (or one behind ``name=``) replaced by the folder."""
-    first = parts[0] if parts else None
+    first = None
+    if parts:
+        first = parts[0]
     if not isinstance(first, str):
         return parts
     before, tilde, rest = first.partition("~")
@@ -83,7 +87,10 @@ def with_home(scope, parts: "list[str | Node]") -> "list[str | Node]":
     if not tilde or (before and not (before[-1] == "=" and before[:-1].isidentifier())) or (parts[1:] and not slash):
         return parts
     if user in ("+", "-"):
-        home = scope.folder if user == "+" else scope.previous
+        if user == "+":
+            home = scope.folder
+        else:
+            home = scope.previous
     elif not user:
         home = scope.variable("HOME")
     elif all(letter in NAME_LETTERS or letter in "-." for letter in user):
@@ -143,7 +150,9 @@ class Expansion:
     def add(self, found, quoted: bool, whole: bool = False) -> None:
         """Put `found`: a text, or a list for ``$@``. `whole`: it is not split if unquoted."""
         if isinstance(found, list):
-            texts = [text for text in found if text] if whole and not quoted else found
+            texts = found
+            if whole and not quoted:
+                texts = [text for text in found if text]
             self.out.put_list(texts, quoted or whole)
             self.vanished = quoted and not found
         elif quoted or (whole and found):
@@ -218,8 +227,13 @@ class _Fields:
 
     def text(self) -> str:
         """All as one text; UNKNOWN where it is too long."""
-        text = "".join(text for text, _magic in self.finish()[0]) if self.open is not None else ""
-        return text if len(text) <= LONGEST_VALUE else UNKNOWN
+        if self.open is not None:
+            text = "".join(text for text, _magic in self.finish()[0])
+        else:
+            text = ""
+        if len(text) <= LONGEST_VALUE:
+            return text
+        return UNKNOWN
 
 
 def _as_pattern(pieces) -> str:
@@ -232,7 +246,9 @@ def _as_pattern(pieces) -> str:
 def braces(parts: "list[str | Node]") -> "list[list[str | Node]]":
     """The parts of a word with ``{a,b}`` and ``{1..3}`` in its text multiplied out, at most `MOST_FIELDS` of them."""
     items = [item for part in parts for item in (part if isinstance(part, str) else (part,))]
-    return [_joined(one) for one in _expanded(items)] if "{" in items else [parts]
+    if "{" in items:
+        return [_joined(one) for one in _expanded(items)]
+    return [parts]
 
 
 def text_braces(text: str) -> list[str]:
@@ -260,7 +276,9 @@ def _joined(items: list) -> "list[str | Node]":
     """`items` with the letters that stand side by side put together; `$x{a,b}` is `$xa $xb`."""
     parts: list[str | Node] = []
     for item in items:
-        before = parts[-1] if parts else None
+        before = None
+        if parts:
+            before = parts[-1]
         if isinstance(item, str) and isinstance(before, str):
             parts[-1] = before + item
         elif (
@@ -304,8 +322,12 @@ def _alternatives(items: list, at: int, left: list[int]):
         cuts = [first - 1, *commas, at]
         return at + 1, [items[start + 1 : end] for start, end in zip(cuts, cuts[1:])]
     inside = items[first:at]
-    listed = _sequence("".join(inside)) if all(isinstance(item, str) for item in inside) else None
-    return (at + 1, [list(one) for one in listed]) if listed else None
+    listed = None
+    if all(isinstance(item, str) for item in inside):
+        listed = _sequence("".join(inside))
+    if listed:
+        return (at + 1, [list(one) for one in listed])
+    return None
 
 
 def _sequence(text: str) -> "list[str] | None":
@@ -320,8 +342,13 @@ def _sequence(text: str) -> "list[str] | None":
     if _is_number(left) and _is_number(right):
         low, high = int(left), int(right)
         padded = any(one.lstrip("-").startswith("0") and len(one) > 1 for one in (left, right))
-        width = max(len(left), len(right)) if padded else 0
-        numbers = range(low, high + 1, by) if low <= high else range(low, high - 1, -by)
+        width = 0
+        if padded:
+            width = max(len(left), len(right))
+        if low <= high:
+            numbers = range(low, high + 1, by)
+        else:
+            numbers = range(low, high - 1, -by)
         return [str(number).zfill(width) for number in numbers[:MOST_FIELDS]]
     if len(left) == len(right) == 1 and left.isascii() and right.isascii() and left.isalpha() and right.isalpha():
         low, high = ord(left), ord(right)

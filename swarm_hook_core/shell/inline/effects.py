@@ -73,7 +73,8 @@ class CodeEffects:
 
     def write(self, path: str, how: str = EDIT) -> None:
         """The file `path` is written, made or removed; `how`: see `change`."""
-        how = self._made_of_it(path) if how == REPLACE else how
+        if how == REPLACE:
+            how = self._made_of_it(path)
         if self._is_of_interest(path, how):
             self._here().write(path, how) if self._is_resolved(path) else self.guess_path()
 
@@ -97,7 +98,9 @@ class CodeEffects:
         self.tree(path, how=how) if self.is_folder(path) else self.write(path, how)
 
     def _made_of_it(self, path: str) -> str:
-        return EDIT if (absolute(self.folder, path) or path) in self.read else REPLACE
+        if (absolute(self.folder, path) or path) in self.read:
+            return EDIT
+        return REPLACE
 
     def make_folder(self, path: str) -> None:
         """Report that `path` becomes a folder, unless it is one already."""
@@ -121,7 +124,9 @@ class CodeEffects:
             self.tree(target, how=REPLACE)
             return
         # A missing source is made by the code itself, with unknown content.
-        missing = False if os.path.isdir(whole) else None
+        missing = None
+        if os.path.isdir(whole):
+            missing = False
 
         def arrives(path: str):
             return os.path.lexists(os.path.join(whole, os.path.relpath(path, to))) or missing
@@ -169,10 +174,17 @@ class CodeEffects:
 
     def _here(self, folder=None) -> Call:
         """The call, in `folder`, or in the one that the code has moved to."""
-        where = self.folder if folder is None else absolute(self.folder, folder)
+        if folder is None:
+            where = self.folder
+        else:
+            where = absolute(self.folder, folder)
         call = self.call
-        return call if where == call.folder else Call(call.walk, call.name, call.words, where, call.stdin)
+        if where == call.folder:
+            return call
+        return Call(call.walk, call.name, call.words, where, call.stdin)
 
 
 def _stream(text):
-    return None if text is None else Stream(text if is_known(text) else None)
+    if text is None:
+        return None
+    return Stream(text if is_known(text) else None)

@@ -124,7 +124,9 @@ class Code(Expressions):
     def variable(self, name: str):
         """The environment variable `name`, or `ANY`."""
         found = self.effects.call.walk.scope.variable(name)
-        return found if isinstance(found, str) else ANY
+        if isinstance(found, str):
+            return found
+        return ANY
 
     def home(self) -> str:
         return text_of(self.variable("HOME"))
@@ -139,7 +141,10 @@ class Code(Expressions):
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
-        here = os.path.dirname(self.file) if self.file else self.effects.folder
+        if self.file:
+            here = os.path.dirname(self.file)
+        else:
+            here = self.effects.folder
         more = [absolute(self.effects.folder, one or ".") for one in text_of(self.variable("PYTHONPATH")).split(":")]
         for path in [os.path.join(folder, first) for folder in (here, *more) if folder]:
             if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.files.contents):
@@ -174,7 +179,9 @@ class Code(Expressions):
             elif isinstance(part, ast.AST):  # a case of ``match``
                 self.forget([part])
                 blocks += [part.body] if hasattr(part, "body") else []
-        return self.fork([*blocks, []]) if blocks else None
+        if blocks:
+            return self.fork([*blocks, []])
+        return None
 
     def do_Expr(self, node):
         if isinstance(node.value, ast.Name) and node.value.id in self.marks:
@@ -200,7 +207,10 @@ class Code(Expressions):
     def do_Import(self, node):
         for alias in node.names:
             self.imported(alias.name)
-            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            if alias.asname:
+                name = alias.name
+            else:
+                name = alias.name.partition(".")[0]
             self.names.set(alias.asname or name, LibraryName(name))
 
     def do_ImportFrom(self, node):
@@ -261,7 +271,9 @@ class Code(Expressions):
 
     def do_If(self, node):
         known = truth(self.value(node.test))
-        return self.fork([node.body, node.orelse]) if known is None else self.block(node.body if known else node.orelse)
+        if known is None:
+            return self.fork([node.body, node.orelse])
+        return self.block(node.body if known else node.orelse)
 
     def do_Try(self, node):
         left, is_over = None, False
@@ -323,8 +335,13 @@ class Code(Expressions):
     def do_While(self, node):
         self.forget(node.body)
         self.value(node.test)
-        left = self.fork([node.body, []]) if not isinstance(node.test, ast.Constant) else self.lap(node.body)
-        return left if left == RETURN else None
+        if not isinstance(node.test, ast.Constant):
+            left = self.fork([node.body, []])
+        else:
+            left = self.lap(node.body)
+        if left == RETURN:
+            return left
+        return None
 
     def do_For(self, node):
         iterable = self.value(node.iter)
@@ -340,7 +357,9 @@ class Code(Expressions):
             self.assign(node.target, item)
             left = self.lap(node.body)
             if left is not None:
-                return left if left == RETURN else None
+                if left == RETURN:
+                    return left
+                return None
         return self.block(node.orelse)
 
     do_AsyncFor = do_For
@@ -350,12 +369,16 @@ class Code(Expressions):
         doubt = self.effects.doubt
         left = self.block(body)
         self.effects.doubt = doubt
-        return None if left == CONTINUE else left
+        if left == CONTINUE:
+            return None
+        return left
 
     def forget(self, body) -> None:
         """Names that `body` binds are not known on a later lap; lists that it grows are."""
         for node in nodes_of(body):
-            bound = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None
+            bound = None
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                bound = node.id
             for name in (bound, getattr(node, "name", None), getattr(node, "rest", None)):  # of a pattern, a handler
                 if isinstance(name, str) and not isinstance(self.names.held.get(name), (list, dict)):
                     self.names.held[name] = ANY

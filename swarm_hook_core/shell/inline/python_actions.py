@@ -57,7 +57,9 @@ METHODS = {
 def _paths(value) -> list:
     """Return the path that `value` names, as a list; a number is an open file, and has no path."""
     path = path_of(value)
-    return [] if path is None else [path]
+    if path is None:
+        return []
+    return [path]
 
 
 def _write(code, a, place: int, keyword: str, is_optional: bool = False, how: str = EDIT) -> None:
@@ -135,7 +137,9 @@ def open_file(code, file, mode) -> OpenFile:
 def _opened_by_flags(code, a):
     flags = a.get(1, "flags", ANY)
     if not isinstance(flags, int) or flags & _WRITES_FLAGS:
-        how = REPLACE if isinstance(flags, int) and flags & os.O_TRUNC else EDIT
+        how = EDIT
+        if isinstance(flags, int) and flags & os.O_TRUNC:
+            how = REPLACE
         code.effects.write(text_of(a.get(0, "path", ANY)) if isinstance(flags, int) else UNKNOWN, how)
     return 3
 
@@ -147,7 +151,9 @@ def _chdir(code, a) -> None:
 def _archive(code, a) -> None:
     mode = a.get(1, "mode", "r")
     if not isinstance(mode, str) or mode[:1] != "r":
-        how = REPLACE if isinstance(mode, str) and mode[:1] == "w" else EDIT
+        how = EDIT
+        if isinstance(mode, str) and mode[:1] == "w":
+            how = REPLACE
         _write_named(code, a.get(0, "file", a.get(0, "name")), True, how)
 
 
@@ -157,7 +163,10 @@ def _guess(code, a, place: int = 0, keyword: str = "") -> None:
 
 
 def _run(code, a, are_words: bool = False) -> None:
-    words = list(a.given) if are_words else a.get(0, "args", ANY)
+    if are_words:
+        words = list(a.given)
+    else:
+        words = a.get(0, "args", ANY)
     given, source, folder = (a.get(NOWHERE, name) for name in ("input", "stdin", "cwd"))
     if isinstance(source, LibraryName) and source.dotted == "subprocess.DEVNULL":
         given = ""
@@ -172,8 +181,12 @@ def _script(code, a) -> None:
 
 
 def _start(code, words, in_shell: bool, given=None, folder=None) -> None:
-    parts = words if isinstance(words, (list, tuple)) and words else [words]
-    given = code.stdin if given is None else given
+    if isinstance(words, (list, tuple)) and words:
+        parts = words
+    else:
+        parts = [words]
+    if given is None:
+        given = code.stdin
     if not isinstance(parts[0], (str, Path)):
         code.effects.guess("a computed command")
     elif in_shell:
@@ -226,13 +239,17 @@ def call_method(code, owner, name: str, args: list, keywords: dict):
     if isinstance(owner, Database):
         return _of_database(code, owner, name, a)
     code.hand_over([*args, *keywords.values()])
-    made_by = owner.made_by if isinstance(owner, Unknown) else ""
+    made_by = ""
+    if isinstance(owner, Unknown):
+        made_by = owner.made_by
     is_tree = made_by.startswith("xml.etree")
     if is_tree and name == "write":
         _write_named(code, a.get(0, "file_or_filename"), True, REPLACE)
     elif not made_by.startswith(HARMLESS):
         return method_of_unknown(code, name, a)
-    return owner if is_tree else ANY
+    if is_tree:
+        return owner
+    return ANY
 
 
 _MOVES = {"rename": _move, "replace": _move, "move": _move, "move_into": _move_into, "copy_into": _copy_into}
@@ -248,7 +265,9 @@ def _of_path(code, owner: Path, name: str, a):
     if name in _MOVES:
         target = a.get(0, "target", a.get(0, "target_dir", ANY))
         _MOVES[name](code, Arguments([owner, target], {}))
-        return ANY if name.endswith("into") else target
+        if name.endswith("into"):
+            return ANY
+        return target
     if name == "mkdir":
         return code.effects.make_folder(owner.text)
     if name in ("read_text", "read_bytes"):
@@ -258,14 +277,18 @@ def _of_path(code, owner: Path, name: str, a):
     if name in _ASKED:
         return disk.asked(code, _ASKED[name], owner.text)
     if name in ("glob", "rglob"):
-        deep = "**/" if name == "rglob" else ""
+        deep = ""
+        if name == "rglob":
+            deep = "**/"
         return disk.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
     if name == "iterdir":
         return disk.entries(code, owner.text, True)
     if name == "walk":
         return disk.walked(code, owner.text)
     found = path_method(owner, name, a.given, code.effects.folder, code.home())
-    return ANY if found is None else found
+    if found is None:
+        return ANY
+    return found
 
 
 def _of_database(code, owner: Database, name: str, a) -> Database:
@@ -286,7 +309,9 @@ def method_of_unknown(code, name: str, a):
     if kind == "self" and len(values) >= place:
         code.effects.guess_path()
     elif kind == "argument" and len(values) > place:
-        how = EDIT if "mode" in a.named or "append" in a.named else REPLACE
+        how = REPLACE
+        if "mode" in a.named or "append" in a.named:
+            how = EDIT
         _write_named(code, a.given[place] if len(a.given) > place else values[0], how=how)
     elif kind == "extracts":
         _unpacked(code, a, place, "path")

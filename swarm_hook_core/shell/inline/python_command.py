@@ -70,11 +70,15 @@ def _deciding(word: str):
 
 
 def _at(words, place: int) -> str:
-    return words[place] if place < len(words) else ""
+    if place < len(words):
+        return words[place]
+    return ""
 
 
 def _text(stream):
-    return None if stream is None else stream.text
+    if stream is None:
+        return None
+    return stream.text
 
 
 def run_file(call, words) -> None:
@@ -84,7 +88,9 @@ def run_file(call, words) -> None:
         return
     call.guess(OPAQUE)
     path = absolute(call.folder, words[0])
-    stream = None if path is None else call.walk.files.text_of(path)
+    stream = None
+    if path is not None:
+        stream = call.walk.files.text_of(path)
     if stream is not None and stream.text is not None:
         follow(call, stream.text, list(words), _text(call.stdin), path)
 
@@ -126,7 +132,9 @@ def _archive(call, rest, unpacks) -> None:
         if word in ("-c", "--create") and place + 1 < len(rest):
             call.write(rest[place + 1])
         elif word in ("-e", "--extract") and place + 1 < len(rest):
-            where = rest[place + 2] if place + 2 < len(rest) else "."
+            where = "."
+            if place + 2 < len(rest):
+                where = rest[place + 2]
             call.run([*unpacks[:-1], rest[place + 1], unpacks[-1], where])
 
 

@@ -22,7 +22,9 @@ SECONDS, ALL_SECONDS = 0.005, 0.02  # for the replay of one file, and of all of 
 
 def text_read(code, path: str):
     """Return the text of the file at `path` in a replay, else `ANY`."""
-    whole = absolute(code.effects.folder, path) if code.only else None
+    whole = None
+    if code.only:
+        whole = absolute(code.effects.folder, path)
     try:
         if whole is None or not os.path.isfile(whole) or os.path.getsize(whole) > LONGEST_READ:
             return ANY
@@ -34,8 +36,12 @@ def text_read(code, path: str):
 
 def asked(code, name: str, path: str):
     """Return an answer of the disk in a replay, else `ANY`: outside of a replay a named write is certain anyway."""
-    whole = absolute(code.effects.folder, path) if code.only else None
-    return ANY if whole is None else getattr(os.path, name)(whole)
+    whole = None
+    if code.only:
+        whole = absolute(code.effects.folder, path)
+    if whole is None:
+        return ANY
+    return getattr(os.path, name)(whole)
 
 
 def glob_found(code, a):
@@ -67,7 +73,9 @@ def entries(code, folder: str, as_paths: bool, only_names: bool = False):
     base = absolute(code.effects.folder, folder)
     if base is None:
         return ANY
-    spelled = "" if only_names else folder
+    spelled = folder
+    if only_names:
+        spelled = ""
     return _found(code, base, spelled, lambda inside: len(inside) == 1, Path if as_paths else str)
 
 
@@ -75,12 +83,19 @@ def _found(code, base: str, folder: str, fits, kind):
     """Return the files under absolute `base`, spelled `folder`, whose inner parts pass `fits`; each is a `kind`."""
 
     def spelled(inside: list):
-        path = os.path.join(folder, *inside) if folder else "/".join(inside)
-        return Path(tidy(path)) if kind is Path else path
+        if folder:
+            path = os.path.join(folder, *inside)
+        else:
+            path = "/".join(inside)
+        if kind is Path:
+            return Path(tidy(path))
+        return path
 
     def candidates(path: str) -> list:
         start = base.rstrip("/") + "/"
-        inside = path[len(start) :].split("/") if path.startswith(start) else []
+        inside = []
+        if path.startswith(start):
+            inside = path[len(start) :].split("/")
         return [inside[:depth] for depth in range(1, len(inside) + 1) if fits(inside[:depth])]
 
     if code.only:
@@ -99,7 +114,9 @@ def walked(code, folder: str):
         mark = code.effects.call.walk.mark(Found(base, lambda path: path.startswith(start)))
         return DiskFiles(base, (UNKNOWN, [mark], [mark]))
     found, above = SomeFiles(), folder
-    inside = code.only[len(start) :].split("/") if code.only.startswith(start) else []
+    inside = []
+    if code.only.startswith(start):
+        inside = code.only[len(start) :].split("/")
     for place, name in enumerate(inside):
         is_file = place == len(inside) - 1
         found.append((above, [] if is_file else [name], [name] if is_file else []))
@@ -119,7 +136,9 @@ def _fitting(parts: list, recursive: bool, with_hidden: bool):
             return fits(inside, at + 1, place) or (shown and fits(inside, at, place + 1))
         return shown and fnmatchcase(inside[place], parts[at]) and fits(inside, at + 1, place + 1)
 
-    return fits if len(parts) <= 12 else lambda inside: False
+    if len(parts) <= 12:
+        return fits
+    return lambda inside: False
 
 
 # Loops over them
@@ -139,8 +158,11 @@ class DiskLoop:
 
     def meet(self, path: str, how: str) -> None:
         """A path that is not known is written; `how`: see `change`."""
-        self.how = self.how if how == EDIT else how
-        before = path[: -len(self.mark)] if path.endswith(self.mark) else None
+        if how != EDIT:
+            self.how = how
+        before = None
+        if path.endswith(self.mark):
+            before = path[: -len(self.mark)]
         if before in ("", UNKNOWN + "/") or (before and absolute(self.folder, before) == self.root):
             self.writes_them = True
         else:
@@ -217,7 +239,8 @@ def gone_through(code, files: DiskFiles, act):
     if effects.loops:  # the outer loop's replays go through this one, too
         effects.loops[-1].writes_them |= loop.writes_them
         effects.loops[-1].writes_others |= loop.writes_others
-        effects.loops[-1].how = effects.loops[-1].how if loop.how == EDIT else loop.how
+        if loop.how != EDIT:
+            effects.loops[-1].how = loop.how
     elif loop.writes_them or loop.writes_others:
         effects.tree(files.root, code.replays.admits, loop.how)
         if loop.writes_others:  # files with names made from the names of `files`

@@ -84,7 +84,9 @@ class Expressions:
             return first
         if all(isinstance(one, (str, Path)) for one in values):
             text = self.effects.call.walk.one_of(list(map(text_of, values)))
-            return Path(text) if any(isinstance(one, Path) for one in values) else text
+            if any(isinstance(one, Path) for one in values):
+                return Path(text)
+            return text
         self.hand_over(values)
         return ANY
 
@@ -127,17 +129,24 @@ class Expressions:
     def of_Name(self, node):
         found, is_there = self.names.find(node.id)
         if is_there or node.id in self.marks:
-            return found if is_there else ANY
+            if is_there:
+                return found
+            return ANY
         return library.builtin(node.id)
 
     def of_JoinedStr(self, node):
         return bounded("".join([text_of(self.value(part)) for part in node.values]))
 
     def of_FormattedValue(self, node):
-        spec = "" if node.format_spec is None else text_of(self.value(node.format_spec))
+        spec = ""
+        if node.format_spec is not None:
+            spec = text_of(self.value(node.format_spec))
         value = self.value(node.value)
         if node.conversion in (114, 97):  # !r, !a
-            value = repr(value) if is_plain(value) else ANY
+            if is_plain(value):
+                value = repr(value)
+            else:
+                value = ANY
         return formatted(value, spec)
 
     def of_BinOp(self, node):
@@ -152,14 +161,20 @@ class Expressions:
                 found.append(value)
             if known is not None and known != is_and:
                 break
-        return ANY if is_and and len(found) > 1 else self.either(found)
+        if is_and and len(found) > 1:
+            return ANY
+        return self.either(found)
 
     def of_UnaryOp(self, node):
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             known = truth(value)
-            return ANY if known is None else not known
-        return -value if isinstance(node.op, ast.USub) and isinstance(value, (int, float)) else ANY
+            if known is None:
+                return ANY
+            return not known
+        if isinstance(node.op, ast.USub) and isinstance(value, (int, float)):
+            return -value
+        return ANY
 
     def of_Compare(self, node):
         left = self.value(node.left)
@@ -227,14 +242,18 @@ class Expressions:
     def of_Slice(self, node):
         bounds = [None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)]
         known = all(one is None or isinstance(one, int) for one in bounds) and bounds[2] != 0
-        return slice(*bounds) if known else ANY
+        if known:
+            return slice(*bounds)
+        return ANY
 
     def of_Subscript(self, node):
         owner, key = self.value(node.value), self.value(node.slice)
         if isinstance(key, slice) and isinstance(owner, (DiskFiles, SomeFiles)):
             return owner
         if isinstance(owner, LibraryName):
-            return self.variable(text_of(key)) if owner.dotted == "os.environ" else LibraryName(ANYTHING)
+            if owner.dotted == "os.environ":
+                return self.variable(text_of(key))
+            return LibraryName(ANYTHING)
         if isinstance(owner, Unknown) and owner.made_by in library.HOLDERS:
             return LibraryName(ANYTHING)
         if isinstance(owner, DiskFiles):
@@ -256,13 +275,17 @@ class Expressions:
         finally:
             self.names = outside
             self.effects.doubt = doubt
-        return SomeFiles(made) if isinstance(first, SomeFiles) else made
+        if isinstance(first, SomeFiles):
+            return SomeFiles(made)
+        return made
 
     of_SetComp = of_GeneratorExp = of_ListComp
 
     def of_DictComp(self, node):
         made = self.of_ListComp(node)
-        return dict(pair for pair in made if is_plain(pair[0])) if isinstance(made, list) else ANY
+        if isinstance(made, list):
+            return dict(pair for pair in made if is_plain(pair[0]))
+        return ANY
 
     def comprehend(self, node, level: int, made: list, iterable) -> None:
         generator = node.generators[level]
@@ -295,7 +318,9 @@ class Expressions:
             return library.named(self, f"{owner.dotted}.{name}")
         if isinstance(owner, Path):
             found = path_attribute(owner, name)
-            return Method(owner, name) if found is None else found
+            if found is None:
+                return Method(owner, name)
+            return found
         if isinstance(owner, OpenFile) and name == "name":
             return owner.path
         return Method(owner, name)
@@ -361,7 +386,9 @@ class Expressions:
             if isinstance(node, ast.Lambda):
                 return self.value(node.body)
             self.block(node.body)
-            return self.either(self.returned) if self.returned else ANY
+            if self.returned:
+                return self.either(self.returned)
+            return ANY
         finally:
             self.entered.pop()
             self.names, self.returned, self.effects.doubt = outside

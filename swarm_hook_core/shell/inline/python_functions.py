@@ -33,7 +33,9 @@ def method_of_value(code, owner, name: str, a):
     if isinstance(owner, str):
         return text_method(owner, name, a.given, a.named)
     if name == "copy":
-        return type(owner)(owner) if isinstance(owner, (list, dict)) else ANY
+        if isinstance(owner, (list, dict)):
+            return type(owner)(owner)
+        return ANY
     if isinstance(owner, list):
         return _of_list(code, owner, name, a)
     if isinstance(owner, dict):
@@ -41,7 +43,9 @@ def method_of_value(code, owner, name: str, a):
     if name in ("read", "read_text", "decode"):
         return owner.text
     lines = elements(owner)
-    return lines if name == "readlines" and lines is not None else ANY
+    if name == "readlines" and lines is not None:
+        return lines
+    return ANY
 
 
 def _of_list(code, owner: list, name: str, a):
@@ -54,7 +58,9 @@ def _of_list(code, owner: list, name: str, a):
     elif name == "pop":
         at = a.get(0, default=-1)
         if isinstance(at, int) and -len(owner) <= at < len(owner):
-            return owner[at] if code.effects.doubt else owner.pop(at)
+            if code.effects.doubt:
+                return owner[at]
+            return owner.pop(at)
     return ANY
 
 
@@ -75,7 +81,9 @@ def at_home(text: str, home: str) -> str:
     """``os.path.expanduser``, with `home` for the user's own folder."""
     if text == "~" or text.startswith("~/"):
         return home + text[1:]
-    return os.path.expanduser(text) if text.startswith("~") and is_known(text) else text
+    if text.startswith("~") and is_known(text):
+        return os.path.expanduser(text)
+    return text
 
 
 def path_attribute(path: Path, name: str):
@@ -93,7 +101,9 @@ def path_attribute(path: Path, name: str):
         while above[-1] not in ("", "/"):
             above.append(os.path.dirname(above[-1]))
         found = [Path(one or ".") for one in above]
-        return found[0] if name == "parent" else found
+        if name == "parent":
+            return found[0]
+        return found
     stem, ending = os.path.splitext(base)
     return {"name": base, "stem": stem, "suffix": ending}[name]
 
@@ -112,7 +122,9 @@ def path_method(path: Path, name: str, args: list, folder, home: str):
         return Path(at_home(text, home))
     if name not in ("with_suffix", "with_name", "with_stem", "relative_to"):
         return None
-    given = text_of(args[0]) if args else UNKNOWN
+    given = UNKNOWN
+    if args:
+        given = text_of(args[0])
     if not is_known(text) or not is_known(given):
         return Path(UNKNOWN)
     if name == "relative_to":
@@ -133,7 +145,9 @@ def path_function(name: str, texts: list, folder, home: str):
     if name in ("basename", "dirname", "splitext", "split", "normpath", "isabs"):
         return getattr(os.path, name)(texts[0])
     if name in ("abspath", "realpath"):
-        return ANY if folder is None else os.path.normpath(os.path.join(folder, texts[0]))
+        if folder is None:
+            return ANY
+        return os.path.normpath(os.path.join(folder, texts[0]))
     if name == "expanduser":
         return at_home(texts[0], home)
     if name == "relpath" and folder is not None:
@@ -147,12 +161,18 @@ def _of_elements(make):
     def give(code, a):
         lists = [elements(one) for one in a.given]
         if None in lists:
-            return a.given[0] if isinstance(a.given[0], DiskFiles) else ANY
+            if isinstance(a.given[0], DiskFiles):
+                return a.given[0]
+            return ANY
         try:
             made = make(*lists, **a.named)
         except (TypeError, ValueError):  # the code itself would raise here, or only a run can tell
-            return lists[0] if lists else ANY
-        return SomeFiles(made) if any(isinstance(one, SomeFiles) for one in lists) else made
+            if lists:
+                return lists[0]
+            return ANY
+        if any(isinstance(one, SomeFiles) for one in lists):
+            return SomeFiles(made)
+        return made
 
     return give
 
@@ -162,7 +182,9 @@ def _of_plain(make):
 
     def give(code, a):
         try:
-            return bounded(make(*a.given, **a.named)) if is_plain(a.given) and is_plain(a.named) else ANY
+            if is_plain(a.given) and is_plain(a.named):
+                return bounded(make(*a.given, **a.named))
+            return ANY
         except Exception:  # the code itself would raise here
             return ANY
 
@@ -171,11 +193,15 @@ def _of_plain(make):
 
 def _range(*bounds: int):
     found = range(*bounds)
-    return list(found) if len(found) <= MOST else ANY
+    if len(found) <= MOST:
+        return list(found)
+    return ANY
 
 
 def _number(value=0, *base: int):
-    return ANY if isinstance(value, str) and len(value) > 20 else int(value, *base)
+    if isinstance(value, str) and len(value) > 20:
+        return ANY
+    return int(value, *base)
 
 
 def _sorted(items: list, **options):
@@ -204,24 +230,32 @@ def _mapped(code, a):
 
 def _as_text(code, a):
     value = a.get(0, default="")
-    return ANY if isinstance(value, (list, dict, tuple)) else text_of(value)
+    if isinstance(value, (list, dict, tuple)):
+        return ANY
+    return text_of(value)
 
 
 def _length(code, a):
     value = a.get(0)
-    return len(value) if value is code.argv and isinstance(value, list) else _of_plain(len)(code, a)
+    if value is code.argv and isinstance(value, list):
+        return len(value)
+    return _of_plain(len)(code, a)
 
 
 def _attribute_got(code, a):
     name = a.get(1)
     if isinstance(name, str) and is_known(name):
         return code.attribute(a.get(0), name)
-    return LibraryName(ANYTHING) if isinstance(a.get(0), LibraryName) else ANY
+    if isinstance(a.get(0), LibraryName):
+        return LibraryName(ANYTHING)
+    return ANY
 
 
 def _variable(code, a):
     known = code.variable(text_of(a.get(0, "key")))
-    return known if known is not ANY else a.get(1, "default", ANY)
+    if known is not ANY:
+        return known
+    return a.get(1, "default", ANY)
 
 
 def _module(code, a):

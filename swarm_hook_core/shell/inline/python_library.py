@@ -109,12 +109,16 @@ def named(code, dotted: str):
         return getattr(os, dotted[3:])
     if dotted.startswith("os.O_"):
         return getattr(os, dotted[3:], ANY)
-    return "python3" if dotted == "sys.executable" else LibraryName(dotted)
+    if dotted == "sys.executable":
+        return "python3"
+    return LibraryName(dotted)
 
 
 def builtin(name: str):
     """The value of a name that the code does not bind, or `ANY`."""
-    return LibraryName(name) if name in _BUILTINS or name in HOLDERS else ANY
+    if name in _BUILTINS or name in HOLDERS:
+        return LibraryName(name)
+    return ANY
 
 
 def names_in(module: str) -> list:
@@ -137,7 +141,9 @@ def call(code, dotted: str, args: list, keywords: dict):
     if dotted in WRITERS:
         action, *details = WRITERS[dotted]
         given = ACTIONS[action](code, a, *details)
-        return Unknown(dotted) if given is None else given
+        if given is None:
+            return Unknown(dotted)
+        return given
     if dotted in GIVES:
         code.hand_over(keywords.values())
         return GIVES[dotted](code, a)

@@ -116,7 +116,9 @@ class Names:
         """Return (value, True), or (None, False)."""
         if name in self.held:
             return self.held[name], True
-        return (None, False) if self.above is None else self.above.find(name)
+        if self.above is None:
+            return (None, False)
+        return self.above.find(name)
 
     def set(self, name: str, value) -> None:
         names = self
@@ -139,7 +141,9 @@ class Arguments:
     def get(self, place: int, name: str = "", default=None):
         if name and name in self.named:
             return self.named[name]
-        return self.given[place] if place < len(self.given) else default
+        if place < len(self.given):
+            return self.given[place]
+        return default
 
 
 # Values as a text, a path, a condition, a list
@@ -148,8 +152,12 @@ class Arguments:
 def text_of(value) -> str:
     """Return `value` as ``str`` would, with `UNKNOWN` for an unknown value."""
     if isinstance(value, (str, Path)):
-        return value if isinstance(value, str) else value.text
-    return str(value) if value is None or isinstance(value, (bool, int, float)) else UNKNOWN
+        if isinstance(value, str):
+            return value
+        return value.text
+    if value is None or isinstance(value, (bool, int, float)):
+        return str(value)
+    return UNKNOWN
 
 
 def path_of(value):
@@ -158,7 +166,9 @@ def path_of(value):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, int) and not isinstance(value, bool):
         return None
-    return text_of(value) if isinstance(value, (str, Path)) else UNKNOWN
+    if isinstance(value, (str, Path)):
+        return text_of(value)
+    return UNKNOWN
 
 
 def is_plain(value) -> bool:
@@ -178,15 +188,23 @@ def truth(value):
         return None
     if value is None or isinstance(value, (str, bool, int, float, bytes, list, tuple, dict)):
         return bool(value)
-    return True if isinstance(value, (Path, OpenFile, Function, LibraryName)) else None
+    if isinstance(value, (Path, OpenFile, Function, LibraryName)):
+        return True
+    return None
 
 
 def elements(value):
     """Return the elements of `value` as a list, or None if unknown."""
     if isinstance(value, OpenFile):
-        return value.text.splitlines(True) if isinstance(value.text, str) and is_known(value.text) else None
+        if isinstance(value.text, str) and is_known(value.text):
+            return value.text.splitlines(True)
+        return None
     if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
-        return value if isinstance(value, SomeFiles) else list(value) if len(value) <= MOST else None
+        if isinstance(value, SomeFiles):
+            return value
+        if len(value) <= MOST:
+            return list(value)
+        return None
     return None
 
 
@@ -208,7 +226,9 @@ def tidy(text: str) -> str:
 
 def bounded(value):
     """`value`, or `ANY` where it has grown too long."""
-    return ANY if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST else value
+    if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST:
+        return ANY
+    return value
 
 
 _OPERATORS = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod"}
@@ -221,14 +241,20 @@ def operate(kind: str, left, right):
         return Path(tidy(os.path.join(text_of(left), text_of(right))))
     if kind == "Add" and (isinstance(left, str) or isinstance(right, str)):
         both = isinstance(left, (str, Unknown)) and isinstance(right, (str, Unknown))
-        return bounded(text_of(left) + text_of(right)) if both else ANY
+        if both:
+            return bounded(text_of(left) + text_of(right))
+        return ANY
     if kind == "Add" and isinstance(left, (list, tuple)) and type(left) is type(right):
         return bounded(type(left)([*left, *right]))
     if kind == "Mod" and isinstance(left, str):
-        given = right if isinstance(right, tuple) else (right,)
+        given = right
+        if not isinstance(right, tuple):
+            given = (right,)
         plain = left.replace("%d", "%s")
         fits = is_known(left) and plain.count("%") == plain.count("%s") == len(given)
-        return bounded(plain % tuple(map(text_of, given))) if fits else ANY
+        if fits:
+            return bounded(plain % tuple(map(text_of, given)))
+        return ANY
     if isinstance(left, Path) and isinstance(right, Path):
         left, right = left.text, right.text
     is_one = None in (left, right) and not isinstance(right if left is None else left, Unknown)
@@ -239,7 +265,9 @@ def operate(kind: str, left, right):
     try:
         if kind in ("In", "NotIn"):
             return (left in right) == (kind == "In")
-        return bounded(getattr(operator, _OPERATORS[kind])(left, right)) if kind in _OPERATORS else ANY
+        if kind in _OPERATORS:
+            return bounded(getattr(operator, _OPERATORS[kind])(left, right))
+        return ANY
     except Exception:  # the code itself would raise here
         return ANY
 
@@ -251,12 +279,16 @@ def _is_small(value) -> bool:
 def item_of(owner, key):
     """``owner[key]``; `ANY` where that is not known."""
     if isinstance(owner, dict):
-        return owner.get(key, ANY) if isinstance(key, (str, int, tuple)) and is_plain(key) else ANY
+        if isinstance(key, (str, int, tuple)) and is_plain(key):
+            return owner.get(key, ANY)
+        return ANY
     known = isinstance(owner, (list, tuple)) or (isinstance(owner, str) and is_known(owner))
     if not known or isinstance(owner, SomeFiles):
         return ANY
     is_place = isinstance(key, slice) or (isinstance(key, int) and -len(owner) <= key < len(owner))
-    return owner[key] if is_place else ANY
+    if is_place:
+        return owner[key]
+    return ANY
 
 
 def put(owner, key, value) -> bool:
@@ -285,7 +317,9 @@ def text_method(text: str, name: str, args: list, named: dict):
         return ANY
     if name == "join" and len(args) == 1:
         parts = elements(args[0])
-        return ANY if parts is None else bounded(text.join(map(text_of, parts)))
+        if parts is None:
+            return ANY
+        return bounded(text.join(map(text_of, parts)))
     if name == "format" and ":" not in text:
         args, named = list(map(text_of, args)), {key: text_of(value) for key, value in named.items()}
         if text.count("{") * max(map(len, [*args, *named.values()]), default=0) > 16 * LONGEST:

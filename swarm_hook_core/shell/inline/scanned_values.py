@@ -24,12 +24,16 @@ _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "
 
 def sign_at(found: list, at: int):
     """Return the sign at `at`, or None."""
-    return found[at].value if 0 <= at < len(found) and found[at].kind == SIGN else None
+    if 0 <= at < len(found) and found[at].kind == SIGN:
+        return found[at].value
+    return None
 
 
 def name_at(found: list, at: int) -> str:
     """Return the name at `at`, or an empty text."""
-    return found[at].value if 0 <= at < len(found) and found[at].kind == NAME else ""
+    if 0 <= at < len(found) and found[at].kind == NAME:
+        return found[at].value
+    return ""
 
 
 class Values:
@@ -126,7 +130,9 @@ class Values:
         if opening in _OPENING and self.matching(found, start) == stop - 1:
             if opening == "[" or (opening, self.language.name) in (("(", "perl"), ("{", "lua")):
                 return self.listed(found, start + 1, stop - 1)
-            return self.value(found, start + 1, stop - 1) if opening == "(" else UNKNOWN
+            if opening == "(":
+                return self.value(found, start + 1, stop - 1)
+            return UNKNOWN
         choices = self.split(found, start, stop, ("?", ":", "||", "??"))
         if len(choices) > 1:
             has_condition = sign_at(found, choices[0][1]) == "?"
@@ -144,20 +150,26 @@ class Values:
             return token.value
         if token.many:
             return token.value[0].split()
-        return UNKNOWN if token.shell else self.text_of(token)
+        if token.shell:
+            return UNKNOWN
+        return self.text_of(token)
 
     def either(self, values: list):
         """Return the value for an unknown one of `values`."""
         if all(value == values[0] for value in values):
             return values[0]
         texts = [value for value in values if isinstance(value, str)]
-        return self.effects.call.walk.one_of(texts) if len(texts) == len(values) else UNKNOWN
+        if len(texts) == len(values):
+            return self.effects.call.walk.one_of(texts)
+        return UNKNOWN
 
     def each(self, value) -> str:
         """Return a text that stands for each element of a list."""
         if not isinstance(value, list) or not all(map(is_known, value)):
             return UNKNOWN
-        return self.effects.call.walk.each_of(value) if len(value) > 1 else "".join(value)
+        if len(value) > 1:
+            return self.effects.call.walk.each_of(value)
+        return "".join(value)
 
     def joined(self, parts: list) -> str:
         return "".join(part if isinstance(part, str) else UNKNOWN for part in parts)
@@ -177,7 +189,9 @@ class Values:
             if name in ("@ARGV", "ARGV"):
                 return self.argv
             is_shift = self.language.name == "perl" and name == "shift"
-            return self.argv[0] if is_shift and self.argv else UNKNOWN
+            if is_shift and self.argv:
+                return self.argv[0]
+            return UNKNOWN
         if name == "require" and sign == "(" and name_at(found, start + 4)[:1] == "." and found[start + 2].kind == TEXT:
             return self.result(f"{self.text_of(found[start + 2])}{found[start + 4].value}", found, start + 5)
         if sign not in ("(", "[") or self.matching(found, start + 1) != stop - 1:
@@ -198,17 +212,23 @@ class Values:
             place = int(index) - _ARGUMENTS[name]
             return "".join(self.argv[place : place + 1]) if place >= 0 else UNKNOWN  # nothing past the last
         items = self.known.get("@" + name[1:] if self.language.name == "perl" else name)
-        return items[int(index)] if isinstance(items, list) and int(index) < len(items) else UNKNOWN
+        if isinstance(items, list) and int(index) < len(items):
+            return items[int(index)]
+        return UNKNOWN
 
     def result(self, name: str, found: list, at: int):
         """Return the result of a call of `name`, with its arguments in the parentheses at `at`."""
         given = [self.value(found, *bounds) for bounds in self.arguments(found, at)]
         texts = [one if isinstance(one, str) else UNKNOWN for one in given]
         if name.removeprefix("node:") in _JOIN and texts:
-            return os.path.join(*texts) if name.endswith("resolve") else "/".join(texts).replace("//", "/")
+            if name.endswith("resolve"):
+                return os.path.join(*texts)
+            return "/".join(texts).replace("//", "/")
         if name in _FOLDER:
             return self.effects.folder or UNKNOWN
-        return texts[0] if name in _SAME_PATH and texts else UNKNOWN
+        if name in _SAME_PATH and texts:
+            return texts[0]
+        return UNKNOWN
 
     def listed(self, found: list, start: int, stop: int) -> list:
         """The elements of a list."""

@@ -96,7 +96,9 @@ class Scan(Values):
         for at, token in enumerate(found):
             if token.kind == NAME and token.value in _LOADING and sign_at(found, at + 1) == "(":
                 self.has_modules |= at + 2 < len(found) and found[at + 2].kind != TEXT  # require(m): of any module
-            path = token.value[0] if token.kind == TEXT else ""
+            path = ""
+            if token.kind == TEXT:
+                path = token.value[0]
             before = name_at(found, at - 1) or name_at(found, at - 2) * (sign_at(found, at - 1) == "(")
             if before not in _LOADING or not isinstance(path, str):
                 continue
@@ -124,10 +126,13 @@ class Scan(Values):
             start -= 1
             if name_at(found, start) == "import" and sign_at(found, start + 1) != "(":
                 break
-        start = self.start_of_value(found, start - 1) if sign_at(found, start - 1) == "=" else start
+        if sign_at(found, start - 1) == "=":
+            start = self.start_of_value(found, start - 1)
         for place in range(start, at):
             name = name_at(found, place)
-            original = name_at(found, place - 2) if found[place - 1].value in (":", "as") else name
+            original = name
+            if found[place - 1].value in (":", "as"):
+                original = name_at(found, place - 2)
             if name and original in module:
                 self.calls[name] = module[original]
             elif name and "exec" in module:
@@ -191,7 +196,10 @@ class Scan(Values):
     def bind_each(self, found: list, at: int) -> None:
         """``list.forEach(x => ..)``, ``list.each { |x| .. }``"""
         owner = found[at].value.rpartition(".")[0]
-        value = self.known.get(owner) if owner else self.value(found, self.start_of_value(found, at), at)
+        if owner:
+            value = self.known.get(owner)
+        else:
+            value = self.value(found, self.start_of_value(found, at), at)
         names = [name_at(found, place) for place in range(at + 1, at + 6)]
         name = next((name for name in names if name and name != "do" and name not in _DECLARING), "")
         self.known[name] = self.each(value)
@@ -202,7 +210,9 @@ class Scan(Values):
         """Do the action of the name at `at`, if it is a call."""
         name, place = found[at].value, at + 1
         action = self.action_of(name)
-        before = found[at - 1].value if at else ""
+        before = ""
+        if at:
+            before = found[at - 1].value
         if name == "->new" and before == "IO::File":
             action = "open"
         last = name.rpartition(".")[2]
@@ -235,7 +245,9 @@ class Scan(Values):
     def act(self, action: str, values: list, found: list, given: list) -> None:
         """Do `action` (see ``languages``) with the argument `values`; `given`: their positions."""
         kind, _, detail = action.partition(" ")
-        place = int(detail) if detail.isdigit() else 0
+        place = 0
+        if detail.isdigit():
+            place = int(detail)
         effects = self.effects
         first, second = [one if isinstance(one, str) else UNKNOWN for one in [*values, UNKNOWN, UNKNOWN][:2]]
         does = {
@@ -244,9 +256,13 @@ class Scan(Values):
         }.get(kind.rstrip("s"))  # fmt: skip
         if kind == "replace":
             self.read_first(found, given)
-            does = effects.write if self.appends(found, given) else does
+            if self.appends(found, given):
+                does = effects.write
         if does is not None:
-            chosen = values[place:] if kind.endswith("s") else values[place : place + 1]
+            if kind.endswith("s"):
+                chosen = values[place:]
+            else:
+                chosen = values[place : place + 1]
             paths = [path for one in chosen for path in (one if isinstance(one, list) else [one])]
             for path in paths or [UNKNOWN] * kind.endswith("s"):
                 does(path)
@@ -288,7 +304,9 @@ class Scan(Values):
             if values and self.language.name == "ruby" and self.joined(values[:1]).startswith("|"):
                 self.effects.guess("a computed command")
             return
-        mode = values[1] if isinstance(values[1], str) else UNKNOWN
+        mode = UNKNOWN
+        if isinstance(values[1], str):
+            mode = values[1]
         names = " ".join(name_at(found, place) for place in range(*given[1])).strip()
         is_writing = is_known(mode) and mode[:3] != "utf" and set("wax+c>") & set(mode.partition(":")[0])
         if is_writing or any(part in names for part in _WRITING_MODES):
@@ -309,7 +327,10 @@ class Scan(Values):
         elif not rest and "|" in (mode.strip()[:1], mode.strip()[-1:]):
             self.effects.script(mode.strip().strip("|"))
         elif mode.strip().startswith((">", "+<", "+>")):
-            path = rest[0] if rest else mode.strip().lstrip("+<>").strip()
+            if rest:
+                path = rest[0]
+            else:
+                path = mode.strip().lstrip("+<>").strip()
             if not path.startswith("&"):
                 anew = mode.strip().startswith((">", "+>")) and not mode.strip().startswith((">>", "+>>"))
                 self.effects.write(path, REPLACE if anew else EDIT)
@@ -322,13 +343,17 @@ class Scan(Values):
             return
         folder = self.folder_option(found, given)
         if kind == "words":
-            rest = values[1] if len(values) > 1 and sign_at(found, given[1][0]) != "{" else []
+            rest = []
+            if len(values) > 1 and sign_at(found, given[1][0]) != "{":
+                rest = values[1]
             words = [self.joined(values[:1]), *(rest if isinstance(rest, list) else [UNKNOWN])]
         else:
             is_split = self.language.name in ("ruby", "perl")
             signs = ("=>", ":")
             plain = [one for one, (start, stop) in zip(values, given) if len(self.split(found, start, stop, signs)) < 2]
-            words = [word for one in plain for word in (one if isinstance(one, list) else [one])] if is_split else []
+            words = []
+            if is_split:
+                words = [word for one in plain for word in (one if isinstance(one, list) else [one])]
         if len(words) > 1 or (words and kind == "words" and " " not in words[0]):
             self.effects.run(words, None, folder)
         else:

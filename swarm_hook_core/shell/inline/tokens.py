@@ -81,7 +81,9 @@ class Language:
         if not hasattr(self, "any"):
             signs = r"===|!==|=>|==|!=|<=|>=|\|\||&&|\.\.|\?\?|=~|->|[\s\S]"
             self.any = _compiled({**self._patterns, "number": r"\d[\w.]*", "sign": signs})
-            self.own = _compiled(self._own) if self._own else None
+            self.own = None
+            if self._own:
+                self.own = _compiled(self._own)
             self.hole = re.compile(self._hole)
             self.document = re.compile(self._document)
         return self
@@ -113,7 +115,9 @@ def tokens(code: str, language: Language, until: float) -> list:
     while at < len(code):
         if not len(found) & 63 and (time.thread_time() > until or len(found) > MOST):
             raise TooLong
-        match = language.own.match(code, at) if language.own and _may_start(found, language) else None
+        match = None
+        if language.own and _may_start(found, language):
+            match = language.own.match(code, at)
         match = match or language.any.match(code, at)
         kind, text, at = match.lastgroup, match.group(), match.end()
         if kind in ("name", "number", "sign"):
@@ -152,7 +156,9 @@ def _text(kind: str, text: str, language: Language, until: float) -> Token:
 
 def _escaped(match) -> str:
     code = match.group(1) or match.group(2) or match.group(3)
-    return chr(int(code, 16) % 0x10000) if code else _SIMPLE.get(match.group(4), match.group(4))
+    if code:
+        return chr(int(code, 16) % 0x10000)
+    return _SIMPLE.get(match.group(4), match.group(4))
 
 
 def _may_start(found: list, language: Language) -> bool:

@@ -47,17 +47,28 @@ def tar(call) -> None:
     keeps = has("-k", "--keep-old-files", "--skip-old-files")
     strip = options.value("--strip-components", "--strip") or "0"
     plain = not (has("--transform", "--xform", "-s", "--exclude", "-X", "--exclude-from", "-T", "--files-from", "-P"))
-    piped = call.stdin if file in (None, "-") else None
+    piped = None
+    if file in (None, "-"):
+        piped = call.stdin
     root = seen(call, folder or ".")
-    how = EDIT if keeps else REPLACE
+    how = REPLACE
+    if keeps:
+        how = EDIT
     if piped and piped.packed and plain and strip == "0" and not options.operands and root:
 
         def arrives(path: str):
-            return False if keeps and os.path.isfile(path) else piped.packed(below(path, root))
+            if keeps and os.path.isfile(path):
+                return False
+            return piped.packed(below(path, root))
 
         call.tree(folder or ".", arrives, how)
         return
-    source = piped.file if piped else seen(call, file) if file and file != "-" else None
+    if piped:
+        source = piped.file
+    elif file and file != "-":
+        source = seen(call, file)
+    else:
+        source = None
     members = Members(source if plain and strip.isdigit() else None, tar_names, options.operands)
     call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps), how)
 
@@ -78,8 +89,12 @@ def _packed(call, folder, options):
         if not any(word == "." or path == word or path.startswith(word + "/") for word in words) and path:
             return False
         if not os.path.lexists(os.path.join(start, path)):
-            return None if not os.path.exists(start) else False
-        return None if unsure else True
+            if not os.path.exists(start):
+                return None
+            return False
+        if unsure:
+            return None
+        return True
 
     return holds
 
@@ -95,7 +110,9 @@ def _old_style(words):
 
 
 def _in(folder, word: str) -> str:
-    return os.path.join(folder, word) if folder else word
+    if folder:
+        return os.path.join(folder, word)
+    return word
 
 
 class Members:
@@ -132,7 +149,9 @@ class Members:
         def admits(path: str):
             names = self.known()
             if names is None or root is None:
-                return False if keeps and os.path.isfile(path) else None
+                if keeps and os.path.isfile(path):
+                    return False
+                return None
             if keeps and os.path.lexists(path) and not os.path.isdir(path):
                 return False
             if not places:
@@ -216,7 +235,9 @@ def unzip(call) -> None:
             folder = word[2:]
         elif word[-1] == "d":
             letters += word[1:-1]
-            folder = words.pop(0) if words else ""
+            folder = ""
+            if words:
+                folder = words.pop(0)
         elif word[1] == "x":
             excluded = True
         else:
@@ -228,7 +249,9 @@ def unzip(call) -> None:
     if source and not os.path.exists(source):
         source += ".zip"
     keeps = "n" in letters
-    how = EDIT if keeps else REPLACE
+    how = REPLACE
+    if keeps:
+        how = EDIT
     if excluded or "j" in letters:
         call.tree(folder, cannot_tell, how)
     else:

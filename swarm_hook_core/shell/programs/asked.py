@@ -29,10 +29,15 @@ class Asked:
         if not os.path.isfile(path):
             return False
         start = time.monotonic()
-        words = self.words if "--" in self.words else [*self.words, "--"]
+        if "--" in self.words:
+            words = self.words
+        else:
+            words = [*self.words, "--"]
         result = run([self.name, *words, path], self.left)
         self.left -= time.monotonic() - start
-        return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
+        if result.code is None or result.code > 1:
+            return None
+        return bool(result.stdout.strip())
 
 
 def _names_another_file(word: str) -> bool:

@@ -42,7 +42,8 @@ def awk(call) -> None:
     for word in operands:
         if _is_assignment(word):
             name, value = word.split("=", 1)
-            suffix = value if name in ("inplace::suffix", "INPLACE_SUFFIX") else suffix
+            if name in ("inplace::suffix", "INPLACE_SUFFIX"):
+                suffix = value
             continue
         call.write(word)
         if suffix:
@@ -131,7 +132,9 @@ def _tokens(program: str) -> list[tuple[str, str]]:
             tokens.append(("string", text))
         elif char == "#":
             newline = program.find("\n", at)
-            at = end if newline < 0 else newline
+            at = newline
+            if newline < 0:
+                at = end
         elif char == "\\" and program[at + 1 : at + 2] == "\n":
             at += 2
         elif char in ";{}\n":
@@ -154,7 +157,9 @@ def _tokens(program: str) -> list[tuple[str, str]]:
             at += 1
         else:
             two = program[at : at + 2]
-            text = two if two in (">>", "&&", "||", "==", "!=", "<=", ">=", "|&", "++", "--") else char
+            text = char
+            if two in (">>", "&&", "||", "==", "!=", "<=", ">=", "|&", "++", "--"):
+                text = two
             tokens.append(("op", text))
             at += len(text)
     return tokens

@@ -32,7 +32,9 @@ class _Transfer:
         self.options = options = split(call.words, short, long)
         folder = options.value("-t", "--target-directory")
         self.sources, self.dest = options.operands[:-1], (options.operands or [""])[-1]
-        self.inside = True if len(self.sources) > 1 else None
+        self.inside = None
+        if len(self.sources) > 1:
+            self.inside = True
         if folder is not None:
             self.sources, self.dest, self.inside = options.operands, folder, True
         elif options.has("-T", "--no-target-directory"):
@@ -44,7 +46,9 @@ class _Transfer:
         """The sources without the patterns that have matched nothing: there is no such file to be copied."""
 
         def matched(word: str) -> bool:
-            path = seen(self.call, word) if any(sign in word for sign in "*?[") else None
+            path = None
+            if any(sign in word for sign in "*?["):
+                path = seen(self.call, word)
             return path is None or not self.call.walk.files.is_missing(path)
 
         return [word for word in self.sources if matched(word)]
@@ -128,7 +132,9 @@ def ln(call) -> None:
         given.sources, given.dest, given.inside = given.options.operands, ".", True
     elif given.inside is None and given.options.has("-n", "-h", "--no-dereference"):
         path = seen(call, given.dest)
-        given.inside = False if path and os.path.islink(path.rstrip("/")) else None
+        given.inside = None
+        if path and os.path.islink(path.rstrip("/")):
+            given.inside = False
     how = REPLACE if given.options.has("-f", "--force") else EDIT  # without it a file that is there stays
     for source in given.sources:
         _linked(call, source, given.put(source, how=how), given.options.has("-s", "--symbolic"))
@@ -138,7 +144,9 @@ def _linked(call, source: str, named, symbolic: bool) -> None:
     """Note that later writes to `named` go to `source`."""
     for word in named:
         path = seen(call, word)
-        target = absolute(os.path.dirname(path) if symbolic else call.folder, source) if path else None
+        target = None
+        if path:
+            target = absolute(os.path.dirname(path) if symbolic else call.folder, source)
         if target:
             call.walk.files.links[path] = target
 
@@ -190,7 +198,9 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
     deletes = any(name.startswith("--del") for name in options.given)
     allowed = _let_through(options)
     spared = options.has("--ignore-existing")
-    how = EDIT if spared else REPLACE
+    how = REPLACE
+    if spared:
+        how = EDIT
     deep = options.has("-r", "-a", "-d", "--recursive", "--archive", "--dirs", "--delete")
     contents = source.endswith("/") or os.path.basename(source) in (".", "..")
     if options.has("-R", "--relative"):
@@ -204,7 +214,12 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
         put(call, source[source.index(":") + 1 :], dest, True if several else None, how=how)
         return
     if is_folder(call, source) or not exists(call, source):
-        inside = False if contents else True if several or is_folder(call, dest) else None
+        if contents:
+            inside = False
+        elif several or is_folder(call, dest):
+            inside = True
+        else:
+            inside = None
         if not deep:
             return
         if deletes:
@@ -253,7 +268,11 @@ def _or_removed(root, allowed):
     """Return the predicate of a destination that ``--delete`` makes the same as the source: all but excluded files."""
 
     def admits(path: str):
-        rest = path[len(root) :].strip("/") if root and path.startswith(root) else ""
-        return True if allowed is None or not rest else allowed(rest)
+        rest = ""
+        if root and path.startswith(root):
+            rest = path[len(root) :].strip("/")
+        if allowed is None or not rest:
+            return True
+        return allowed(rest)
 
     return admits

@@ -88,7 +88,9 @@ class _Editor:
     def __init__(self, call: "Call", files: list[str]) -> None:
         self.call = call
         self.files = list(files)
-        self.current = self.files[0] if self.files else ""
+        self.current = ""
+        if self.files:
+            self.current = self.files[0]
         self.every = False
 
     def script(self, text: str) -> None:

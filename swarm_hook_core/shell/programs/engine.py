@@ -35,7 +35,10 @@ _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 def follow(call: "Call", row: "Case", functions) -> None:
     """Report the effects of `call` by its `row`; `functions(name)` is the function for a ``do name``."""
     found = Reading(call, row, functions)
-    words = found.own[: found.own.index("--")] if "--" in found.own else found.own
+    if "--" in found.own:
+        words = found.own[: found.own.index("--")]
+    else:
+        words = found.own
     if found.is_quiet or _only_asks(words, row):
         return
     before, ran = call.walk.effects.size, call.walk.effects.runs
@@ -246,7 +249,9 @@ class Reading:
 
     def placed(self, word: str) -> str:
         """`word`, seen from the folder that an option names."""
-        return os.path.join(self.folder, word) if self.folder and word != "-" else word
+        if self.folder and word != "-":
+            return os.path.join(self.folder, word)
+        return word
 
     def do(self, case: "Case") -> None:
         """All effects of `case`."""
@@ -287,7 +292,10 @@ class Reading:
     def run(self, words: "list[str]") -> None:
         """Run the command `words`, with the variables that stand first in them set for it alone."""
         call, scope = self.call, self.call.walk.scope.fork()
-        scope.folder = absolute(call.folder, self.folder) if self.folder else call.folder
+        if self.folder:
+            scope.folder = absolute(call.folder, self.folder)
+        else:
+            scope.folder = call.folder
         if call.stdin is not None:
             scope.stdin = Input(call.stdin)
         while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
@@ -312,7 +320,9 @@ class Reading:
             for word in words:
                 if mark:
                     endings = with_endings(("." + ending,))
-                    admits = endings if verb != "maybe" else _possible(endings)
+                    admits = endings
+                    if verb == "maybe":
+                        admits = _possible(endings)
                     self.call.tree(self.placed(word), admits, _HOW.get(verb, EDIT))
                 else:
                     self.one(verb, self.placed(word), 2 if target[:1] == "{" and target[1:2] != "-" else 1)
@@ -358,7 +368,8 @@ class Reading:
             if word == "-" or word.startswith("!"):
                 continue
             word = word.removesuffix("/...") or "."
-            word = "." if word == "..." else word
+            if word == "...":
+                word = "."
             if is_pattern(word) and not is_file(call, word) and not is_folder(call, word):
                 call.tree(fixed_part(word), matching(word, call.folder or "/") if call.folder else cannot_tell)
             elif not is_folder(call, word):
@@ -370,10 +381,16 @@ class Reading:
 
     def project_folder(self) -> "str | None":
         """The next folder above that has a manifest of Python's package managers."""
-        folder = absolute(self.call.folder, self.folder) if self.folder else self.call.folder
+        if self.folder:
+            folder = absolute(self.call.folder, self.folder)
+        else:
+            folder = self.call.folder
         while folder is not None and not any(os.path.exists(os.path.join(folder, name)) for name in _MANIFESTS):
             above = os.path.dirname(folder)
-            folder = None if above == folder else above
+            if above == folder:
+                folder = None
+            else:
+                folder = above
         return folder
 
     def put(self) -> None:
@@ -382,7 +399,9 @@ class Reading:
         if not sources or "://" in dest or dest == "-" or is_remote(dest):
             return
         for source in sources:
-            name = source[source.index(":") + 1 :] if is_remote(source) else source
+            name = source
+            if is_remote(source):
+                name = source[source.index(":") + 1 :]
             put(self.call, name or ".", dest, True if len(sources) > 1 else None)
 
 

@@ -22,7 +22,9 @@ LONGEST_SQL = 32 * 1024  # characters that are read
 def temporary_file(call: "Call", reading: "Reading") -> None:
     """mktemp makes a file under a free name, and prints it. Writes to it harm no other session."""
     options = reading.options
-    template = options.operands[-1] if options.operands else ""
+    template = ""
+    if options.operands:
+        template = options.operands[-1]
     folder = options.value("-p", "--tmpdir")
     if options.has("-t", "--tmpdir", "-p") or not template:
         folder = folder or os.environ.get("TMPDIR") or "/tmp"
@@ -49,23 +51,34 @@ def pieces(call: "Call", reading: "Reading") -> None:
         call.script(filtered)
         return
     length = options.value("-n" if cuts else "-a", "--digits", "--suffix-length") or "2"
-    size = int(length) if length.isdigit() and len(length) < 3 else 2
+    size = 2
+    if length.isdigit() and len(length) < 3:
+        size = int(length)
     if cuts:
         prefix, ending = options.value("-f", "--prefix") or "xx", None if options.has("-b", "--suffix-format") else ""
         words = options.operands[1:]
         count = 1 + sum(int(word[1:-1]) if word[1:-1].isdigit() else word[:1] not in "{%" for word in words)
         names = [f"{number:0{size}d}" for number in range(min(count, MOST_PIECES))]
     else:
-        prefix = options.operands[1] if len(options.operands) > 1 else "x"
+        prefix = "x"
+        if len(options.operands) > 1:
+            prefix = options.operands[1]
         ending = options.value("--additional-suffix") or ""
-        file = options.operands[0] if options.operands else "-"
-        stream = call.stdin if file == "-" else call.walk.files.text_of(file, call.folder)
+        file = "-"
+        if options.operands:
+            file = options.operands[0]
+        if file == "-":
+            stream = call.stdin
+        else:
+            stream = call.walk.files.text_of(file, call.folder)
         names = _counters(options, _pieces_of(options, stream.text if stream else None), size)
     folder, start = os.path.split(prefix)
     if not is_known(prefix):
         call.guess("a computed path")
         return
-    sure = frozenset(name + (ending or "") for name in names) if ending is not None else ()
+    sure = ()
+    if ending is not None:
+        sure = frozenset(name + (ending or "") for name in names)
 
     def admits(name: str):
         if not name.startswith(start) or (ending and not name.endswith(ending)):
@@ -73,7 +86,9 @@ def pieces(call: "Call", reading: "Reading") -> None:
         if name[len(start) :] in sure:
             return True
         counter = name[len(start) : len(name) - len(ending or "")]
-        return None if counter.isalnum() or ending is None else False
+        if counter.isalnum() or ending is None:
+            return None
+        return False
 
     call.tree(folder or ".", directly_in(seen(call, folder or "."), admits), REPLACE)
 
@@ -90,8 +105,12 @@ def _counters(options: "Options", count: int, size: int) -> list[str]:
             names.append(letters)
         return names
     first = options.value("--numeric-suffixes", "--hex-suffixes") or "0"
-    start = int(first) if first.isdigit() else 0
-    base = "x" if options.has("-x", "--hex-suffixes") else "d"
+    start = 0
+    if first.isdigit():
+        start = int(first)
+    base = "d"
+    if options.has("-x", "--hex-suffixes"):
+        base = "x"
     return [f"{number:0{size}{base}}" for number in range(start, start + count)]
 
 
@@ -108,7 +127,9 @@ def _pieces_of(options: "Options", text: "str | None") -> int:
     whole = len(text.encode("utf-8", "surrogateescape"))
     if size is None:
         size, whole = options.value("-l", "--lines") or "1000", text.count("\n") + (bool(text) and text[-1] != "\n")
-    return min(-(-whole // int(size)), MOST_PIECES) if size.isdigit() and int(size) else 1
+    if size.isdigit() and int(size):
+        return min(-(-whole // int(size)), MOST_PIECES)
+    return 1
 
 
 def compress(call: "Call", reading: "Reading", *endings: str) -> None:
@@ -118,7 +139,12 @@ def compress(call: "Call", reading: "Reading", *endings: str) -> None:
         return
     keeps_both, is_brotli = endings[0] in (".zst", ".lz4"), name == "brotli"
     unpacks = has("-d", "--decompress", "--uncompress") or "un" in name[:4]
-    removes = has("--rm") if keeps_both else has("-j", "--rm") if is_brotli else not has("-k", "--keep")
+    if keeps_both:
+        removes = has("--rm")
+    elif is_brotli:
+        removes = has("-j", "--rm")
+    else:
+        removes = not has("-k", "--keep")
     ending = options.value("-S", "--suffix") or endings[0]
     operands, has_place = options.operands, "-o" in reading.declared and has("-o", "--output")
     how = REPLACE if has("-f", "--force") else EDIT  # without it an existing file stays
@@ -137,7 +163,10 @@ def compress(call: "Call", reading: "Reading", *endings: str) -> None:
         if removes:
             call.write(word, REMOVE)
         if not has_place:
-            made = _unpacked(word, (ending, *endings)) if unpacks else word + ending
+            if unpacks:
+                made = _unpacked(word, (ending, *endings))
+            else:
+                made = word + ending
             call.write(os.path.join(flat, os.path.basename(made)) if flat else made, how)
 
 
@@ -145,7 +174,9 @@ def _unpacked(word: str, endings: tuple[str, ...]) -> str:
     for one in endings:
         if word.endswith(one):
             return word[: -len(one)] + (".tar" if one.startswith(".t") else "")
-    return word + ".out" if endings[-1] == ".tbz" else word
+    if endings[-1] == ".tbz":
+        return word + ".out"
+    return word
 
 
 def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
@@ -163,7 +194,9 @@ def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
 def fetch(call: "Call", reading: "Reading") -> None:
     """wget keeps an existing file, and puts the new one beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
-    how = REPLACE if reading.options.has("-N", "--timestamping") else EDIT
+    how = EDIT
+    if reading.options.has("-N", "--timestamping"):
+        how = REPLACE
     for address in reading.options.operands:
         last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # a query is part of the name
         name = reading.placed(last if name_of(address) else "index.html")
@@ -201,7 +234,10 @@ def run_tool(call: "Call", reading: "Reading", with_verb: str = "") -> None:
 def run_rest(call: "Call", _reading: "Reading", start: str = "") -> None:
     """The command that comes after ``--``, or at the place `start` of the arguments."""
     words = call.words
-    at = words.index("--") + 1 if "--" in words else int(start or len(words))
+    if "--" in words:
+        at = words.index("--") + 1
+    else:
+        at = int(start or len(words))
     if words[at:]:
         call.run(words[at:], call.stdin)
 
@@ -272,7 +308,9 @@ def _mounted(call: "Call", host: str) -> None:
 def copied_out(call: "Call", reading: "Reading", *targets: str) -> None:
     """A container engine exports to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
     for word in [word for target in targets for word in words_of(reading, target)]:
-        dest = word.rpartition("dest=")[2].partition(",")[0] if "=" in word else word
+        dest = word
+        if "=" in word:
+            dest = word.rpartition("dest=")[2].partition(",")[0]
         if dest != "-" and ":" not in dest and "=" not in dest:
             call.tree(dest, how=REPLACE)
 
@@ -368,7 +406,8 @@ def _statements(text: str) -> list[str]:
             continue
         for at, char in enumerate(line):
             if quote:
-                quote = "" if char == quote else quote
+                if char == quote:
+                    quote = ""
             elif char in "'\"`":
                 quote = char
             elif line.startswith("--", at):

@@ -88,8 +88,11 @@ class IgnoreRules:
             told = self._admits_entry(place, name, not is_last or os.path.isdir(place))
             if told is False:
                 return False
-            answer = None if told is None else answer
-        return answer if self.is_followed else None
+            if told is None:
+                answer = None
+        if self.is_followed:
+            return answer
+        return None
 
     def _admits_entry(self, path: str, name: str, is_folder: bool):
         """Return True if one file or folder is entered, apart from its folders."""
@@ -102,12 +105,17 @@ class IgnoreRules:
         ignored = self._ignored(path, is_folder)
         if ignored is True:
             return False
-        typed = None if is_folder or not (self.types or self.without) else self._of_type(name)
+        if is_folder or not (self.types or self.without):
+            typed = None
+        else:
+            typed = self._of_type(name)
         if typed is False:
             return False
         if name[0] == "." and not self.hidden and ignored is None:
             return False
-        return None if "unknown" in (typed, ignored) else True
+        if "unknown" in (typed, ignored):
+            return None
+        return True
 
     def _of_type(self, name: str):
         """Return True, False or ``unknown`` for a name: is it of a type that is searched?"""
@@ -117,12 +125,16 @@ class IgnoreRules:
         )
         if True in left_out or (self.types and set(chosen) == {False}):
             return False
-        return True if set(left_out) <= {False} and (not self.types or True in chosen) else "unknown"
+        if set(left_out) <= {False} and (not self.types or True in chosen):
+            return True
+        return "unknown"
 
     def _fits(self, name: str, kind: str):
         from swarm_hook_core.shell.globs import match
 
-        return any(match(name, glob) for glob in TYPES[kind].split()) if kind in TYPES else None
+        if kind in TYPES:
+            return any(match(name, glob) for glob in TYPES[kind].split())
+        return None
 
     def _ignored(self, path: str, is_folder: bool):
         """Return True if ignore files leave `path` out, False if they want it, None if no rule matches.
@@ -132,7 +144,9 @@ class IgnoreRules:
         above = os.path.dirname(path)
         for file in self.files:
             folder = above
-            top = self._repository(above) if file == ".gitignore" else "/"
+            top = "/"
+            if file == ".gitignore":
+                top = self._repository(above)
             while top and (folder == top or folder.startswith(top.rstrip("/") + "/")):
                 told = self._matched_from(folder, self._file(folder, file), path, is_folder)
                 if told is not None:
@@ -171,7 +185,9 @@ class IgnoreRules:
                     name, equals, value = line.partition("=")
                     if equals and name.strip().lower() == "excludesfile":
                         file = os.path.join(self.home, value.strip().strip('"').removeprefix("~/"))
-            self._everywhere = self._file(*os.path.split(file)) if self.home else []
+            self._everywhere = []
+            if self.home:
+                self._everywhere = self._file(*os.path.split(file))
         return self._everywhere
 
     def _file(self, folder: str, name: str) -> list:
@@ -196,7 +212,9 @@ class IgnoreRules:
                 continue
             for one in _alternatives(bare):
                 # The slash at its end says that it is a folder, and not where it counts.
-                anchor = "/" if "/" in one and one[0] != "/" and not one.startswith("**/") else ""
+                anchor = ""
+                if "/" in one and one[0] != "/" and not one.startswith("**/"):
+                    anchor = "/"
                 try:
                     found.append(Rule(parsed(anchor + one, fold), wants, bare != text))
                 except PatternUnreadable:
@@ -215,7 +233,9 @@ class IgnoreRules:
             return told
         inside = os.path.relpath(path, self.folder)
         others = {self._matched(rules, os.path.join(root, inside), folder, is_folder) for root in self.roots}
-        return told if self.root == self.folder or others == {told} else "unknown"
+        if self.root == self.folder or others == {told}:
+            return told
+        return "unknown"
 
     def _matched(self, rules: list, path: str, base: str, is_folder: bool):
         """Return True if the last of `rules` that matches `path` leaves it out, False if it wants it, else None."""
@@ -248,4 +268,6 @@ def _text(file: str):
         return ""
     except OSError:
         return None
-    return text if len(text) <= MOST_BYTES else None
+    if len(text) <= MOST_BYTES:
+        return text
+    return None

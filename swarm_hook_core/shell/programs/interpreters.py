@@ -102,7 +102,9 @@ def _script_or_input(call, rest, language: str) -> None:
     """A script file, or the code that comes by pipe or here-document."""
     text = None
     if not rest or rest[0] in ("-", "/dev/stdin"):
-        text = None if call.stdin is None else call.stdin.text
+        text = None
+        if call.stdin is not None:
+            text = call.stdin.text
     if text is None:
         call.guess(OPAQUE)
     else:
@@ -121,7 +123,9 @@ _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types complet
 def deno(call) -> None:
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
-    rest = words[words.index(command) + 1 :] if command else []
+    rest = []
+    if command:
+        rest = words[words.index(command) + 1 :]
     operands = [word for word in rest if not word.startswith("-")]
     if command == "eval":
         if operands:
@@ -144,7 +148,9 @@ _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run crea
 
 def bun(call) -> None:
     codes, rest, _options = _given(call.words, _BUN)
-    command = rest[0] if rest and not codes else ""
+    command = ""
+    if rest and not codes:
+        command = rest[0]
     if command == "test":
         call.runs_project()
     elif command in _BUN_PACKAGES:
@@ -169,7 +175,9 @@ def perl(call) -> None:
     if checks:
         return
     if not codes and operands[:1] in ([], ["-"]):
-        text = call.stdin.text if call.stdin else None
+        text = None
+        if call.stdin:
+            text = call.stdin.text
         operands = operands[1:]
         if text is None:
             call.guess("a program that cannot be read")
@@ -212,7 +220,9 @@ def _perl_arguments(words):
             if letter in "imMxdDCV":
                 break
             if letter in "0l":  # the number of a character
-                digits = "xabcdefABCDEF0123456789" if word[2:3] == "x" else "0123456789"
+                digits = "0123456789"
+                if word[2:3] == "x":
+                    digits = "xabcdefABCDEF0123456789"
                 while place < len(word) and word[place] in digits:
                     place += 1
     return suffix, codes, list(words[at + (words[at : at + 1] == ["--"]) :]), checks

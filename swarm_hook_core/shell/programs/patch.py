@@ -33,8 +33,13 @@ def patch(call) -> None:
             _back_up(call, folder, options, written)
         return
     source = options.value("-i", "--input")
-    stream = call.walk.files.text_of(source, folder) if source and source != "-" else call.stdin
-    text = stream.text if stream else None
+    if source and source != "-":
+        stream = call.walk.files.text_of(source, folder)
+    else:
+        stream = call.stdin
+    text = None
+    if stream:
+        text = stream.text
     if text is None:
         call.guess("a diff that cannot be read yet", inside)
         return
@@ -65,12 +70,17 @@ def apply_patch(call) -> None:
 
     texts = [word for word in call.words if ENVELOPE in word]
     if not texts:
-        text = None if any(not is_known(word) for word in call.words) else text_of(call.stdin)
-        texts = [] if text is None else [text]
+        text = None
+        if not any(not is_known(word) for word in call.words):
+            text = text_of(call.stdin)
+        texts = []
+        if text is not None:
+            texts = [text]
     unread = not texts
     for text in texts:
         # `echo` and `printf` of some shells make line ends of these.
-        text = text.replace("\\n", "\n") if ENVELOPE + "\\n" in text else text
+        if ENVELOPE + "\\n" in text:
+            text = text.replace("\\n", "\n")
         try:
             changes = patch_changes(text)
         except PatchUnreadable:
@@ -102,8 +112,15 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = "", rever
         names = [name for name in names[:2] if name != "/dev/null"]
         if kind == "files" and strip is None and not of_git:
             strip = _guessed(names, prefix)
-        taken_off = 0 if kind in _MOVES else 1 if strip is None else strip
-        how = REMOVE if kind == ("to" if reverse else "from") else EDIT
+        if kind in _MOVES:
+            taken_off = 0
+        elif strip is None:
+            taken_off = 1
+        else:
+            taken_off = strip
+        how = EDIT
+        if kind == ("to" if reverse else "from"):
+            how = REMOVE
         for name in names:
             parts = name.split("/")
             if len(parts) > taken_off:
@@ -125,11 +142,16 @@ def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
         if kind in _MOVES:
             # git writes these without a/ and b/; patch strips them as though they had it.
             name = _stripped("b/" + names[0], strip)
-            how = REMOVE if kind == ("to" if reverse else "from") else EDIT
+            how = EDIT
+            if kind == ("to" if reverse else "from"):
+                how = REMOVE
             found[name] = EDIT if name in found else how  # a file renamed to itself stays
         elif kind == "files":
             old, new, index = names
-            ordered = (new, old, index) if reverse else (old, new, index)
+            if reverse:
+                ordered = (new, old, index)
+            else:
+                ordered = (old, new, index)
             found.setdefault(_chosen([_stripped(name, strip) for name in ordered if name != "/dev/null"], folder), EDIT)
         if len(found) >= MOST_TARGETS:
             break
@@ -176,7 +198,9 @@ def _name(text: str) -> str:
         return unquoted(text.partition("\t")[0].rstrip())
     name, _tab, _time = text.partition("\t")
     first, _blank, rest = name.partition(" ")
-    return first if rest[:4].isdigit() and rest[4:5] == "-" else name.rstrip()
+    if rest[:4].isdigit() and rest[4:5] == "-":
+        return first
+    return name.rstrip()
 
 
 def unquoted(name: str) -> str:
@@ -212,7 +236,9 @@ def _same_names(rest: str) -> list:
     """The name in ``a/x b/x``, where both are one file; renames say theirs on lines of their own."""
     if rest.startswith('"'):
         first = rest[: rest.find('" ', 1) + 1]
-        return [unquoted(first)] if first else []
+        if first:
+            return [unquoted(first)]
+        return []
     half = len(rest) // 2
     left, right = rest[:half], rest[half + 1 :]
     if rest[half : half + 1] == " " and left.partition("/")[2] == right.partition("/")[2]:
@@ -233,16 +259,22 @@ def _guessed(names, prefix: str):
             guesses.add(start.count("/") + 1)
         else:
             guesses.add(None)
-    return guesses.pop() if len(guesses) == 1 else None
+    if len(guesses) == 1:
+        return guesses.pop()
+    return None
 
 
 def _stripped(name: str, strip) -> str:
     parts = [part for part in name.split("/") if part]
     if strip is None:
-        return parts[-1] if parts else ""
+        if parts:
+            return parts[-1]
+        return ""
     if strip == 0:
         return name
-    absolute_one = ["/"] + parts if name.startswith("/") else parts
+    absolute_one = parts
+    if name.startswith("/"):
+        absolute_one = ["/"] + parts
     return "/".join(absolute_one[strip:])
 
 
@@ -252,4 +284,8 @@ def _chosen(names, folder) -> str:
     there = [name for name in names if folder is not None and os.path.lexists(os.path.join(folder, name))]
     if there:
         return min(there, key=lambda name: (name.count("/"), len(os.path.basename(name)), len(name)))
-    return names[1] if len(names) > 1 else names[0] if names else ""
+    if len(names) > 1:
+        return names[1]
+    if names:
+        return names[0]
+    return ""

@@ -29,7 +29,9 @@ def base(word: str) -> str:
 
 def seen(call, word: str):
     """Return the absolute path of `word`, or None if it has marks or the folder is unknown."""
-    return absolute(call.folder, word) if word else None
+    if word:
+        return absolute(call.folder, word)
+    return None
 
 
 def is_folder(call, word: str) -> bool:
@@ -56,7 +58,10 @@ def targets(call, source: str, dest: str, inside=None) -> "list[str]":
     `inside`: True if `dest` is a folder that it goes into, False if `dest` is the new name, None if the disk decides. A
     `dest` that does not exist may be made by the same command line: then both words are returned.
     """
-    within = dest.rstrip("/") + "/" + base(source) if dest else base(source)
+    if dest:
+        within = dest.rstrip("/") + "/" + base(source)
+    else:
+        within = base(source)
     if base(source) in (".", ".."):
         within = dest
     if inside is None:
@@ -65,7 +70,9 @@ def targets(call, source: str, dest: str, inside=None) -> "list[str]":
         elif is_file(call, dest) or not is_known(dest):
             inside = False
         else:
-            return [dest, within] if within != dest else [dest]
+            if within != dest:
+                return [dest, within]
+            return [dest]
     return [within if inside else dest]
 
 
@@ -73,7 +80,8 @@ def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPL
     """Write the file `source` at or into `dest`, and return the named targets; `spared`: existing files are left
     alone.
     """
-    how = EDIT if spared else how
+    if spared:
+        how = EDIT
     if call.found(dest) is not None:
         call.write(dest, how)
         return []
@@ -113,7 +121,9 @@ def _beside(call, source: str, dest: str):
         name = os.path.basename(path)
         near = [one.admits(os.path.join(one.root, name)) for one in found]
         near += [one.admits(one.root) for one in found if os.path.basename(one.root) == name]
-        return True if any(near) else None
+        if any(near):
+            return True
+        return None
 
     return admits
 
@@ -124,7 +134,9 @@ def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=No
     `spared`: existing files are left alone. `allowed(rest)`: True, False or None for the path `rest` within the folder:
     is it copied? Returns the named targets.
     """
-    how = EDIT if spared else REPLACE
+    how = REPLACE
+    if spared:
+        how = EDIT
     if call.found(dest) is not None or not is_known(source):
         call.tree(dest, cannot_tell, how)
         return []
@@ -155,7 +167,8 @@ def made_before(call):
                 one = getattr(tree.admits, "on_disk", tree.admits)(path)
                 if one:
                     return True
-                answer = None if one is None else answer
+                if one is None:
+                    answer = None
         return answer
 
     return made
@@ -192,17 +205,28 @@ class Counterpart:
         rest = below(path, self.root)
         if self.spared and os.path.lexists(path) and not os.path.isdir(path):
             return False
-        beginning = os.path.join(self.source, rest) if rest else self.source
+        if rest:
+            beginning = os.path.join(self.source, rest)
+        else:
+            beginning = self.source
         if not os.path.lexists(beginning):
-            there = made(beginning) if made is not None else False
+            there = False
+            if made is not None:
+                there = made(beginning)
             if not there:
-                return there if os.path.isdir(self.source) else None
-        return True if self.allowed is None or not rest else self.allowed(rest)
+                if os.path.isdir(self.source):
+                    return there
+                return None
+        if self.allowed is None or not rest:
+            return True
+        return self.allowed(rest)
 
 
 def arrivals(source, root):
     """Yield the new paths of the files below `source` when it is laid over `root`, both absolute or None."""
-    waiting = [source] if source and root else []
+    waiting = []
+    if source and root:
+        waiting = [source]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
@@ -216,7 +240,9 @@ def arrivals(source, root):
 
 def below(path: str, root: str) -> str:
     """Return the part of `path` after `root`, both absolute; empty for `root` itself."""
-    return path[len(root.rstrip("/")) + 1 :] if path != root else ""
+    if path != root:
+        return path[len(root.rstrip("/")) + 1 :]
+    return ""
 
 
 def directly_in(root, admits_name):
@@ -224,7 +250,9 @@ def directly_in(root, admits_name):
 
     def admits(path: str):
         folder, name = os.path.split(path)
-        return admits_name(name) if folder == root else False
+        if folder == root:
+            return admits_name(name)
+        return False
 
     return admits
 
@@ -237,7 +265,9 @@ def with_endings(endings, unsure_in=("node_modules", ".git", ".venv", "venv", "_
         if not path.endswith(endings):
             return False
         parts = path.split("/")
-        return None if any(folder in parts for folder in unsure_in) else True
+        if any(folder in parts for folder in unsure_in):
+            return None
+        return True
 
     return admits
 
@@ -251,7 +281,11 @@ def matching(pattern: str, folder: str):
 
     def matches(path: str):
         answers = [choice(path) for choice in choices]
-        return True if True in answers else None if None in answers else False
+        if True in answers:
+            return True
+        if None in answers:
+            return None
+        return False
 
     return matches
 

@@ -50,7 +50,9 @@ def in_perl(codes, options):
         last_part = options.has("-d", "--filename", "--nopath", "--nofullpath")
         folder, name = os.path.split(word) if last_part else ("", word)
         for step in steps:
-            changed = step(name) if step is not None and len(word) <= LONGEST_NAME else None
+            changed = None
+            if step is not None and len(word) <= LONGEST_NAME:
+                changed = step(name)
             if changed is None:
                 return None
             name = changed
@@ -77,7 +79,9 @@ def _steps(code: str) -> list:
             pattern, instead = pattern.replace("\\" + mark, mark), instead.replace("\\" + mark, mark)
         steps.append(_substitution(pattern, instead, flags))
         at = found.end()
-    return steps if steps and at == len(code) else [None]
+    if steps and at == len(code):
+        return steps
+    return [None]
 
 
 def _substitution(pattern: str, replacement: str, flags: str):
@@ -97,7 +101,9 @@ def _substitution(pattern: str, replacement: str, flags: str):
     def step(name: str):
         try:
             tries = len(name) ** repeats
-            return wanted.sub(made, name, count=0 if "g" in flags else 1) if tries <= MOST_TRIES else None
+            if tries <= MOST_TRIES:
+                return wanted.sub(made, name, count=0 if "g" in flags else 1)
+            return None
         except (re.error, IndexError):
             return None
 
@@ -109,8 +115,16 @@ def _replacement(text: str):
     out, at = [], 0
     while at < len(text):
         letter, following = text[at], text[at + 1 : at + 2]
-        close = text.find("}", at) if following == "{" else at + 1
-        group = "0" if following == "&" else text[at + 2 : close] if following == "{" else following
+        if following == "{":
+            close = text.find("}", at)
+        else:
+            close = at + 1
+        if following == "&":
+            group = "0"
+        elif following == "{":
+            group = text[at + 2 : close]
+        else:
+            group = following
         if letter == "$" and group.isdigit() or letter == "\\" and following.isdigit():
             out.append(f"\\g<{group}>")
             at = close + 1
@@ -140,7 +154,9 @@ def rename(call) -> None:
         path = seen(call, word)
         if path is not None and call.walk.files.is_missing(path):
             continue
-        new = new_name(word) if is_known(word) else None
+        new = None
+        if is_known(word):
+            new = new_name(word)
         if new == word:
             continue
         call.write(word, REMOVE)

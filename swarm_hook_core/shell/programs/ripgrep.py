@@ -66,7 +66,8 @@ def _all(tests):
             told = test(path)
             if told is False:
                 return False
-            answer = None if told is None else answer
+            if told is None:
+                answer = None
         return answer
 
     return admits
@@ -80,7 +81,10 @@ class _Search:
         self.roots = [path for path in (absolute(call.folder, word) for word in operands) if path]
         self.is_rg = call.name == "rg"
         has = options.has
-        self.patterns = [pattern] if pattern is not None else options.values("-e", "--regexp")
+        if pattern is not None:
+            self.patterns = [pattern]
+        else:
+            self.patterns = options.values("-e", "--regexp")
         self.by_name = has("--files") or not self.is_rg and has(*_LIST_NAMES[call.name])
         known = all(map(is_known, [*options.values(*options.given), *self.patterns]))
         self.can = known and not set(options.given) - _PLAIN - _READ
@@ -98,7 +102,10 @@ class _Search:
         """Return a function of a path: the search under `root` visits it."""
         has, values, call = self.options.has, self.options.values, self.call
         unrestricted = len(self.options.given.get("-u", ())) + len(self.options.given.get("--unrestricted", ()))
-        files = [".rgignore", ".ignore", ".gitignore"] if self.is_rg else [".agignore", ".ignore", ".gitignore"]
+        if self.is_rg:
+            files = [".rgignore", ".ignore", ".gitignore"]
+        else:
+            files = [".agignore", ".ignore", ".gitignore"]
         if call.name == "ack" or unrestricted or has("--no-ignore"):
             files = []
         if has("--no-ignore-vcs", "--skip-vcs-ignores"):
@@ -124,13 +131,17 @@ class _Search:
                 if path[len(root.rstrip("/")) + 1 :].count("/") >= int(deepest):
                     return False
             told = rules.admits(path)
-            return None if told and (unsure or not self.can) else told
+            if told and (unsure or not self.can):
+                return None
+            return told
 
         return admits
 
     def _variable(self, name: str) -> str:
         value = self.call.walk.scope.variable(name)
-        return value if isinstance(value, str) and is_known(value) else ""
+        if isinstance(value, str) and is_known(value):
+            return value
+        return ""
 
     # Contents
 
@@ -141,9 +152,15 @@ class _Search:
         if self.by_name:
             if not self.patterns:
                 return True
-            return self._line_holds(os.path.relpath(path, self.call.folder or "/")) if self.can else None
-        told = self._read(path) if self.can else None
-        return self.ask(path) if told is None else told
+            if self.can:
+                return self._line_holds(os.path.relpath(path, self.call.folder or "/"))
+            return None
+        told = None
+        if self.can:
+            told = self._read(path)
+        if told is None:
+            return self.ask(path)
+        return told
 
     def _read(self, path: str):
         try:
@@ -171,7 +188,9 @@ class _Search:
         if self.tests is None:
             self.tests = self._made_tests()
         for test in self.tests:
-            told = test(line) if test is not None else None
+            told = None
+            if test is not None:
+                told = test(line)
             if told is not False:
                 return told
         return False
@@ -205,7 +224,9 @@ _MAGIC = frozenset("\\*[].+?(){}|^$")
 def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole: bool):
     """Return a function of a line: `pattern` matches it; None for an unsupported pattern."""
     if not by_word and not whole and (literally or not _MAGIC.intersection(pattern)):
-        wanted = pattern.lower() if folds else pattern
+        wanted = pattern
+        if folds:
+            wanted = pattern.lower()
         return lambda line: wanted in (line.lower() if folds else line)
     foreign = (*_FOREIGN, *_SLOW, *(_FOREIGN_CLASSES if "[" in pattern else ()))
     if len(pattern) > LONGEST_PATTERN or (not literally and any(mark in pattern for mark in foreign)):
@@ -213,10 +234,14 @@ def _line_test(pattern: str, folds: bool, literally: bool, by_word: bool, whole:
     import re
 
     text = f"(?:{re.escape(pattern) if literally else pattern})"
-    text = rf"(?<!\w)(?:{text})(?!\w)" if by_word else text
+    if by_word:
+        text = rf"(?<!\w)(?:{text})(?!\w)"
     try:
         found = re.compile(text, re.IGNORECASE if folds else 0)
     except (re.error, OverflowError, RecursionError):
         return None
-    test = found.fullmatch if whole else found.search
+    if whole:
+        test = found.fullmatch
+    else:
+        test = found.search
     return lambda line: bool(test(line)) if len(line) <= LONGEST_LINE else None

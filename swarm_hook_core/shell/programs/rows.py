@@ -74,7 +74,10 @@ class Case:
 
     def _declare(self, word: str) -> None:
         """Take up ``-abc,--name=FILE``."""
-        at = word.find("=") if "=" in word else len(word)
+        if "=" in word:
+            at = word.find("=")
+        else:
+            at = len(word)
         spellings, kind = word[:at], word[at:]
         if spellings.endswith("?"):
             spellings, kind = spellings[:-1], "?" + kind
@@ -93,7 +96,9 @@ class Case:
 def row_of(name: str, table: str = "") -> "Case | None":
     """Return the row of program `name` in `table` (default: the one of programs), or None."""
     start = row_at(name, table)
-    return None if start < 0 else _read(lines_of(start, table))
+    if start < 0:
+        return None
+    return _read(lines_of(start, table))
 
 
 def _read(lines: "list[tuple[int, str, str]]") -> "Case":

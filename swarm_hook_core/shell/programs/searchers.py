@@ -30,7 +30,9 @@ def grep(call) -> None:
     if rg and call.name != "rg" and options.has("-g"):
         pattern, operands = (operands or [""])[0], operands[1:]  # a pattern of names
     elif not options.has("-e", "-f", "--regexp", "--file") and not by_name:
-        pattern = operands.pop(0) if operands else ""
+        pattern = ""
+        if operands:
+            pattern = operands.pop(0)
     if rg:
         lists = ripgrep.lists(call, options)
     else:
@@ -87,7 +89,11 @@ def _both(one, other):
         if first is False:
             return False
         second = other(path)
-        return False if second is False else None if first is None or second is None else True
+        if second is False:
+            return False
+        if first is None or second is None:
+            return None
+        return True
 
     return admits
 
@@ -102,7 +108,10 @@ def _filter(call, options, pattern) -> None:
     if options.has("-q") or not call.walk.scope.heard:
         call.says("" if options.has("-q") else None)
         return
-    patterns = options.values("-e") if pattern is None else [pattern]
+    if pattern is None:
+        patterns = options.values("-e")
+    else:
+        patterns = [pattern]
     extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
     literally = call.name == "fgrep" or options.has("-F")
     keeps = _line_test(patterns, extended, literally, options)
@@ -115,10 +124,14 @@ def _filter(call, options, pattern) -> None:
         folder = call.folder
 
         def named(path: str):
-            inside = path if folder is None else os.path.relpath(path, folder)
+            inside = path
+            if folder is not None:
+                inside = os.path.relpath(path, folder)
             forms = {path, inside, "./" + inside.lstrip("/")}
             answers = {keeps(form) for form in forms}
-            return answers.pop() if len(answers) == 1 else None
+            if len(answers) == 1:
+                return answers.pop()
+            return None
 
         founds = call.stdin.found
         call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
@@ -131,8 +144,12 @@ def _kept_names(found, keeps):
 
     def names():
         held = found.names()
-        answers = None if held is None else [keeps(name) for name in held]
-        return None if answers is None or None in answers else [one for one, kept in zip(held, answers) if kept]
+        answers = None
+        if held is not None:
+            answers = [keeps(name) for name in held]
+        if answers is None or None in answers:
+            return None
+        return [one for one, kept in zip(held, answers) if kept]
 
     return names
 
@@ -159,8 +176,11 @@ def _line_test(patterns, extended, literally, options):
             )
             if len(wanted) > 200 or any(mark in wanted for mark in ("+)*", "*)*", "+)+", "*)+")):
                 return None
-            flags = re.IGNORECASE if options.has("-i", "--ignore-case") else 0
-            wanted = rf"\b(?:{wanted})\b" if options.has("-w") else wanted
+            flags = 0
+            if options.has("-i", "--ignore-case"):
+                flags = re.IGNORECASE
+            if options.has("-w"):
+                wanted = rf"\b(?:{wanted})\b"
             found = (re.fullmatch if options.has("-x") else re.search)(wanted, line[:1000], flags)
         except (re.error, OverflowError, RecursionError):
             return None
@@ -176,8 +196,12 @@ def _plain_match(line: str, pattern: str) -> bool:
     first, last = pattern.startswith("^"), pattern.endswith("$")
     text = pattern[first : len(pattern) - last].replace("\\.", ".")
     if first:
-        return line == text if last else line.startswith(text)
-    return line.endswith(text) if last else text in line
+        if last:
+            return line == text
+        return line.startswith(text)
+    if last:
+        return line.endswith(text)
+    return text in line
 
 
 def _extended(basic: str) -> str:

@@ -42,13 +42,21 @@ def sed(call) -> None:
 def backup(word: str, suffix: str) -> str:
     """The name that sed and perl keep the earlier content of `word` under."""
     folder, name = os.path.split(word)
-    name = suffix.replace("*", name) if "*" in suffix else name + suffix
-    return name if "/" in name else os.path.join(folder, name)
+    if "*" in suffix:
+        name = suffix.replace("*", name)
+    else:
+        name = name + suffix
+    if "/" in name:
+        return name
+    return os.path.join(folder, name)
 
 
 def read(call, name: str) -> str:
     """The text of a script file, as far as it is known by then; empty where it cannot be had."""
-    stream = call.stdin if name in ("-", "/dev/stdin") else call.walk.files.text_of(name, call.folder)
+    if name in ("-", "/dev/stdin"):
+        stream = call.stdin
+    else:
+        stream = call.walk.files.text_of(name, call.folder)
     return (stream and stream.text) or ""
 
 
@@ -135,7 +143,8 @@ class _Script:
 
     def line(self) -> str:
         end = self.text.find("\n", self.at)
-        end = len(self.text) if end < 0 else end
+        if end < 0:
+            end = len(self.text)
         line, self.at = self.text[self.at : end], end + 1
         return line
 

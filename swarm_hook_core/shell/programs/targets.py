@@ -15,7 +15,10 @@ def words_of(reading, target: str) -> "list[str]":
     if not opened:
         return [target]
     field, _, after = rest.partition("}")
-    ends = words_of(reading, after) if after else [""]
+    if after:
+        ends = words_of(reading, after)
+    else:
+        ends = [""]
     return [before + word + end for word in _field(reading, field) for end in ends]
 
 
@@ -57,7 +60,9 @@ def _changed(call, word: str, change: str) -> str:
         if word.rstrip("/").rpartition("/")[2] in ("", ".", ".."):
             word = seen(call, word) or word
         word = os.path.basename(word.rstrip("/"))
-    return os.path.splitext(word)[0] if change[-1:] == "." else word
+    if change[-1:] == ".":
+        return os.path.splitext(word)[0]
+    return word
 
 
 def _addresses(reading) -> "list[str]":
@@ -75,4 +80,6 @@ def _addresses(reading) -> "list[str]":
 def name_of(address: str) -> str:
     """Return the last name of an address, without its query; empty if it has no name."""
     rest = address.partition("?")[0].partition("#")[0].split("://", 1)[-1]
-    return os.path.basename(rest) if "/" in rest else ""
+    if "/" in rest:
+        return os.path.basename(rest)
+    return ""

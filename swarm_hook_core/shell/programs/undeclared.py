@@ -30,7 +30,8 @@ def name_outputs(call, words=None, declared=()) -> None:
 
     `declared`: the options that its row declares.
     """
-    words = call.words if words is None else words
+    if words is None:
+        words = call.words
     for place, word in enumerate(words):
         if len(word) < 2 or word[0] != "-" or not is_known(word[:2]):
             continue
@@ -43,7 +44,9 @@ def name_outputs(call, words=None, declared=()) -> None:
         if not kind:
             continue
         if not equals:
-            value = words[place + 1] if place + 1 < len(words) else ""
+            value = ""
+            if place + 1 < len(words):
+                value = words[place + 1]
         if value and value[0] != "-":
             _written(call, kind, value)
 
@@ -51,7 +54,9 @@ def name_outputs(call, words=None, declared=()) -> None:
 def says_that_it_writes(words, declared) -> str:
     """Return the first option of `words` with a name that announces a write, or empty. `declared` ones do not count."""
     for word in words:
-        bare = word[2:].partition("=")[0] if word[:2] == "--" else ""
+        bare = ""
+        if word[:2] == "--":
+            bare = word[2:].partition("=")[0]
         known = not bare or "--" + bare in declared or "dry" in bare
         if not known and (bare in _WRITES or bare.startswith(_WRITES_FIRST)):
             return "--" + bare
@@ -77,7 +82,11 @@ def _kind(name: str) -> str:
     if bare == "out" or bare.startswith(_OUTPUTS) or bare.endswith(("-out", "-output", "-outfile", "-output-file")):
         if bare.endswith(_MANNERS):
             return ""
-        return "folder" if bare.endswith(("dir", "directory", "folder")) else "file"
+        if bare.endswith(("dir", "directory", "folder")):
+            return "folder"
+        return "file"
     if name[:2] == "--" and bare.endswith(_FOLDERS) and bare.rpartition("-")[0] not in _READ_FOLDERS:
         return "folder"
-    return "file" if name in ("--log-file", "--logfile") else ""
+    if name in ("--log-file", "--logfile"):
+        return "file"
+    return ""

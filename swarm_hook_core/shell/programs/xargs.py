@@ -44,7 +44,10 @@ def xargs(call) -> None:
     takes = "--max-args --max-procs --max-lines --max-chars --delimiter --arg-file --process-slot-var".split()
     options = split(call.words, "IJRLnPsdEaS", takes, optional="ile", stop_early=True)
     source = options.value("-a", "--arg-file")
-    stream = call.walk.files.text_of(source, call.folder) if source else call.stdin
+    if source:
+        stream = call.walk.files.text_of(source, call.folder)
+    else:
+        stream = call.stdin
     place = options.value("-I", "-J", "-i", "--replace") or ("{}" if options.has("-i", "--replace") else None)
     by_line = options.has("-0", "--null", "-d", "--delimiter") or place is not None
     words = options.operands or ["echo"]
@@ -83,8 +86,12 @@ def _whole(call, found):
     """Return the part of `found` that xargs takes for single words: names without blanks, quotes and backslashes."""
 
     def admits(path: str):
-        name = path[len(call.folder) :] if call.folder and path.startswith(call.folder) else path
-        return False if any(mark in name for mark in " \t\n'\"\\") else found.admits(path)
+        name = path
+        if call.folder and path.startswith(call.folder):
+            name = path[len(call.folder) :]
+        if any(mark in name for mark in " \t\n'\"\\"):
+            return False
+        return found.admits(path)
 
     return Found(found.root, admits)
 
@@ -127,7 +134,8 @@ def parallel(call) -> None:
     at = next((at for at, word in enumerate(words) if word in (":::", ":::+")), -1)
     if at >= 0:
         words, names = words[:at], words[at + 1 :]
-        names = [UNKNOWN] if any(word.startswith(":::") for word in names) else names
+        if any(word.startswith(":::") for word in names):
+            names = [UNKNOWN]
     else:
         source = options.value("-a", "--arg-file")
         names = _names(call, call.walk.files.text_of(source, call.folder) if source else call.stdin, by_line=True)

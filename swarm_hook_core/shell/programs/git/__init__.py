@@ -33,7 +33,10 @@ def git(call) -> None:
         return
     folder = call.folder
     for one in folders:
-        folder = absolute(folder, one) if is_known(one) else None
+        if is_known(one):
+            folder = absolute(folder, one)
+        else:
+            folder = None
     if not is_known(words[0]):
         call.guess("a computed git command")
         return

@@ -34,14 +34,18 @@ def losing(call, words):
         return find(call, words, options)
     if verb in _WITH_GIVING_UP and options.has(*_GIVE_UP):
         return []
-    return [] if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash") else None
+    if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash"):
+        return []
+    return None
 
 
 def _checkout(call, words, options):
     _before, after = cut(words[1:])
     force = options.has("-f", "--force")
     if options.has("-b", "-B", "--orphan") or after == []:
-        return [] if force else None
+        if force:
+            return []
+        return None
     if after is None and not options.has("--pathspec-from-file"):  # if a word is a branch, only git knows
         after = [word for word in options.operands if _names_files(call, word)]
         return after or ([] if force else None)
@@ -60,17 +64,27 @@ def _restore(_call, _words, options):
 
 def _stash(_call, words, options):
     _before, after = cut(words[1:])
-    verb = words[1] if len(words) > 1 and words[1][:1] != "-" else "push"
+    verb = "push"
+    if len(words) > 1 and words[1][:1] != "-":
+        verb = words[1]
     if verb == "push":
         operands = options.operands
-        return after if after is not None else operands[1:] if operands[:1] == ["push"] else operands
-    return [] if verb == "save" else None
+        if after is not None:
+            return after
+        if operands[:1] == ["push"]:
+            return operands[1:]
+        return operands
+    if verb == "save":
+        return []
+    return None
 
 
 def _checkout_index(_call, _words, options):
     if not options.has("-f", "--force") or options.has("--prefix", "--temp"):
         return None
-    return [] if options.has("-a", "--all") else options.operands or None
+    if options.has("-a", "--all"):
+        return []
+    return options.operands or None
 
 
 _LOSING = {
@@ -100,8 +114,12 @@ def _taking(words):
         everything = options.has("-A", "--all", "-u", "--update", "--no-ignore-removal", "--renormalize")
         return options.operands or ([] if everything else None)
     if verb == "commit":
-        return [] if options.has("-a", "--all") else options.operands or None
-    return options.operands or None if verb in ("mv", "update-index") else None
+        if options.has("-a", "--all"):
+            return []
+        return options.operands or None
+    if verb in ("mv", "update-index"):
+        return options.operands or None
+    return None
 
 
 def _chosen(call, files, words) -> list:

@@ -68,4 +68,6 @@ def tree_of(call):
         return work_tree(call.folder)
     if named:
         return os.path.realpath(os.path.join(call.folder, named))
-    return os.path.realpath(call.folder) if git_dir else work_tree(call.folder)
+    if git_dir:
+        return os.path.realpath(call.folder)
+    return work_tree(call.folder)

@@ -37,10 +37,14 @@ def putting_aside(call, options, repository, hook: str = "pre-commit") -> str:
     if any(settings.get(name) == value for name, value in _SWITCHES.items()):
         return ""
     folder = _hooks_folder(repository)
-    name = _Hooks(repository.top, settings, hook).of(os.path.join(folder, hook)) if folder else ""
+    name = ""
+    if folder:
+        name = _Hooks(repository.top, settings, hook).of(os.path.join(folder, hook))
     # Of all changes nothing is left that would have to be put aside.
     takes_all = hook == "pre-commit" and options.has("-a", "--all")
-    return "" if takes_all and name != FAILS_OVER_ALL else name
+    if takes_all and name != FAILS_OVER_ALL:
+        return ""
+    return name
 
 
 def _hooks_folder(repository) -> str:
@@ -58,7 +62,9 @@ def _default_folder(top: str) -> str:
     from swarm_hook_core.repository import tree_at
 
     tree = tree_at(top, is_real=True)
-    return os.path.join(tree.common, "hooks") if tree is not None else ""
+    if tree is not None:
+        return os.path.join(tree.common, "hooks")
+    return ""
 
 
 class _Hooks:
@@ -79,11 +85,18 @@ class _Hooks:
         text = small_text(path)
         for mark, name in _BY_FRAMEWORK.items():
             if mark in text:
-                return name if name != "pre-commit" or self._has_config(text) else ""
+                if name != "pre-commit" or self._has_config(text):
+                    return name
+                return ""
         if "# swarm guard" in text:  # swarm's guard runs the earlier hook
             earlier = text.partition("\nearlier=")[2].partition("\n")[0]
-            folder = _default_folder(self._top) if earlier.startswith("$(") else earlier.strip("'\"")
-            return self.of(os.path.join(self._top, folder, self._name), depth + 1) if folder else ""
+            if earlier.startswith("$("):
+                folder = _default_folder(self._top)
+            else:
+                folder = earlier.strip("'\"")
+            if folder:
+                return self.of(os.path.join(self._top, folder, self._name), depth + 1)
+            return ""
         if os.path.basename(os.path.dirname(path)) == "_" and "husky" in path:
             if self._settings.get("HUSKY") == "0":
                 return ""
@@ -103,7 +116,9 @@ class _Hooks:
             if FAILS_OVER_ALL in line and ("--no-stash" not in line or "--hide-unstaged" in line):
                 return FAILS_OVER_ALL
             if any(run in line for run in _RUNS) and not any(option in line for option in _WHOLE):
-                return "prek" if "prek run" in line else "pre-commit"
+                if "prek run" in line:
+                    return "prek"
+                return "pre-commit"
             before, stash, after = line.partition("git stash")
             if stash and after.split()[:1] not in (["list"], ["show"], ["create"], ["store"]) and "echo" not in before:
                 return "git stash"

@@ -37,9 +37,15 @@ def rebase(question) -> None:
 
 def _rebase(question, operands, root: bool) -> None:
     options = question.options
-    upstream = "" if root else question.known(operands[0] if operands else UPSTREAM)
-    onto = question.known(options.value("--onto") or upstream) if options.value("--onto") or upstream else ""
-    tip = question.known(operands[1]) if len(operands) > 1 else "HEAD"
+    upstream = ""
+    if not root:
+        upstream = question.known(operands[0] if operands else UPSTREAM)
+    onto = ""
+    if options.value("--onto") or upstream:
+        onto = question.known(options.value("--onto") or upstream)
+    tip = "HEAD"
+    if len(operands) > 1:
+        tip = question.known(operands[1])
     if not onto:
         question.maybe(question.repository.tracked(question.locked))
         return
@@ -47,7 +53,9 @@ def _rebase(question, operands, root: bool) -> None:
         question.maybe(question.repository.since_fork(upstream, tip, question.locked))
         return
     ours = set(question.repository.differing("HEAD", onto, question.locked))
-    own = ours if tip == "HEAD" else set(question.repository.since_fork(upstream, tip, question.locked))
+    own = ours
+    if tip != "HEAD":
+        own = set(question.repository.since_fork(upstream, tip, question.locked))
     if ours or own:
         anew = options.has("--onto", "--force-rebase", "--no-ff") or (
             options.has("-f") and question.words[0] == "rebase"
@@ -73,13 +81,20 @@ def pull(question) -> None:
     options = question.options
     question.cannot_tell()
     rebases = options.given.get("-r", []) + options.given.get("--rebase", [])
-    how = (rebases[-1] or "true") if rebases else question.repository.setting("pull.rebase")
+    if rebases:
+        how = rebases[-1] or "true"
+    else:
+        how = question.repository.setting("pull.rebase")
     will_rebase = how not in ("", "false") and not options.has("--no-rebase")
     _autostash(question, "rebase" if will_rebase else "merge")
     remote, *refs = options.operands or [""]
-    name = refs[0].partition(":")[0].lstrip("+") if refs else ""
+    name = ""
+    if refs:
+        name = refs[0].partition(":")[0].lstrip("+")
     try:
-        known = name if remote == "." else f"refs/remotes/{remote}/{name}"
+        known = name
+        if remote != ".":
+            known = f"refs/remotes/{remote}/{name}"
         theirs = question.known(known if name else UPSTREAM)
         if will_rebase:
             _rebase(question, [theirs], False)
@@ -106,7 +121,10 @@ def bisect(question) -> None:
     verb, *rest = question.options.operands or [""]
     goods = "--glob=refs/bisect/good-*"
     if verb == "reset":
-        target = rest[0] if rest else question.repository.note("BISECT_START")
+        if rest:
+            target = rest[0]
+        else:
+            target = question.repository.note("BISECT_START")
         if target:
             question.moves_to(target)
     elif verb == "start" and "--" not in question.words and len(rest) != 1:
@@ -148,7 +166,9 @@ def _goes_on(question, original: str, todo: str) -> bool:
     else:
         question.takes(question.staged())
     if options.has("--abort"):
-        head = question.repository.note(original) if original else ""
+        head = ""
+        if original:
+            head = question.repository.note(original)
         if head:
             question.hit(question.repository.differing("HEAD", head, question.locked))
         return True

@@ -29,7 +29,9 @@ class _Listing:
 
     def __init__(self, call, top, words, root, from_top):
         self._folder, self._top, self._words, self._root = call.folder, top, words, root
-        self._base = root if from_top else os.path.realpath(call.folder)
+        self._base = root
+        if not from_top:
+            self._base = os.path.realpath(call.folder)
         self._names = None
 
     def admits(self, path: str):
@@ -76,7 +78,9 @@ def _rev_parse(call, _top) -> None:
     if root is None or len(wanted) != 1:
         return
     inside = os.path.relpath(os.path.realpath(call.folder), root)
-    prefix = "" if inside == "." else inside + "/"
+    prefix = ""
+    if inside != ".":
+        prefix = inside + "/"
     answers = {
         "--show-toplevel": root,
         "--show-prefix": prefix,
@@ -160,7 +164,9 @@ def _picked(words):
 
 
 def _patch_about(found):
-    return Patch(found) if found is not None else None
+    if found is not None:
+        return Patch(found)
+    return None
 
 
 TELLERS = {

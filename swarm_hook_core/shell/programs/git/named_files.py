@@ -12,7 +12,10 @@ from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 def clone(call, reading) -> None:
     """``clone``: the folder that is named, or made of the address."""
     operands = reading.options.operands
-    folder = operands[1] if len(operands) > 1 else _humanish((operands or [""])[0], reading.options.has("--bare"))
+    if len(operands) > 1:
+        folder = operands[1]
+    else:
+        folder = _humanish((operands or [""])[0], reading.options.has("--bare"))
     if folder:
         call.tree(folder)
 
@@ -22,11 +25,15 @@ def _humanish(url: str, bare: bool) -> str:
     if not is_known(url):
         return ""
     name = url.rstrip("/")
-    name = name[: -len("/.git")] if name.endswith("/.git") else name
+    if name.endswith("/.git"):
+        name = name[: -len("/.git")]
     name = name.rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1]
     for ending in (".git", ".bundle"):
-        name = name[: -len(ending)] if name.endswith(ending) else name
-    return f"{name}.git" if bare and name else name
+        if name.endswith(ending):
+            name = name[: -len(ending)]
+    if bare and name:
+        return f"{name}.git"
+    return name
 
 
 def init(call, reading) -> None:
@@ -39,10 +46,15 @@ def init(call, reading) -> None:
 def add_submodule(call, reading) -> None:
     """``submodule add``: its folder, and the list of them all."""
     rest = reading.options.operands
-    folder = rest[1] if len(rest) > 1 else _humanish((rest or [""])[0], False)
+    if len(rest) > 1:
+        folder = rest[1]
+    else:
+        folder = _humanish((rest or [""])[0], False)
     if folder:
         call.tree(folder)
-        top = work_tree(call.folder) if call.folder else None
+        top = None
+        if call.folder:
+            top = work_tree(call.folder)
         call.write(os.path.join(top, ".gitmodules") if top else ".gitmodules")
 
 
@@ -109,21 +121,31 @@ def _patched(call, options) -> tuple:
     named: list = []
     founds: list = []
     is_whole = True
-    top = work_tree(call.folder) if call.folder else None
+    top = None
+    if call.folder:
+        top = work_tree(call.folder)
     strip, under = options.value("-p"), options.value("--directory") or ""
-    here = os.path.realpath(call.folder) if top else ""
-    prefix = os.path.relpath(here, top) if top and here != top else ""
+    here = ""
+    if top:
+        here = os.path.realpath(call.folder)
+    prefix = ""
+    if top and here != top:
+        prefix = os.path.relpath(here, top)
     for source in options.operands or ["-"]:
         text = _text(call, source)
         if text is None:
-            about = getattr(call.stdin, "about", None) if source == "-" else None
+            about = None
+            if source == "-":
+                about = getattr(call.stdin, "about", None)
             if about is not None:
                 loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
                 founds.append((about, REPLACE if loses else EDIT))
             else:
                 is_whole = False
             continue
-        parts = int(strip) if strip and strip.isdigit() else None
+        parts = None
+        if strip and strip.isdigit():
+            parts = int(strip)
         backwards = options.has("-R", "--reverse")
         for path, from_top, how in files_in(text, parts, under, "" if always_from_top else prefix, backwards):
             if not _is_wanted(path, options):
@@ -149,7 +171,9 @@ def _is_wanted(path: str, options) -> bool:
 def _text(call, source: str):
     """Return the patch in `source` (``-``: standard input), or None if it cannot be read yet."""
     if source == "-":
-        return call.stdin.text if call.stdin else None
+        if call.stdin:
+            return call.stdin.text
+        return None
     stream = call.walk.files.text_of(source, call.folder)
     if stream is not None:
         return stream.text
@@ -178,15 +202,21 @@ def show_changes(call, reading) -> None:
     named = [word for word in reading.options.operands if word in before]
     if set(reading.options.given) - _SHOW_ALL or call.folder is None:
         return
-    since = "HEAD" if named[:1] in (["HEAD"], ["@"]) else "index"
-    files = named[1:] if since == "HEAD" else named
+    since = "index"
+    if named[:1] in (["HEAD"], ["@"]):
+        since = "HEAD"
+    files = named
+    if since == "HEAD":
+        files = named[1:]
     if files and (dashes or not all(os.path.lexists(os.path.join(call.folder, word)) for word in files)):
         return  # another revision: the changes since then may differ from the changes since the last commit
     call.shows([*files, *after], (), since)
 
 
 def _cut_at_dashes(words) -> tuple:
-    before = words[: words.index("--")] if "--" in words else words
+    before = words
+    if "--" in words:
+        before = words[: words.index("--")]
     return before, len(before) < len(words), words[len(before) + 1 :]
 
 
@@ -209,4 +239,6 @@ def settings(call, reading) -> None:
 
 def _variable(call, name: str) -> str:
     value = call.walk.scope.variable(name)
-    return value if isinstance(value, str) and is_known(value) else ""
+    if isinstance(value, str) and is_known(value):
+        return value
+    return ""

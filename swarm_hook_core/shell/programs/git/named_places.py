@@ -26,9 +26,14 @@ def places(call, top: str) -> list:
     if options.has("--pathspec-from-file"):
         return []
     if words[0] == "checkout":
-        named = [] if options.has("-p", "--patch", "-b", "-B", "--orphan") else after or []
+        named = []
+        if not options.has("-p", "--patch", "-b", "-B", "--orphan"):
+            named = after or []
     else:
-        named = options.operands if words[0] in _BY_PATHSPEC else []
+        if words[0] in _BY_PATHSPEC:
+            named = options.operands
+        else:
+            named = []
     if not 0 < len(named) <= MOST_NAMED:
         return []
     prefix = os.path.relpath(os.path.realpath(call.folder), top)

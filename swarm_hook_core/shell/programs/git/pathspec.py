@@ -57,13 +57,17 @@ class Pathspec:
         """Return True if the file `path` (relative to the top) matches, None if unknown."""
         if self.is_empty:
             return True
-        answer = None if self.is_unsure else False
+        answer = False
+        if self.is_unsure:
+            answer = None
         for exclude, *item in self._items:
             told = self._told(path, *item)
             if exclude and told:
                 return False
             if not exclude and (told or (told is None and answer is False)):
-                answer = True if told else None
+                answer = None
+                if told:
+                    answer = True
         return answer
 
     def names(self, path: str) -> bool:
@@ -91,7 +95,9 @@ class Pathspec:
     def plain_paths(self) -> list:
         """Return the files and folders that the words spell out; [] if a word is anything else."""
         plain = not self.is_unsure and all(not item[0] and item[1] is not None and not item[2] for item in self._items)
-        return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items)) if plain else []
+        if plain:
+            return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items))
+        return []
 
     def narrowed(self, paths):
         """Return the parts of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
@@ -104,7 +110,12 @@ class Pathspec:
                     continue
                 # An empty path is the whole work tree.
                 inner = own is not None and pattern is None and (not path or own.startswith(path + "/"))
-                one = own if inner else path if self._may_meet(path) else None
+                if inner:
+                    one = own
+                elif self._may_meet(path):
+                    one = path
+                else:
+                    one = None
                 if one is not None:
                     wanted[one] = None
         return list(wanted)
@@ -139,10 +150,13 @@ class Pathspec:
         answer: object = False
         for one in founds:
             root = os.path.realpath(one.root)
-            told = one.admits(whole) if whole == root or whole.startswith(root.rstrip("/") + "/") else False
+            told = False
+            if whole == root or whole.startswith(root.rstrip("/") + "/"):
+                told = one.admits(whole)
             if told:
                 return True
-            answer = None if told is None else answer
+            if told is None:
+                answer = None
         return answer
 
 
@@ -153,7 +167,9 @@ def _magic_of(word: str):
     if word.startswith(":("):
         names, closing, rest = word[2:].partition(")")
         magic = {name for name in names.split(",") if name}
-        return (magic, rest) if closing and magic <= _MAGIC else (None, "")
+        if closing and magic <= _MAGIC:
+            return (magic, rest)
+        return (None, "")
     short = {"/": "top", "!": "exclude", "^": "exclude"}
     at, magic = 1, set()
     while at < len(word) and word[at] in short:
@@ -172,7 +188,9 @@ def _relative(path: str, prefix: str, top: str):
     if whole == top:
         return ""
     start = top.rstrip("/") + "/"
-    return whole[len(start) :] if whole.startswith(start) else None
+    if whole.startswith(start):
+        return whole[len(start) :]
+    return None
 
 
 def _expression(pattern: str, by_part: bool) -> str:

@@ -59,7 +59,9 @@ class Repository:
 
     def names(self, *words, paths) -> list:
         """Return the NUL-separated names that git prints about `paths`; [] without paths."""
-        return _split(self.ask(*words, *self._limits(paths))) if paths else []
+        if paths:
+            return _split(self.ask(*words, *self._limits(paths)))
+        return []
 
     def differing(self, old: str, new: str, paths) -> list:
         """Files that differ between two trees."""
@@ -72,7 +74,9 @@ class Repository:
 
     def changed_in(self, revisions, paths, mainline: bool = False) -> list:
         """Files that these commits change; a range says all its commits."""
-        walk = [] if any(".." in one or one.startswith("^") for one in revisions) else ["--no-walk"]
+        walk = []
+        if not any(".." in one or one.startswith("^") for one in revisions):
+            walk = ["--no-walk"]
         options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history"]
         return self.names("log", *options, *walk, *(["-m"] if mainline else []), *revisions, paths=paths)
 
@@ -114,7 +118,9 @@ class Repository:
 
     def untracked(self, paths, with_ignored: bool = False) -> list:
         """Files that are not in the index."""
-        ignored = [] if with_ignored else ["--exclude-standard"]
+        ignored = []
+        if not with_ignored:
+            ignored = ["--exclude-standard"]
         return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
 
     def modified(self, paths) -> list:
@@ -166,7 +172,9 @@ class Repository:
             for row in rows
             if row[3] == "M" and not row[2].strip("0") and row[4] == row[5] and row[4] in _REGULAR
         }
-        same = self._same(doubtful) if doubtful else ()
+        same = ()
+        if doubtful:
+            same = self._same(doubtful)
         return list(dict.fromkeys(row[0] for row in rows if row[0] not in same))
 
     def _same(self, objects) -> set:
@@ -190,7 +198,9 @@ class Repository:
     def _limits(self, paths) -> list:
         if len(paths) > MOST_PATHS:
             return ["--"]
-        magic = ":(top,literal,icase)" if self.ignores_case else ":(top,literal)"
+        magic = ":(top,literal)"
+        if self.ignores_case:
+            magic = ":(top,literal,icase)"
         return ["--", *(magic + path for path in paths)]
 
 

@@ -182,7 +182,9 @@ def _row(name: str) -> "Case | None":
 def reading_of(call: Call, words: "list[str]", functions) -> "Reading | None":
     """Return ``git <words>`` as its row reads it, or None if it has no row."""
     row = _row(words[0])
-    return None if row is None else Reading(call, row, functions, words[1:])
+    if row is None:
+        return None
+    return Reading(call, row, functions, words[1:])
 
 
 def is_subcommand(name: str) -> bool:
@@ -193,7 +195,9 @@ def is_subcommand(name: str) -> bool:
 def options_of(words: "list[str]") -> Options:
     """The `Options` of ``<subcommand> <arguments>``; of a subcommand of its own the first operand is that."""
     row = _row(words[0])
-    kinds = row.parse().options if row else {}
+    kinds = {}
+    if row:
+        kinds = row.parse().options
     values = [name for name, kind in kinds.items() if kind[:1] == "="]
     optional = "".join(name[1] for name, kind in kinds.items() if kind == "?")
     return split(words[1:], "".join(name[1] for name in values if name[1] != "-"), values, optional)
@@ -215,7 +219,9 @@ def asks(words: "list[str]") -> str:
     file.
     """
     reading = _alone(words)
-    return (reading.case.words["asks"] or [""])[0] if reading else ""
+    if reading:
+        return (reading.case.words["asks"] or [""])[0]
+    return ""
 
 
 def _alone(words: "list[str]") -> "Reading | None":

@@ -122,7 +122,9 @@ class Question:
         self.options = options_of(words)
         self.repository = repository
         self.touch = touch
-        self._fold = str.casefold if repository.ignores_case else str
+        self._fold = str
+        if repository.ignores_case:
+            self._fold = str.casefold
         self._held = self._by_name(locked)
         self.covers = list(covers)
         self._places = {name: place for place, name in enumerate(self._held)}
@@ -135,7 +137,9 @@ class Question:
         self.nested = [path for path in names if self._is_nested(os.path.dirname(path), nested)]
         self.locked = [path for path in names if not nested[os.path.dirname(path)]]
         prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
-        self.prefix = "" if prefix == "." or prefix.startswith("..") else prefix
+        self.prefix = prefix
+        if prefix == "." or prefix.startswith(".."):
+            self.prefix = ""
 
     def _by_name(self, locked) -> dict:
         """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
@@ -234,7 +238,9 @@ class Question:
             raise Refused("a computed revision")
         if self.call.after:
             self.touch.unsure = True  # by then it may be another commit
-        return "@{-1}" if revision == "-" else revision
+        if revision == "-":
+            return "@{-1}"
+        return revision
 
     def specs(self, words) -> Pathspec:
         """These words as pathspecs, with those from ``--pathspec-from-file``."""
@@ -295,7 +301,10 @@ class Question:
         from swarm_hook_core.pattern_match import covered_below, start_of
         from swarm_hook_core.wildmatch import folded
 
-        whole = os.path.join(self.repository.top, path) if path else self.repository.top
+        if path:
+            whole = os.path.join(self.repository.top, path)
+        else:
+            whole = self.repository.top
         keys = (whole, NO_CASE + folded(whole))
         found = [(whole, cover) for cover in self.covers if any(map(cover.has, keys))]
         if found or os.path.islink(whole) or not os.path.isdir(whole):

@@ -79,7 +79,9 @@ def moved_to(call) -> list:
         return []
     if os.path.isdir(place):
         return [os.path.join(place, os.path.basename(source.rstrip("/"))) for source in sources]
-    return [place] if len(sources) == 1 else []
+    if len(sources) == 1:
+        return [place]
+    return []
 
 
 def roots(call, seconds: float) -> list:

@@ -17,7 +17,10 @@ def checkout(question) -> None:
     """``checkout``: to a branch, or files out of a tree or the index."""
     _before, after = cut(question.words[1:])
     options = question.options
-    operands = options.operands if after is None else options.operands[: len(options.operands) - len(after)]
+    if after is None:
+        operands = options.operands
+    else:
+        operands = options.operands[: len(options.operands) - len(after)]
     force = options.has("-f", "--force")
     if options.has("-p", "--patch"):
         question.maybe(question.repository.against("HEAD", question.locked))
@@ -130,7 +133,9 @@ def restore(question) -> None:
 def reset(question) -> None:
     """``reset``: with --hard, --merge, --keep; the others change no file."""
     options = question.options
-    target = options.operands[0] if options.operands else "HEAD"
+    target = "HEAD"
+    if options.operands:
+        target = options.operands[0]
     if options.has("--hard"):
         question.becomes(target)
     elif options.has("--merge", "--keep"):
@@ -169,16 +174,24 @@ def checkout_index(question) -> None:
 def stash(question) -> None:
     """``stash``: changes that it would take from the work tree, or put there."""
     operands = question.options.operands
-    verb = operands[0] if operands and question.words[1] == operands[0] else "push"
+    verb = "push"
+    if operands and question.words[1] == operands[0]:
+        verb = operands[0]
     if verb in ("push", "save"):
         _put_aside(question, verb)
     elif verb in ("pop", "apply", "branch"):
-        rest = operands[2:] if verb == "branch" else operands[1:]
+        if verb == "branch":
+            rest = operands[2:]
+        else:
+            rest = operands[1:]
         _bring_back(question, rest[0] if rest else "stash@{0}", verb == "branch")
 
 
 def _put_aside(question, verb: str) -> None:
-    words = question.words[2:] if question.words[1:2] == [verb] else question.words[1:]
+    if question.words[1:2] == [verb]:
+        words = question.words[2:]
+    else:
+        words = question.words[1:]
     options = split(words, "m", ("--message", "--pathspec-from-file"))
     specs = question.specs([] if verb == "save" else options.operands)
     if options.has("-p", "--patch"):
@@ -316,7 +329,10 @@ def unlink(question) -> None:
     options = question.options
     specs = question.specs(options.operands)
     forced = options.has("-f", "--force") and not options.has("--cached")
-    say = question.loses if forced else question.hit
+    if forced:
+        say = question.loses
+    else:
+        say = question.hit
     if not specs.is_empty:
         say(question.named(specs))
         say(question.chosen(specs, question.repository.tracked))
@@ -337,7 +353,9 @@ def move(question) -> None:
                 say(question.chosen(specs, question.repository.tracked))
         elif is_known(source):
             old = _seen_from_top(question, source)
-            new = os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target
+            new = target
+            if into:
+                new = os.path.join(target, os.path.basename(source.rstrip("/")))
             if old is not None:
                 _rename(question, old, _seen_from_top(question, new) if is_known(target) else None)
 
@@ -362,13 +380,17 @@ def _rename(question, old, new) -> None:
 
 def _moving(question):
     """Return the effect of a move: changes go along; with -f it also overwrites existing files."""
-    return question.loses if question.options.has("-f", "--force") else question.takes
+    if question.options.has("-f", "--force"):
+        return question.loses
+    return question.takes
 
 
 def _seen_from_top(question, word: str):
     """Return `word` relative to the top of the work tree, None if it is outside."""
     relative = os.path.relpath(os.path.join(question.repository.top, question.prefix, word), question.repository.top)
-    return None if relative == "." or relative.startswith("../") else relative
+    if relative == "." or relative.startswith("../"):
+        return None
+    return relative
 
 
 def update_index(question) -> None:
