@@ -71,7 +71,9 @@ def parsed(pattern: str, fold: bool = False) -> list:
     if not segments or segments == [DEEP] and text.strip("/.") == "":
         raise PatternUnreadable("names nothing")
     if text.endswith("/"):  # folders: of `src/**/` those in src
-        segments += [[_STAR], DEEP] if segments[-1] is DEEP else [DEEP]
+        if segments[-1] is DEEP:
+            segments.append([_STAR])
+        segments.append(DEEP)
     if segments[-1] is DEEP:
         segments.append([_STAR])  # `src/**` and `src/` mean the files in src, not src itself
     return segments
@@ -91,7 +93,7 @@ def of_path(path: str, fold: bool = False, deep: bool = False) -> list:
     text = path
     if fold:
         text = folded(path)
-    return [part for part in text.split("/") if part] + ([DEEP] if deep else [])
+    return [part for part in text.split("/") if part] + [DEEP] * deep
 
 
 def covers(segments, path: str) -> bool:

@@ -34,11 +34,13 @@ def effects_of(command: str, folder: "str | None", environment=None, budget=None
         return effects
     from swarm_hook_core.shell.walk import Walk
 
+    if environment is None:
+        environment = os.environ
     effects = Effects(budget)  # its time begins now that all is loaded
     collects = gc.isenabled()
     gc.disable()  # in a long-lived process one look through all its objects takes longer than a walk may
     try:
-        Walk(effects, folder, os.environ if environment is None else environment).script(command)
+        Walk(effects, folder, environment).script(command)
     finally:
         if collects:
             gc.enable()

@@ -9,7 +9,10 @@ _LARGEST = 1 << 63
 
 def _divided(left: int, right: int) -> int:
     """Divide as C does, towards zero."""
-    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    quotient = abs(left) // abs(right)
+    if (left < 0) == (right < 0):
+        return quotient
+    return -quotient
 
 
 _BINARY = {  # operator -> (precedence, function)
@@ -92,7 +95,9 @@ class _Expression:
         if operator in _ASSIGNMENTS and _is_name(name):
             self.at += 2
             result = self.choice()
-            return self.assign(name, result if operator == "=" else _applied(operator[:-1], self.held(name), result))
+            if operator != "=":
+                result = _applied(operator[:-1], self.held(name), result)
+            return self.assign(name, result)
         condition = self.binary(0)
         if self.peek() != "?":
             return condition
@@ -109,7 +114,7 @@ class _Expression:
         while self.peek() in _BINARY and _BINARY[self.peek()][0] >= least:
             operator = self.take()
             tightness = _BINARY[operator][0]
-            left = _applied(operator, left, self.binary(tightness if operator == "**" else tightness + 1))
+            left = _applied(operator, left, self.binary(tightness + (operator != "**")))
         return left
 
     def unary(self) -> int:
@@ -132,7 +137,9 @@ class _Expression:
     def step(self, name: str, operator: str) -> int:
         if not _is_name(name):
             raise _Unknown
-        return self.assign(name, self.held(name) + (1 if operator == "++" else -1))
+        if operator == "++":
+            return self.assign(name, self.held(name) + 1)
+        return self.assign(name, self.held(name) - 1)
 
     def assign(self, name: str, number: int) -> int:
         self.scope.variables[name] = str(number)

@@ -17,10 +17,13 @@ def set_words(walk, scope, words):
             scope.words = [scope.words[0], *rest]
             return Stream("")
         takes = rest[0].endswith("o")
+        change = scope.options.discard
+        if rest[0][0] == "-":
+            change = scope.options.add
         if takes and rest[1:2] == ["errexit"] or "e" in rest[0][1:]:
-            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("errexit")
+            change("errexit")
         if takes and rest[1:2] == ["noglob"] or "f" in rest[0][1:]:
-            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("noglob")
+            change("noglob")
         if takes:
             rest = rest[2:]
         else:
@@ -50,7 +53,10 @@ def set_options(walk, scope, words):
     for word in words[1:]:
         if not word.startswith("-"):
             option = word.lower().replace("_", "")
-            (scope.options.discard if unset_them else scope.options.add)(option)
+            if unset_them:
+                scope.options.discard(option)
+            else:
+                scope.options.add(option)
     scope.status = True
     return Stream("")
 
@@ -234,7 +240,9 @@ def change_folder(walk, scope, words):
     elif target:
         where = absolute(scope.folder, target)
         physical = where is not None and any("P" in option for option in options)
-        _go(walk, scope, os.path.realpath(where) if physical else where)
+        if physical:
+            where = os.path.realpath(where)
+        _go(walk, scope, where)
     else:
         scope.status = True  # `cd ""` stays
     if name == "pushd" and scope.status is not False:

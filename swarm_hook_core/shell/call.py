@@ -126,7 +126,10 @@ class Call:
 
     def run(self, words: "list[str]", stdin=None, folder: "str | None" = None) -> None:
         """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""
-        self.output = self.walk.run(words, stdin, self.folder if folder is None else absolute(self.folder, folder))
+        where = self.folder
+        if folder is not None:
+            where = absolute(self.folder, folder)
+        self.output = self.walk.run(words, stdin, where)
 
     def script(self, text: str, words: "list[str] | tuple[str, ...]" = (), stdin=None) -> None:
         """It runs shell text with positional parameters `words` (``$0`` first)."""

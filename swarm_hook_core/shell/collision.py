@@ -54,7 +54,8 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
             looked_up[root] = _around(session, root, peers)
             near.update({_mark(held): held for held in looked_up[root] if _mark(held) not in near})
         if looked_up[root]:
-            why = why or (f"`{guess.by}`: {guess.why}" if guess.by else guess.why)
+            by = guess.by and f"`{guess.by}`: "
+            why = why or by + guess.why
     if near:
         locks = list(near.values())
         if strict:
@@ -62,7 +63,9 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
             words = _strictly(tool, why, first, identity, session.instance_id)
             return Verdict(Denial(first.file, first, words, certain=False))
         return Verdict(None, _notice(why, locks, identity, session.instance_id), locks)
-    return Verdict(None, "", _around(session, cwd, peers) if effects.runs else ())
+    if effects.runs:
+        return Verdict(None, "", _around(session, cwd, peers))
+    return Verdict(None, "", ())
 
 
 def _certain(session, effects, peers, last: float):
@@ -228,7 +231,9 @@ def _met_by_patterns(tree, patterns, keys, seconds: float):
 def _joined(key: str, rest: str) -> str:
     from swarm_hook_core.wildmatch import folded
 
-    return key + (folded(rest) if key.startswith(NO_CASE) else rest)
+    if key.startswith(NO_CASE):
+        rest = folded(rest)
+    return key + rest
 
 
 def _files_below(folder: str):
@@ -315,12 +320,11 @@ def named(locks: list, identity: str, own_id: str) -> str:
     some = []
     for held in locks[:NAMED]:
         who, note, _ask = holder(held, identity, own_id)
-        still = ""
         if held.mode == "shared":
-            still = ", who reads it and keeps it still"
-        some.append(
-            f"{untrusted_text.named(held.file)} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})"
-        )
+            who += ", who reads it and keeps it still"
+        if note:
+            who += "; " + note.removesuffix("; ")
+        some.append(f"{untrusted_text.named(held.file)} (held by {who})")
     more = ""
     if len(locks) > NAMED:
         more = f" and {len(locks) - NAMED} more"

@@ -4,7 +4,7 @@ import os
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import LONGEST_BY
-from swarm_hook_core.shell.model import Input, Stream, absolute, is_known, joined
+from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace, is_known, joined
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
@@ -129,11 +129,10 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
                 scope.line.append((scope.folder, ["<", target]))
             continue
         writes = len(walk.effects.writes)
-        how = REPLACE
-        if kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)):
-            how = EDIT
+        how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)))
         walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
-        replaced += walk.effects.writes[writes:] if how == REPLACE else ()
+        if how == REPLACE:
+            replaced += walk.effects.writes[writes:]
         if kind != "<>" and one.fd in ("", "1"):
             caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
     heard, shown = scope.heard, scope.shown
@@ -150,7 +149,9 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
         if walk.files.goes_through(ran, absolute(write.folder, write.path)):
             write.how = EDIT
     if caught:
-        walk.files.made_of[caught] = [*walk.files.made_of.get(caught, ()), *ran] if appends else ran
+        if appends:
+            ran = [*walk.files.made_of.get(caught, ()), *ran]
+        walk.files.made_of[caught] = ran
         if appends:
             held = None
             if walk.files.contents.get(caught) or not os.path.exists(caught):

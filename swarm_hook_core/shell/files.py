@@ -68,8 +68,12 @@ class Files:
 
     def is_made_of(self, path, source, deepest: int = DEEPEST_SOURCE) -> bool:
         """Return True if this script has made the file at absolute `path` from the one at absolute `source`."""
-        for folder, words in self.made_of.get(path, ()) if deepest and source else ():
-            for word in words[1:] if words[0] not in _PRINT_WORDS else ():
+        if not deepest or not source:
+            return False
+        for folder, words in self.made_of.get(path, ()):
+            if words[0] in _PRINT_WORDS:
+                continue
+            for word in words[1:]:
                 named = absolute(folder, word)
                 if named and (named == source or (named != path and self.is_made_of(named, source, deepest - 1))):
                     return True

@@ -100,7 +100,7 @@ def _alternatives(pattern: str, at: int):
         if deep == 0 or (letter == "|" and deep == 1):
             parts.append(pattern[first:at])
             first = at + 1
-        at += 2 if letter == "\\" else 1
+        at += 1 + (letter == "\\")
         if deep == 0:
             return parts, at
     return None
@@ -215,7 +215,9 @@ def _group_ends(text: str, at: int, group: tuple, left: list) -> set:
         more = after(waiting.pop()) - found
         found |= more
         waiting += more
-    return found | ({at} if kind in "?*" else set())
+    if kind in "?*":
+        found.add(at)
+    return found
 
 
 class _TooMany(Exception):

@@ -33,7 +33,7 @@ class Lexer(WordReader):
             if at >= len(text) or (text.startswith(end, at) and (end != "]]" or text[at + 2 : at + 3] in AFTER_WORD)):
                 return found
             if text[at] in ";&|<>()" and not text.startswith(("<(", ">("), at):
-                self.at += 2 if text.startswith(("&&", "||"), at) else 1
+                self.at += 1 + text.startswith(("&&", "||"), at)
                 found.append(Word(text[at : self.at], [text[at : self.at]]))
             else:
                 found.append(self.word())
@@ -75,7 +75,7 @@ class Lexer(WordReader):
     def required(self, mark: str) -> None:
         """`mark`, a keyword or ``)``, stands here; the script is broken where it does not."""
         self.lines()
-        if self.text.startswith(mark, self.at) if mark == ")" else self.keyword() == mark:
+        if self.keyword() == mark or (mark == ")" and self.text.startswith(mark, self.at)):
             self.at += len(mark)
             self.blanks()
         else:

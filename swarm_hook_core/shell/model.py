@@ -3,7 +3,7 @@
 import os
 
 from swarm_hook_core.budget import Budget
-from swarm_hook_core.change import EDIT
+from swarm_hook_core.change import EDIT, REPLACE
 
 MOST = 2000  # writes, trees, reads or guesses that are kept; a command that has more writes is a guess
 
@@ -185,6 +185,13 @@ class Found:
         self.names = names
 
 
+def edit_or_replace(keeps: bool) -> str:
+    """Return EDIT if a write `keeps` the old text, or part of it; else REPLACE."""
+    if keeps:
+        return EDIT
+    return REPLACE
+
+
 def is_known(text: str) -> bool:
     """Return True if a word's text holds no mark."""
     return "\0" not in text
@@ -282,7 +289,9 @@ class Input:
             if done:
                 return "", False
             names = (self.stream.text or "").splitlines()
-            return walk.each_of(names) if names else walk.mark(self.stream.found), True
+            if names:
+                return walk.each_of(names), True
+            return walk.mark(self.stream.found), True
         if not self._rest:
             return "", False
         if end or self.has_nul:

@@ -45,7 +45,9 @@ class _Expanded:
         if not isinstance(plain, list):
             return self.changed(plain)
         if operator == ":":
-            return self.slice([self.scope.words[0], *plain] if name in "@*" else plain)
+            if name in "@*":
+                plain = [self.scope.words[0], *plain]
+            return self.slice(plain)
         return [self.changed(one) for one in plain]
 
     def held(self):
@@ -174,7 +176,9 @@ def _trimmed(text: str, wanted: str, operator: str) -> str:
     items = globs.compiled(wanted, True)
     places = range(len(text) + 1)
     for place in reversed(places) if operator in ("##", "%") else places:
-        cut, kept = (text[:place], text[place:]) if operator[0] == "#" else (text[place:], text[:place])
+        cut, kept = text[:place], text[place:]
+        if operator[0] == "%":
+            cut, kept = kept, cut
         if globs.matches(cut, items):
             return kept
     return text

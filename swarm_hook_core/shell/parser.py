@@ -153,7 +153,7 @@ class Parser(Lexer):
                 return Command([], [])  # `time` alone
         parts = [self.command()]
         while self.text.startswith("|", self.at) and not self.text.startswith("||", self.at):
-            self.at += 2 if self.text.startswith("|&", self.at) else 1
+            self.at += 1 + self.text.startswith("|&", self.at)
             self.lines()
             parts.append(self.command())
         if len(parts) == 1:

@@ -59,7 +59,10 @@ def _with_spans(name: str, words: list, files: list) -> list:
 
     if name == "sed" and len(files) > 1:
         return []
-    spans, _files = spans_of_sed(words) if name == "sed" else spans_of_head(name, words)
+    if name == "sed":
+        spans, _files = spans_of_sed(words)
+    else:
+        spans, _files = spans_of_head(name, words)
     if spans is not None:
         return [(file, spans) for file in files]
     return []

@@ -135,7 +135,7 @@ def _note_program(walk, name: str, words) -> None:
     if name == "git":
         at = 1
         while at < len(words) and words[at][:1] == "-":
-            at += 2 if words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1
+            at += 1 + (words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
         programs.update(f"git {word}" for word in words[at : at + 1])
 
 

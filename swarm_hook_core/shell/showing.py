@@ -23,7 +23,9 @@ def shown_parts(parts) -> list:
         passed = None
         if shown[at] is not None:
             passed = _passed_on(parts[at])
-        shown[at - 1] = None if passed is None else (*shown[at], *passed)
+        if passed is not None:
+            passed = (*shown[at], *passed)
+        shown[at - 1] = passed
         if shown[at - 1] and not isinstance(parts[at - 1], syntax.Command):
             shown[at - 1] = None  # it may print more than one file, and the cut could be in any of them
     return shown

@@ -26,10 +26,10 @@ def spans_of_head(name: str, words) -> tuple:
             unit = "bytes"
             if word[1] == "n":
                 unit = "lines"
-            count = word[2:] or (given.pop(0) if given else "")
+            count = word[2:] or _next(given)
         elif word.partition("=")[0] in ("--lines", "--bytes"):
             unit = word[2:].partition("=")[0]
-            count = word.partition("=")[2] or (given.pop(0) if given else "")
+            count = word.partition("=")[2] or _next(given)
         elif not set(word[1:]) - _DIGITS:
             unit, count = "lines", word[1:]
         else:
@@ -37,8 +37,17 @@ def spans_of_head(name: str, words) -> tuple:
     return _counted(name, unit, count), files
 
 
+def _next(words: list) -> str:
+    """Take the next word, or an empty one."""
+    if words:
+        return words.pop(0)
+    return ""
+
+
 def _counted(name: str, unit: str, count: str):
-    sign, number = (count[:1], count[1:]) if count[:1] in ("+", "-") else ("", count)
+    sign, number = "", count
+    if count[:1] in ("+", "-"):
+        sign, number = count[0], count[1:]
     if not _is_number(number):
         return None
     value = int(number)
@@ -116,7 +125,9 @@ def _of_script(script: str, is_quiet: bool):
     if len(found) == 1:
         spans = [("lines", *found[0])]
     if spans:
-        return (*spans, *([("lines", 1, last)] if last is not None else ()))
+        if last is not None:
+            spans.append(("lines", 1, last))
+        return tuple(spans)
     return None
 
 
@@ -132,7 +143,11 @@ def joined_lines(ranges) -> list:
         if found:
             before = found[-1]
         if before is not None and (before[1] is None or first <= before[1] + 1):
-            found[-1] = (before[0], None if None in (before[1], last) else max(before[1], last))
+            if last is not None and before[1] is not None:
+                last = max(before[1], last)
+            else:
+                last = None
+            found[-1] = (before[0], last)
         else:
             found.append((first, last))
     return found
@@ -140,8 +155,12 @@ def joined_lines(ranges) -> list:
 
 def are_whole(spans, lines: int, size: int) -> bool:
     """Return True if these spans show all of a text with this many `lines` and bytes (`size`)."""
-    return all(
-        one[1] <= 1 and (one[2] is None or one[2] >= lines) if one[0] == "lines"
-        else one[1] >= (lines if one[0] == "last" else size)
-        for one in spans
-    )  # fmt: skip
+    return all(_is_whole(span, lines, size) for span in spans)
+
+
+def _is_whole(span, lines: int, size: int) -> bool:
+    if span[0] == "lines":
+        return span[1] <= 1 and (span[2] is None or span[2] >= lines)
+    if span[0] == "last":
+        return span[1] >= lines
+    return span[1] >= size

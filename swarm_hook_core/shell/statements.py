@@ -84,7 +84,8 @@ def chain(walk, scope, node):
             where = [*other.if_failed, failed.folder, *scope.if_failed[1:]]
             scope.adopt(other)
             scope.if_failed = tuple(dict.fromkeys(one for one in where if one not in (None, scope.folder)))
-            scope.status = False if scope.status is False else None  # it may not have been reached
+            if scope.status:
+                scope.status = None  # it may not have been reached
         elif goes_on is None:
             before = failed
             if operator != "&&":

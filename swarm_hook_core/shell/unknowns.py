@@ -39,7 +39,7 @@ class Unknowns:
             paths = [absolute(folder, before + text + after) for text in meaning.texts if before + text + after]
             if None in paths or not paths:
                 return None
-            return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), True if meaning.all_of else None))]
+            return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), meaning.all_of or None))]
         if not before and not after:
             return meaning
         if before and not before.endswith("/"):
@@ -88,7 +88,10 @@ class Unknowns:
         flat: list = []
         for text in texts:
             meaning = self.meanings.get(text)
-            flat += meaning.texts if isinstance(meaning, Names) else [text]
+            if isinstance(meaning, Names):
+                flat += meaning.texts
+            else:
+                flat.append(text)
         flat = list(dict.fromkeys(flat))
         if len(flat) > MOST_CHOICES or not all(map(is_known, flat)):
             return UNKNOWN

@@ -124,6 +124,9 @@ def _words(name: str) -> list:
     for letter in name:
         if letter.isupper() and before.islower():
             found += " "
-        found += letter.lower() if letter.isalnum() else " "
+        if letter.isalnum():
+            found += letter.lower()
+        else:
+            found += " "
         before = letter
     return found.split()

@@ -49,7 +49,9 @@ def assign(walk, scope, to: "Assignment") -> None:
         if adds:
             held = scope.variables.get(name)
         if isinstance(items, list) and isinstance(held, (list, str)):
-            items = ([held] if isinstance(held, str) else held) + items
+            if isinstance(held, str):
+                held = [held]
+            items = held + items
         scope.variables[name] = items
         return
     text = value(walk, scope, to.value)
@@ -57,16 +59,20 @@ def assign(walk, scope, to: "Assignment") -> None:
     if adds:
         held = scope.variable(name)
     if isinstance(held, list):
-        scope.variables[name] = [*held[:-1], held[-1] + text] if held else [text]
+        scope.variables[name] = [*held[:-1], "".join(held[-1:]) + text]
     else:
-        scope.variables[name] = (held or "") + text if adds and not isinstance(held, dict) else text
+        if adds and not isinstance(held, dict):
+            text = (held or "") + text
+        scope.variables[name] = text
 
 
 def _assign_element(walk, scope, name, index, text, adds) -> None:
     held = scope.variables.get(name)
     if isinstance(held, dict):
         key = value(walk, scope, index)
-        scope.variables[name] = {**held, key: held.get(key, "") + text if adds else text}
+        if adds:
+            text = held.get(key, "") + text
+        scope.variables[name] = {**held, key: text}
         return
     number = number_of(walk, scope, index)
     if isinstance(held, list):
@@ -80,7 +86,9 @@ def _assign_element(walk, scope, name, index, text, adds) -> None:
         return
     place = int(number)
     listed += [""] * (place + 1 - len(listed))
-    listed[place] = listed[place] + text if adds else text
+    if adds:
+        text = listed[place] + text
+    listed[place] = text
     scope.variables[name] = listed
 
 

@@ -80,7 +80,9 @@ class Walk(Unknowns):
 
     def found(self, word: str, folder=None):
         """Call `Unknowns.found`, seen from the command's folder."""
-        return super().found(word, self.scope.folder if folder is None else folder)
+        if folder is None:
+            folder = self.scope.folder
+        return super().found(word, folder)
 
     def run(self, words: list[str], stdin=None, folder=None):
         """Run the simple command `words`, already expanded. Return the Stream it prints, or None."""

@@ -411,11 +411,13 @@ def ansi(text: str) -> str:
         if letter in _ESCAPES:
             out.append(_ESCAPES[letter])
             continue
-        digits, base, most = ("x", 16, 2) if letter == "x" else ("u", 16, 4) if letter == "u" else ("U", 16, 8)
+        base, most = 16, {"x": 2, "u": 4}.get(letter, 8)
         if letter in "01234567":
             at, base, most = at - 1, 8, 3
         elif letter not in "xuU":
-            out.append(letter if letter in "\\'\"?" else "\\" + letter)
+            if letter not in "\\'\"?":
+                out.append("\\")
+            out.append(letter)
             continue
         close = at
         while close < end and close - at < most and text[close] in "0123456789abcdefABCDEF"[: 8 if base == 8 else 22]:
@@ -427,7 +429,9 @@ def ansi(text: str) -> str:
         if base == 8 or letter == "x":
             number &= 0xFF
             bytewise = bytewise or number > 0x7F
-            out.append(chr(number if number < 0x80 else 0xDC00 + number) if number else "")
+            if number >= 0x80:
+                number += 0xDC00
+            out.append(chr(number) * (number > 0))
         elif 0 < number < 0x110000:
             out.append(chr(number))
     if bytewise:

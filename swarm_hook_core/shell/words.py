@@ -119,7 +119,10 @@ class Expansion:
         out, walk, scope = self.out, self.walk, self.scope
         for part in parts:
             if isinstance(part, str):
-                out.put_split(part) if splits else out.put(part, not quoted)
+                if splits:
+                    out.put_split(part)
+                else:
+                    out.put(part, not quoted)
             elif isinstance(part, Literal):
                 out.put(part.text)
             elif isinstance(part, Double):
@@ -141,7 +144,10 @@ class Expansion:
     def put_parameter(self, part: "Parameter", quoted: bool) -> None:
         found = expanded(self, part)
         if isinstance(found, Word):  # of ``${x:-word}``
-            self.put(with_home(self.scope, found.parts) if not quoted else found.parts, quoted, splits=not quoted)
+            parts = found.parts
+            if not quoted:
+                parts = with_home(self.scope, parts)
+            self.put(parts, quoted, splits=not quoted)
         elif quoted and isinstance(found, list) and "@" not in (part.name, part.index and part.index.raw):
             self.add(" ".join(found), quoted)
         else:
@@ -218,8 +224,14 @@ class _Fields:
         """Put the texts of ``$@`` or ``${a[@]}``."""
         for place, text in enumerate(texts):
             if place:
-                self.put(" ") if self.separators is None else self.next()
-            self.put(text) if quoted else self.put_split(text)
+                if self.separators is None:
+                    self.put(" ")
+                else:
+                    self.next()
+            if quoted:
+                self.put(text)
+            else:
+                self.put_split(text)
 
     def finish(self) -> list:
         self.next()

@@ -76,7 +76,10 @@ class CodeEffects:
         if how == REPLACE:
             how = self._made_of_it(path)
         if self._is_of_interest(path, how):
-            self._here().write(path, how) if self._is_resolved(path) else self.guess_path()
+            if self._is_resolved(path):
+                self._here().write(path, how)
+            else:
+                self.guess_path()
 
     def replace(self, path: str) -> None:
         """Report that the content of file `path` is replaced."""
@@ -87,7 +90,10 @@ class CodeEffects:
         `change`.
         """
         if self._is_of_interest(path, how):
-            self._here().tree(path, admits, how) if self._is_resolved(path) else self.guess_path()
+            if self._is_resolved(path):
+                self._here().tree(path, admits, how)
+            else:
+                self.guess_path()
 
     def remove(self, path: str) -> None:
         """`path` is removed, with all that is in it."""
@@ -95,7 +101,10 @@ class CodeEffects:
 
     def change_all(self, path: str, how: str = EDIT) -> None:
         """`path` is written, with all that is in it."""
-        self.tree(path, how=how) if self.is_folder(path) else self.write(path, how)
+        if self.is_folder(path):
+            self.tree(path, how=how)
+        else:
+            self.write(path, how)
 
     def _made_of_it(self, path: str) -> str:
         if (absolute(self.folder, path) or path) in self.read:
@@ -187,4 +196,6 @@ class CodeEffects:
 def _stream(text):
     if text is None:
         return None
-    return Stream(text if is_known(text) else None)
+    if not is_known(text):
+        text = None
+    return Stream(text)

@@ -102,7 +102,9 @@ class Code(Expressions):
     """
 
     def __init__(self, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
-        names = Names({"__name__": "__main__", **({"__file__": file} if file else {})})
+        names = Names({"__name__": "__main__"})
+        if file:
+            names.set("__file__", file)
         super().__init__(effects, names, marks, seconds)
         self.argv = argv
         self.stdin = stdin
@@ -178,7 +180,8 @@ class Code(Expressions):
                 blocks.append([part])
             elif isinstance(part, ast.AST):  # a case of ``match``
                 self.forget([part])
-                blocks += [part.body] if hasattr(part, "body") else []
+                if hasattr(part, "body"):
+                    blocks.append(part.body)
         if blocks:
             return self.fork([*blocks, []])
         return None
@@ -273,7 +276,9 @@ class Code(Expressions):
         known = truth(self.value(node.test))
         if known is None:
             return self.fork([node.body, node.orelse])
-        return self.block(node.body if known else node.orelse)
+        if known:
+            return self.block(node.body)
+        return self.block(node.orelse)
 
     def do_Try(self, node):
         left, is_over = None, False

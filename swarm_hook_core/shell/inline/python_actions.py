@@ -22,7 +22,7 @@ from swarm_hook_core.shell.inline.python_values import (
     text_of,
     truth,
 )
-from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
 READERS = ("read", "load", "open", "parse", "imread")  # first letters of functions that read the file they are given
 _OPEN_FILES = ("io.", "sys.")  # makers of open files
@@ -128,7 +128,7 @@ def open_file(code, file, mode) -> OpenFile:
     if not isinstance(mode, str) or not is_known(mode):
         code.effects.guess_path()
     elif not {"w", "a", "x", "+"}.isdisjoint(mode):
-        code.effects.write(path, REPLACE if "w" in mode else EDIT)
+        code.effects.write(path, edit_or_replace("w" not in mode))
         return OpenFile(path)
     code.effects.reads(path)
     return OpenFile(path, disk.text_read(code, path))

@@ -184,7 +184,7 @@ class ReplayEffects(CodeEffects):
         if whole is None:
             self.is_unclear = True
         elif self.written.get(whole) is not True:
-            self.written[whole] = None if self.doubt else True
+            self.written[whole] = not self.doubt or None
 
     def tree(self, path: str, admits=None, how: str = EDIT) -> None:
         self.is_unclear = True

@@ -27,6 +27,7 @@ from swarm_hook_core.shell.inline.python_values import (
     operate,
     put,
     same,
+    spread,
     text_of,
     truth,
 )
@@ -212,7 +213,7 @@ class Expressions:
             if not isinstance(node, ast.Starred):
                 found.append(value)
             else:
-                found += [value.element] if isinstance(value, DiskFiles) else elements(value) or [ANY]
+                found += spread(value)
         return found
 
     def of_Starred(self, node):

@@ -18,6 +18,7 @@ from swarm_hook_core.shell.inline.python_values import (
     bounded,
     elements,
     is_plain,
+    spread,
     text_method,
     text_of,
     tidy,
@@ -54,7 +55,7 @@ def _of_list(code, owner: list, name: str, a):
         if name in ("append", "add", "insert"):
             owner.append(value)
         else:
-            owner += [value.element] if isinstance(value, DiskFiles) else elements(value) or [ANY]
+            owner += spread(value)
     elif name == "pop":
         at = a.get(0, default=-1)
         if isinstance(at, int) and -len(owner) <= at < len(owner):

@@ -208,6 +208,13 @@ def elements(value):
     return None
 
 
+def spread(value) -> list:
+    """Return the elements of `value` for ``*value``: one that stands for all if they are on the disk or unknown."""
+    if isinstance(value, DiskFiles):
+        return [value.element]
+    return elements(value) or [ANY]
+
+
 def same(left, right) -> bool:
     """Return True if both are known and equal."""
     if isinstance(left, Path) and isinstance(right, Path):

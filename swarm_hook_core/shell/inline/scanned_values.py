@@ -36,6 +36,20 @@ def name_at(found: list, at: int) -> str:
     return ""
 
 
+def as_list(value) -> list:
+    """Return a list value, or a list of the one text."""
+    if isinstance(value, list):
+        return value
+    return [value]
+
+
+def text_or_unknown(value) -> str:
+    """Return a text value, or `UNKNOWN` for a list."""
+    if isinstance(value, str):
+        return value
+    return UNKNOWN
+
+
 class Values:
     """Code in `language`, read up to time `until` of this thread.
 
@@ -172,7 +186,7 @@ class Values:
         return "".join(value)
 
     def joined(self, parts: list) -> str:
-        return "".join(part if isinstance(part, str) else UNKNOWN for part in parts)
+        return "".join(map(text_or_unknown, parts))
 
     def text_of(self, token) -> str:
         """Return the text of a literal, with the values of the expressions in it."""
@@ -219,7 +233,7 @@ class Values:
     def result(self, name: str, found: list, at: int):
         """Return the result of a call of `name`, with its arguments in the parentheses at `at`."""
         given = [self.value(found, *bounds) for bounds in self.arguments(found, at)]
-        texts = [one if isinstance(one, str) else UNKNOWN for one in given]
+        texts = list(map(text_or_unknown, given))
         if name.removeprefix("node:") in _JOIN and texts:
             if name.endswith("resolve"):
                 return os.path.join(*texts)
@@ -235,5 +249,5 @@ class Values:
         values: list = []
         for bounds in self.split(found, start, stop):
             one = self.value(found, *bounds)
-            values += one if isinstance(one, list) else [one]
+            values += as_list(one)
         return values

@@ -6,12 +6,11 @@ calls of ``languages``. A writing call with any other path is a guess: parameter
 
 from __future__ import annotations
 
-from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, TooLong
 from swarm_hook_core.shell.inline.languages import LANGUAGES, NODE_MODULES, PATHNAME_METHODS
-from swarm_hook_core.shell.inline.scanned_values import Values, name_at, sign_at
+from swarm_hook_core.shell.inline.scanned_values import Values, as_list, name_at, sign_at, text_or_unknown
 from swarm_hook_core.shell.inline.tokens import NAME, SIGN, TEXT, Language, tokens
-from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
 LONGEST = 64 * 1024  # characters of code
 
@@ -120,7 +119,8 @@ class Scan(Values):
         # On any object. But patterns have an ``exec`` as well.
         self.calls.update({f".{name}": action for name, action in module.items() if name != "exec"})
         is_exec = any(name_at(found, place).endswith(".exec") for place in range(at + 1, at + 4))
-        self.calls.update({".exec": module["exec"]} if is_exec and "exec" in module else {})
+        if is_exec and "exec" in module:
+            self.calls[".exec"] = module["exec"]
         start = at
         while start and at - start < 200 and found[start - 1].value not in (";", "=", *_DECLARING):
             start -= 1
@@ -249,7 +249,7 @@ class Scan(Values):
         if detail.isdigit():
             place = int(detail)
         effects = self.effects
-        first, second = [one if isinstance(one, str) else UNKNOWN for one in [*values, UNKNOWN, UNKNOWN][:2]]
+        first, second = map(text_or_unknown, [*values, UNKNOWN, UNKNOWN][:2])
         does = {
             "write": effects.write, "replace": effects.replace, "remove": effects.remove, "tree": effects.change_all,
             "make": effects.make_folder, "read": effects.reads,
@@ -263,7 +263,7 @@ class Scan(Values):
                 chosen = values[place:]
             else:
                 chosen = values[place : place + 1]
-            paths = [path for one in chosen for path in (one if isinstance(one, list) else [one])]
+            paths = [path for one in chosen for path in as_list(one)]
             for path in paths or [UNKNOWN] * kind.endswith("s"):
                 does(path)
         elif kind == "move":
@@ -272,9 +272,12 @@ class Scan(Values):
             if detail and effects.is_folder(first):
                 effects.copy_tree(first, second)
             else:
-                effects.write(effects.landing(first, second), REPLACE if kind == "copy" else EDIT)
+                effects.write(effects.landing(first, second), edit_or_replace(kind == "link"))
         elif kind == "open":
-            self.open_perl(values) if detail else self.open(values, found, given)
+            if detail:
+                self.open_perl(values)
+            else:
+                self.open(values, found, given)
         elif kind in ("shell", "words"):
             self.run(kind, values, found, given)
         elif kind == "chdir":
@@ -311,7 +314,7 @@ class Scan(Values):
         is_writing = is_known(mode) and mode[:3] != "utf" and set("wax+c>") & set(mode.partition(":")[0])
         if is_writing or any(part in names for part in _WRITING_MODES):
             anew = is_known(mode) and mode[:1] in ("w", ">") and mode[:2] != ">>"
-            self.effects.write(self.joined(values[:1]), REPLACE if anew else EDIT)
+            self.effects.write(self.joined(values[:1]), edit_or_replace(not anew))
         elif is_known(mode):
             self.effects.reads(self.joined(values[:1]))
         elif not is_known(mode) and "RDONLY" not in names and not names.startswith(("encoding", "external", "read")):
@@ -319,11 +322,14 @@ class Scan(Values):
 
     def open_perl(self, values: list) -> None:
         """``open(F, "> path")``, ``open(F, ">", path)``, ``open(F, "|-", command)``"""
-        mode, *rest = [one if isinstance(one, str) else UNKNOWN for one in values[1:]] or [""]
+        mode, *rest = list(map(text_or_unknown, values[1:])) or [""]
         if not is_known(mode.strip()[:1]):
             self.effects.guess_path()
         elif mode.strip() in ("|-", "-|"):
-            self.effects.run(rest) if len(rest) > 1 else self.effects.script("".join(rest) or UNKNOWN)
+            if len(rest) > 1:
+                self.effects.run(rest)
+            else:
+                self.effects.script("".join(rest) or UNKNOWN)
         elif not rest and "|" in (mode.strip()[:1], mode.strip()[-1:]):
             self.effects.script(mode.strip().strip("|"))
         elif mode.strip().startswith((">", "+<", "+>")):
@@ -333,7 +339,7 @@ class Scan(Values):
                 path = mode.strip().lstrip("+<>").strip()
             if not path.startswith("&"):
                 anew = mode.strip().startswith((">", "+>")) and not mode.strip().startswith((">>", "+>>"))
-                self.effects.write(path, REPLACE if anew else EDIT)
+                self.effects.write(path, edit_or_replace(not anew))
         elif rest:
             self.effects.reads(rest[0])
 
@@ -353,7 +359,7 @@ class Scan(Values):
             plain = [one for one, (start, stop) in zip(values, given) if len(self.split(found, start, stop, signs)) < 2]
             words = []
             if is_split:
-                words = [word for one in plain for word in (one if isinstance(one, list) else [one])]
+                words = [word for one in plain for word in as_list(one)]
         if len(words) > 1 or (words and kind == "words" and " " not in words[0]):
             self.effects.run(words, None, folder)
         else:

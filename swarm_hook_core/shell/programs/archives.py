@@ -2,8 +2,8 @@
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.model import Stream, is_known
+from swarm_hook_core.change import REMOVE
+from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
 
@@ -31,7 +31,7 @@ def tar(call) -> None:
         file = None  # a tape of another machine
     if has("-c", "-r", "-u", "-A", "--create", "--append", "--update", "--concatenate", "--catenate", "--delete"):
         if file and file != "-":
-            call.write(file, REPLACE if has("-c", "--create") else EDIT)
+            call.write(file, edit_or_replace(not has("-c", "--create")))
         elif has("-c", "--create"):
             call.output = Stream(packed=_packed(call, folder, options))
         if has("--remove-files"):
@@ -51,9 +51,7 @@ def tar(call) -> None:
     if file in (None, "-"):
         piped = call.stdin
     root = seen(call, folder or ".")
-    how = REPLACE
-    if keeps:
-        how = EDIT
+    how = edit_or_replace(keeps)
     if piped and piped.packed and plain and strip == "0" and not options.operands and root:
 
         def arrives(path: str):
@@ -230,7 +228,8 @@ def unzip(call) -> None:
     while words:
         word = words.pop(0)
         if not word.startswith("-") or len(word) == 1:
-            operands += [] if excluded else [word]
+            if not excluded:
+                operands.append(word)
         elif word[1] == "d" and word[2:]:
             folder = word[2:]
         elif word[-1] == "d":
@@ -242,16 +241,15 @@ def unzip(call) -> None:
             excluded = True
         else:
             letters += word[1:]
-            words[:1] = [] if word == "-P" else words[:1]
+            if word == "-P":
+                del words[:1]
     if not operands or any(letter in letters for letter in "lptvzZc"):
         return
     source = seen(call, operands[0])
     if source and not os.path.exists(source):
         source += ".zip"
     keeps = "n" in letters
-    how = REPLACE
-    if keeps:
-        how = EDIT
+    how = edit_or_replace(keeps)
     if excluded or "j" in letters:
         call.tree(folder, cannot_tell, how)
     else:

@@ -98,7 +98,8 @@ def _constants(tokens) -> dict:
     for at, (kind, text) in enumerate(tokens[:-1]):
         if kind == "name" and tokens[at + 1] == ("op", "=") and (at == 0 or tokens[at - 1][1] != "$"):
             value = _value(tokens, at + 2, {})
-            given[text] = value if given.get(text, value) == value else UNKNOWN
+            if given.setdefault(text, value) != value:
+                given[text] = UNKNOWN
     return given
 
 
@@ -192,7 +193,8 @@ def _past_regex(program: str, at: int) -> int:
             at += 1
         elif char == "[":
             in_brackets = True
-            at += 2 if program[at + 1 : at + 2] == "]" else 0
+            if program[at + 1 : at + 2] == "]":
+                at += 2
         elif char == "]":
             in_brackets = False
         elif char == "/" and not in_brackets:

@@ -3,8 +3,8 @@
 import os
 import sys
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
@@ -92,7 +92,7 @@ def cp(call) -> None:
         folder = is_folder(call, source)
         if options.has("--parents"):
             under = os.path.join(dest, source.lstrip("/"))
-            call.write(under, EDIT if given.spares else REPLACE)
+            call.write(under, edit_or_replace(given.spares))
             if deep:
                 lay_over(call, source, under, False, given.spares)
             continue
@@ -106,7 +106,7 @@ def cp(call) -> None:
         if options.has("-l", "--link", "-s", "--symbolic-link"):
             _linked(call, source, named, options.has("-s", "--symbolic-link"))
         if deep and not is_known(source):
-            call.tree(dest, cannot_tell, EDIT if given.spares else REPLACE)
+            call.tree(dest, cannot_tell, edit_or_replace(given.spares))
 
 
 def mv(call) -> None:
@@ -119,7 +119,7 @@ def mv(call) -> None:
             call.tree(source, how=REMOVE)
             lay_over(call, source, given.dest, given.inside, given.spares)
             for word in goes_to:
-                call.write(word, EDIT if given.spares else REPLACE)
+                call.write(word, edit_or_replace(given.spares))
         else:
             made = given.made(source)
             call.write(source, REMOVE)
@@ -135,7 +135,7 @@ def ln(call) -> None:
         given.inside = None
         if path and os.path.islink(path.rstrip("/")):
             given.inside = False
-    how = REPLACE if given.options.has("-f", "--force") else EDIT  # without it a file that is there stays
+    how = edit_or_replace(not given.options.has("-f", "--force"))  # without it an existing file stays
     for source in given.sources:
         _linked(call, source, given.put(source, how=how), given.options.has("-s", "--symbolic"))
 
@@ -198,9 +198,7 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
     deletes = any(name.startswith("--del") for name in options.given)
     allowed = _let_through(options)
     spared = options.has("--ignore-existing")
-    how = REPLACE
-    if spared:
-        how = EDIT
+    how = edit_or_replace(spared)
     deep = options.has("-r", "-a", "-d", "--recursive", "--archive", "--dirs", "--delete")
     contents = source.endswith("/") or os.path.basename(source) in (".", "..")
     if options.has("-R", "--relative"):
@@ -211,7 +209,7 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
         call.tree(dest, cannot_tell, how)
         if not is_remote(source) or contents or is_folder(call, dest):
             return
-        put(call, source[source.index(":") + 1 :], dest, True if several else None, how=how)
+        put(call, source[source.index(":") + 1 :], dest, several or None, how=how)
         return
     if is_folder(call, source) or not exists(call, source):
         if contents:
@@ -232,7 +230,7 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
         if contents:
             call.tree(dest, cannot_tell, how)
             return
-    _back_up(call, options, put(call, source, dest, True if several else None, spared))
+    _back_up(call, options, put(call, source, dest, several or None, spared))
 
 
 _OTHER_FILTERS = (

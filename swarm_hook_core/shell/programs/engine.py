@@ -84,7 +84,9 @@ class Reading:
 
     def __init__(self, call: "Call", row: "Case", functions, words: "list[str] | None" = None) -> None:
         self.call = call
-        self.words = self.own = call.words if words is None else words
+        if words is None:
+            words = call.words
+        self.words = self.own = words
         self.functions = functions
         self.drops: list[str] = []
         self.declared: dict[str, str] = {}
@@ -402,7 +404,7 @@ class Reading:
             name = source
             if is_remote(source):
                 name = source[source.index(":") + 1 :]
-            put(self.call, name or ".", dest, True if len(sources) > 1 else None)
+            put(self.call, name or ".", dest, len(sources) > 1 or None)
 
 
 def _counts(word: str) -> bool:

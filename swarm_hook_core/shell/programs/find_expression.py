@@ -132,7 +132,7 @@ class Expression:
             key = "-prune"
             if left.kind != "-prune":
                 key = left.number
-            hits[key] = True if sure else hits.get(key)
+            hits[key] = sure or hits.get(key)
             asks = left.kind in RUNS and left.words[-1:] != ["+"] and left.words[0].rpartition("/")[2] in _ASKS
             if asks:
                 return None

@@ -6,9 +6,9 @@ name in the row.
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import GitCall, absolute, is_known
+from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
@@ -40,7 +40,7 @@ def dd(call: "Call", reading: "Reading") -> None:
     """dd cuts the rest of the file that ``of=`` names, unless ``conv=notrunc`` keeps it."""
     keeps = any("notrunc" in value for value in reading.options.values("conv"))
     for word in reading.options.values("of"):
-        call.write(word, EDIT if keeps else REPLACE)
+        call.write(word, edit_or_replace(keeps))
 
 
 def pieces(call: "Call", reading: "Reading") -> None:
@@ -55,7 +55,9 @@ def pieces(call: "Call", reading: "Reading") -> None:
     if length.isdigit() and len(length) < 3:
         size = int(length)
     if cuts:
-        prefix, ending = options.value("-f", "--prefix") or "xx", None if options.has("-b", "--suffix-format") else ""
+        prefix, ending = options.value("-f", "--prefix") or "xx", ""
+        if options.has("-b", "--suffix-format"):
+            ending = None
         words = options.operands[1:]
         count = 1 + sum(int(word[1:-1]) if word[1:-1].isdigit() else word[:1] not in "{%" for word in words)
         names = [f"{number:0{size}d}" for number in range(min(count, MOST_PIECES))]
@@ -147,7 +149,7 @@ def compress(call: "Call", reading: "Reading", *endings: str) -> None:
         removes = not has("-k", "--keep")
     ending = options.value("-S", "--suffix") or endings[0]
     operands, has_place = options.operands, "-o" in reading.declared and has("-o", "--output")
-    how = REPLACE if has("-f", "--force") else EDIT  # without it an existing file stays
+    how = edit_or_replace(not has("-f", "--force"))  # without it an existing file stays
     if endings[0] == ".lz4" and len(operands) == 2 and not has("-m"):
         call.write(operands.pop(), how)
         has_place = True
@@ -188,15 +190,13 @@ def unpack(call: "Call", reading: "Reading", *targets: str) -> None:
     folder = reading.folder or "."
     members = Members(seen(call, archive) if is_zip else None, zip_names, chosen)
     keeps = "-aos" in call.words
-    call.tree(folder, members.landing(seen(call, folder), 0, keeps), EDIT if keeps else REPLACE)
+    call.tree(folder, members.landing(seen(call, folder), 0, keeps), edit_or_replace(keeps))
 
 
 def fetch(call: "Call", reading: "Reading") -> None:
     """wget keeps an existing file, and puts the new one beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
-    how = EDIT
-    if reading.options.has("-N", "--timestamping"):
-        how = REPLACE
+    how = edit_or_replace(not reading.options.has("-N", "--timestamping"))
     for address in reading.options.operands:
         last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # a query is part of the name
         name = reading.placed(last if name_of(address) else "index.html")
@@ -245,10 +245,15 @@ def run_rest(call: "Call", _reading: "Reading", start: str = "") -> None:
 def run_package(call: "Call", reading: "Reading") -> None:
     """npx, uvx: a command's name may be a package with a version: ``@scope/name@1.2``."""
     name, *words = reading.options.operands or [""]
-    scope, _, rest = name.partition("/") if name.startswith("@") else ("", "", name)
+    scope, rest = "", name
+    if name.startswith("@"):
+        scope, _, rest = name.partition("/")
     plain = rest.partition("@")[0]
     if name:
-        reading.run(["ng" if (scope, plain) == ("@angular", "cli") else plain or name, *words])
+        program = plain or name
+        if (scope, plain) == ("@angular", "cli"):
+            program = "ng"
+        reading.run([program, *words])
 
 
 def run_in_project(call: "Call", reading: "Reading") -> None:
@@ -317,6 +322,7 @@ def copied_out(call: "Call", reading: "Reading", *targets: str) -> None:
 
 _LISP_WRITES = ("write-", "append-to-file", "delete-", "copy-", "rename-", "make-", "find-file", "insert-file")
 _LISP_RUNS = ("org-", "shell", "call-process", "start-process", "load", "project-", "eval", "require")
+_LISP_BRACKETS = str.maketrans("()'\"", "    ")
 
 
 def emacs_batch(call: "Call", reading: "Reading") -> None:
@@ -330,7 +336,7 @@ def emacs_batch(call: "Call", reading: "Reading") -> None:
         files = []
     for file in files:
         call.write(file)
-    words = "".join(char if char not in "()'\"" else " " for char in lisp).split()
+    words = lisp.translate(_LISP_BRACKETS).split()
     if options.has("-l", "-load", "-script", "-x") or any(word.startswith(_LISP_WRITES + _LISP_RUNS) for word in words):
         call.guess("runs Lisp")
 
@@ -346,7 +352,7 @@ def psql(call: "Call", reading: "Reading") -> None:
     """Outputs of its own, and commands that write files."""
     for name in reading.options.values("-o", "--output", "-L", "--log-file"):
         if not name.startswith("|"):
-            call.write(name, EDIT if name in reading.options.values("-L", "--log-file") else REPLACE)
+            call.write(name, edit_or_replace(name in reading.options.values("-L", "--log-file")))
     for text in reading.options.values("-c", "--command"):
         text = text.lstrip()
         if text.startswith(("\\o", "\\w")) or (text.startswith("\\copy") and " to " in text.lower()):
@@ -384,7 +390,7 @@ def sqlite(call: "Call", reading: "Reading") -> None:
         if first in (".output", ".once", ".backup", ".save", ".clone", ".excel", ".log"):
             names = [word.strip("\"'") for word in statement.split()[1:] if not word.startswith("-")]
             if names and names[-1] not in ("stdout", "off") and not names[-1].startswith("|"):
-                call.write(names[-1], EDIT if first == ".log" else REPLACE)
+                call.write(names[-1], edit_or_replace(first == ".log"))
         elif first in (".shell", ".system"):
             call.script(statement[len(first) :].strip())
         elif first == ".read":

@@ -92,7 +92,9 @@ def scanned(call) -> None:
 def _edited_in_place(call, operands) -> None:
     """``ruby -i.bak -pe code file ...``"""
     edits = next((word for word in call.words if word[:1] == "-" != word[1:2] and "i" in word.partition("e")[0]), "")
-    for word in operands if edits else ():
+    if not edits:
+        return
+    for word in operands:
         call.write(word)
         if edits.startswith("-i."):
             call.write(word + edits[2:], REPLACE)

@@ -26,7 +26,9 @@ def echo(call: "Call") -> None:
         escapes = "e" in words[0] or escapes
         words = words[1:]
     text = " ".join(words)
-    call.says((ansi(text) if escapes else text) + end)
+    if escapes:
+        text = ansi(text)
+    call.says(text + end)
 
 
 def printf(call: "Call") -> None:
@@ -41,7 +43,9 @@ def printf(call: "Call") -> None:
     if name is None:
         call.says(text)
     else:
-        call.walk.scope.variables[name] = UNKNOWN if text is None else text
+        if text is None:
+            text = UNKNOWN
+        call.walk.scope.variables[name] = text
 
 
 def _formatted(form: str, arguments: list[str]):
@@ -264,9 +268,13 @@ def realpath(call: "Call") -> None:
     for word in options.operands:
         path = absolute(call.folder, word)
         if path is None:
-            lines.append(word if call.walk.has_found(word) else UNKNOWN)
+            if not call.walk.has_found(word):
+                word = UNKNOWN
+            lines.append(word)
         elif follows:
-            lines.append(path if options.has("-s", "--no-symlinks") else os.path.realpath(path))
+            if not options.has("-s", "--no-symlinks"):
+                path = os.path.realpath(path)
+            lines.append(path)
         else:
             try:
                 lines.append(os.readlink(path))
@@ -279,9 +287,8 @@ def seq(call: "Call") -> None:
     words, separator, wide = list(call.words), "\n", False
     while words[:1] in (["-w"], ["-s"]):
         wide = wide or words[0] == "-w"
-        if words.pop(0) == "-s":
-            if words:
-                separator = words.pop(0)
+        if words.pop(0) == "-s" and words:
+            separator = words.pop(0)
     if not 1 <= len(words) <= 3 or not all(word.lstrip("-").isdecimal() and len(word) < 10 for word in words):
         return
     first, step, last = {1: [1, 1], 2: [int(words[0]), 1]}.get(len(words), list(map(int, words[:2]))) + [int(words[-1])]

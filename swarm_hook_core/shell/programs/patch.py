@@ -3,7 +3,7 @@
 import os
 
 from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.model import absolute, is_known, text_of
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known, text_of
 from swarm_hook_core.shell.options import split
 
 LONGEST = 4 * 1024 * 1024  # characters of a diff that are read
@@ -25,10 +25,10 @@ def patch(call) -> None:
     if inside:
         folder = absolute(folder, inside)
     operands = options.operands
-    written = options.value("-o", "--output") or (operands[0] if operands else None)
+    written = options.value("-o", "--output") or next(iter(operands), None)
     if written is not None:
         if written != "-":
-            _write(call, folder, written, EDIT if written in operands else REPLACE)
+            _write(call, folder, written, edit_or_replace(written in operands))
         if operands and not options.value("-o", "--output"):
             _back_up(call, folder, options, written)
         return
@@ -53,7 +53,9 @@ def patch(call) -> None:
 
 
 def _write(call, folder, name: str, how: str = EDIT) -> None:
-    call.write(name if folder == call.folder or folder is None else os.path.join(folder, name), how)
+    if folder not in (call.folder, None):
+        name = os.path.join(folder, name)
+    call.write(name, how)
 
 
 def _back_up(call, folder, options, name: str) -> None:
@@ -118,9 +120,7 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = "", rever
             taken_off = 1
         else:
             taken_off = strip
-        how = EDIT
-        if kind == ("to" if reverse else "from"):
-            how = REMOVE
+        how = _how(kind, reverse)
         for name in names:
             parts = name.split("/")
             if len(parts) > taken_off:
@@ -142,10 +142,10 @@ def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
         if kind in _MOVES:
             # git writes these without a/ and b/; patch strips them as though they had it.
             name = _stripped("b/" + names[0], strip)
-            how = EDIT
-            if kind == ("to" if reverse else "from"):
-                how = REMOVE
-            found[name] = EDIT if name in found else how  # a file renamed to itself stays
+            how = _how(kind, reverse)
+            if name in found:
+                how = EDIT  # a file renamed to itself stays
+            found[name] = how
         elif kind == "files":
             old, new, index = names
             if reverse:
@@ -157,6 +157,13 @@ def targets(text: str, folder, strip, reverse=False) -> "dict[str, str]":
             break
     found.pop("", None)
     return found
+
+
+def _how(kind: str, reverse: bool) -> str:
+    """Return REMOVE for the name that a renaming takes away, else EDIT."""
+    if (kind, reverse) in (("from", False), ("to", True)):
+        return REMOVE
+    return EDIT
 
 
 def _headers(text: str):

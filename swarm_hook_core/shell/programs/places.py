@@ -7,7 +7,7 @@ import os
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.globs import admits
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
 
@@ -73,7 +73,9 @@ def targets(call, source: str, dest: str, inside=None) -> "list[str]":
             if within != dest:
                 return [dest, within]
             return [dest]
-    return [within if inside else dest]
+    if inside:
+        return [within]
+    return [dest]
 
 
 def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPLACE) -> "list[str]":
@@ -93,7 +95,10 @@ def put(call, source: str, dest: str, inside=None, spared=False, how: str = REPL
     files, origin = call.walk.files, seen(call, source)
     for word in named:
         place = seen(call, word)
-        call.write(word, EDIT if files.is_made_of(origin, place) else how)
+        if files.is_made_of(origin, place):
+            call.write(word, EDIT)
+        else:
+            call.write(word, how)
         if origin and place:
             files.made_of[place] = [(call.folder, ["", source])]
     return named
@@ -134,9 +139,7 @@ def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=No
     `spared`: existing files are left alone. `allowed(rest)`: True, False or None for the path `rest` within the folder:
     is it copied? Returns the named targets.
     """
-    how = REPLACE
-    if spared:
-        how = EDIT
+    how = edit_or_replace(spared)
     if call.found(dest) is not None or not is_known(source):
         call.tree(dest, cannot_tell, how)
         return []

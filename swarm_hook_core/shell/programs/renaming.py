@@ -102,7 +102,7 @@ def _substitution(pattern: str, replacement: str, flags: str):
         try:
             tries = len(name) ** repeats
             if tries <= MOST_TRIES:
-                return wanted.sub(made, name, count=0 if "g" in flags else 1)
+                return wanted.sub(made, name, count=int("g" not in flags))
             return None
         except (re.error, IndexError):
             return None
@@ -132,7 +132,7 @@ def _replacement(text: str):
             return None
         else:
             at += letter == "\\"
-            out.append("\\\\" if text[at : at + 1] == "\\" else text[at : at + 1])
+            out.append(text[at : at + 1].replace("\\", "\\\\"))
             at += 1
     return "".join(out)
 

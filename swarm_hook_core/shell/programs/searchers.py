@@ -211,9 +211,13 @@ def _extended(basic: str) -> str:
         letter = basic[at]
         if letter == "\\" and at + 1 < len(basic):
             following = basic[at + 1]
-            out.append(following if following in "(){}|+?" else "\\" + following)
+            if following not in "(){}|+?":
+                out.append("\\")
+            out.append(following)
             at += 2
             continue
-        out.append("\\" + letter if letter in "(){}|+?" else letter)
+        if letter in "(){}|+?":
+            out.append("\\")
+        out.append(letter)
         at += 1
     return "".join(out)

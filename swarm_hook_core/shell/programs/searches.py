@@ -67,7 +67,10 @@ def _names_of(founds):
 def _delete(call, roots, founds) -> None:
     names = _names_of(founds)
     for name in roots if founds is None else names or ():
-        call.write(name, REMOVE) if names else call.tree(name, how=REMOVE)
+        if names:
+            call.write(name, REMOVE)
+        else:
+            call.tree(name, how=REMOVE)
     for one in founds or () if names is None else ():
         call.tree(one.root, one.admits, REMOVE)
 

@@ -114,7 +114,10 @@ class _Script:
         if command in "{}":
             return True
         if command in "#:btTvrR":
-            self.line() if command in "#rR" else self.word()
+            if command in "#rR":
+                self.line()
+            else:
+                self.word()
         elif command in "wW":
             self.file("w")
         elif command == "e":
@@ -187,7 +190,7 @@ class _Script:
         self.delimited(delimiter)
         while self.at < len(self.text):  # brackets mean nothing in the replacement
             char = self.text[self.at]
-            self.at += 2 if char == "\\" else 1
+            self.at += 1 + (char == "\\")
             if char == delimiter:
                 break
         while self.here() and self.here() in "gpiImMe0123456789 \t":

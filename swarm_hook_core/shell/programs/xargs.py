@@ -107,7 +107,8 @@ def _as_xargs(text: str):
     while at < len(text):
         letter = text[at]
         if letter in " \t\n":
-            names += [] if word is None else [word]
+            if word is not None:
+                names.append(word)
             word = None
         elif letter in "'\"":
             close = text.find(letter, at + 1)
@@ -119,7 +120,9 @@ def _as_xargs(text: str):
             at += letter == "\\"
             word = (word or "") + text[at : at + 1]
         at += 1
-    return names if word is None else [*names, word], False
+    if word is not None:
+        names.append(word)
+    return names, False
 
 
 _PARALLEL_TAKES = (

@@ -121,7 +121,9 @@ def _environment(call, folder) -> dict:
         value = call.walk.scope.variable(name)
         if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
             chosen[name] = os.path.join(folder, value)
-    for name in _LEAVES_HOOKS_OUT if call.words[:1] == ["commit"] else ():
+    if call.words[:1] != ["commit"]:
+        return chosen
+    for name in _LEAVES_HOOKS_OUT:
         value = call.walk.scope.variable(name)
         if isinstance(value, str) and is_known(value):
             chosen[name] = value

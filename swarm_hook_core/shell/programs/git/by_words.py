@@ -6,7 +6,7 @@ mean them? If its words do not say that (a branch, a merge), only git itself cou
 
 import os
 
-from swarm_hook_core.shell.programs.git.command_line import cut, tree_of
+from swarm_hook_core.shell.programs.git.command_line import cut, inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import options_of
 
@@ -127,7 +127,6 @@ def _chosen(call, files, words) -> list:
     top = tree_of(call)
     if words is None or top is None:
         return []
-    prefix = os.path.relpath(os.path.realpath(call.folder), top)
-    specs = Pathspec(words, "" if prefix == "." or prefix.startswith("..") else prefix, top, call.found)
+    specs = Pathspec(words, inside(call.folder, top), top, call.found)
     start = top.rstrip("/") + "/"
     return [file for file in files if file.startswith(start) and specs.matches(file[len(start) :])]

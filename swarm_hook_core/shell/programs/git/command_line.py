@@ -28,7 +28,10 @@ def without_global_options(words):
         if name == "-C":
             folders.append(value)
         elif name in _KEPT:
-            kept += [name, value] if name == "-c" else [f"{name}={value}"]
+            if name == "-c":
+                kept += [name, value]
+            else:
+                kept.append(f"{name}={value}")
     return folders, kept, list(words[at:])
 
 
@@ -51,6 +54,14 @@ def work_tree(folder):
         if parent == probe or os.path.basename(probe) == ".git":
             return None
         probe = parent
+
+
+def inside(folder: str, top: str) -> str:
+    """Return `folder` relative to the work tree's `top`; empty for the top itself, and for a folder outside of it."""
+    relative = os.path.relpath(os.path.realpath(folder), top)
+    if relative == "." or relative.startswith(".."):
+        return ""
+    return relative
 
 
 def tree_of(call):

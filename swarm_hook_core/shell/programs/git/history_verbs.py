@@ -32,14 +32,14 @@ def rebase(question) -> None:
     elif not _goes_on(question, "rebase-merge/orig-head", "rebase-merge/git-rebase-todo"):
         root = options.has("--root")
         _autostash(question, "rebase")
-        _rebase(question, ["", *options.operands] if root else options.operands, root)
+        _rebase(question, [""] * root + options.operands, root)
 
 
 def _rebase(question, operands, root: bool) -> None:
     options = question.options
     upstream = ""
     if not root:
-        upstream = question.known(operands[0] if operands else UPSTREAM)
+        upstream = question.known(next(iter(operands), UPSTREAM))
     onto = ""
     if options.value("--onto") or upstream:
         onto = question.known(options.value("--onto") or upstream)
@@ -133,7 +133,7 @@ def bisect(question) -> None:
     elif verb in ("good", "old"):
         _halfway(question, "refs/bisect/bad", [goods, *map(question.known, rest or ["HEAD"])])
     elif verb in ("bad", "new"):
-        _halfway(question, question.known(rest[0] if rest else "HEAD"), [goods])
+        _halfway(question, question.known(next(iter(rest), "HEAD")), [goods])
     else:
         question.cannot_tell()
 

@@ -53,7 +53,9 @@ class _Listing:
             else:
                 names = repository.ask("-C", self._folder, *self._words).split("\0")
         except Refused as refusal:
-            return set() if refusal.code == 1 else False  # nothing found
+            if refusal.code == 1:
+                return set()  # nothing found
+            return False
         except NoAnswer:
             return False
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}

@@ -2,9 +2,9 @@
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
 from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 
@@ -139,7 +139,7 @@ def _patched(call, options) -> tuple:
                 about = getattr(call.stdin, "about", None)
             if about is not None:
                 loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
-                founds.append((about, REPLACE if loses else EDIT))
+                founds.append((about, edit_or_replace(not loses)))
             else:
                 is_whole = False
             continue

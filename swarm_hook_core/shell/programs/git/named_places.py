@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.shell.programs.git.command_line import cut
+from swarm_hook_core.shell.programs.git.command_line import cut, inside
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, options_of
 
@@ -36,7 +36,6 @@ def places(call, top: str) -> list:
             named = []
     if not 0 < len(named) <= MOST_NAMED:
         return []
-    prefix = os.path.relpath(os.path.realpath(call.folder), top)
-    specs = Pathspec(named, "" if prefix == "." or prefix.startswith("..") else prefix, top, call.found)
+    specs = Pathspec(named, inside(call.folder, top), top, call.found)
     paths = specs.plain_paths()
     return paths and [os.path.join(top, path) if path else top for path in (*paths, ".git")]

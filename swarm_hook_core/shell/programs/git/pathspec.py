@@ -163,7 +163,7 @@ class Pathspec:
 def _magic_of(word: str):
     """Return (set of magic words, the rest) of a pathspec; (None, "") for unsupported magic."""
     if not word.startswith(":") or word == ":":
-        return set(), "" if word == ":" else word
+        return set(), word.removeprefix(":")
     if word.startswith(":("):
         names, closing, rest = word[2:].partition(")")
         magic = {name for name in names.split(",") if name}
@@ -175,7 +175,7 @@ def _magic_of(word: str):
     while at < len(word) and word[at] in short:
         magic.add(short[word[at]])
         at += 1
-    return magic, word[at + 1 :] if word[at : at + 1] == ":" else word[at:]
+    return magic, word[at:].removeprefix(":")
 
 
 def _relative(path: str, prefix: str, top: str):

@@ -78,7 +78,9 @@ class Repository:
         if not any(".." in one or one.startswith("^") for one in revisions):
             walk = ["--no-walk"]
         options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history"]
-        return self.names("log", *options, *walk, *(["-m"] if mainline else []), *revisions, paths=paths)
+        if mainline:
+            options.append("-m")
+        return self.names("log", *options, *walk, *revisions, paths=paths)
 
     def authored(self, paths, since: int) -> dict:
         """Return the time (Unix seconds) of the newest commit of HEAD to each of these files, among the commits since

@@ -4,7 +4,7 @@ import os
 from bisect import bisect_left
 
 from swarm_hook_core.shell.model import is_known
-from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
@@ -136,10 +136,7 @@ class Question:
         nested: dict = {}  # folder -> True if it is in a repository within this one
         self.nested = [path for path in names if self._is_nested(os.path.dirname(path), nested)]
         self.locked = [path for path in names if not nested[os.path.dirname(path)]]
-        prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
-        self.prefix = prefix
-        if prefix == "." or prefix.startswith(".."):
-            self.prefix = ""
+        self.prefix = inside(call.folder, repository.top)
 
     def _by_name(self, locked) -> dict:
         """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""

@@ -25,7 +25,7 @@ def checkout(question) -> None:
     if options.has("-p", "--patch"):
         question.maybe(question.repository.against("HEAD", question.locked))
     elif not options.has("-b", "-B", "--orphan") and (after or options.has("--pathspec-from-file")):
-        _files(question, operands[0] if operands else None, after or [])
+        _files(question, next(iter(operands), None), after or [])
     elif not operands:
         if force:
             question.becomes("HEAD")
@@ -184,7 +184,7 @@ def stash(question) -> None:
             rest = operands[2:]
         else:
             rest = operands[1:]
-        _bring_back(question, rest[0] if rest else "stash@{0}", verb == "branch")
+        _bring_back(question, next(iter(rest), "stash@{0}"), verb == "branch")
 
 
 def _put_aside(question, verb: str) -> None:
