@@ -136,14 +136,14 @@ UNIT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Normalised:
-    """Turns what differs from run to run into names that stay: ids in the order in which they are seen, and paths."""
+    """Replaces text that differs from run to run: ids by names in order of appearance, and paths."""
 
     def __init__(self, ground: Ground):
         self._paths = {ground.scope: "/checkout", str(ground.folder): "/folder", str(Path.home()): "/home"}
         self._names: dict[str, str] = {}
 
     def name(self, found: str) -> None:
-        """Give an id the next name, if it has none yet."""
+        """Give an id the next name, unless it has one already."""
         self._names.setdefault(found, f"ID-{len(self._names) + 1}")
 
     def text(self, text: str) -> str:
@@ -161,7 +161,7 @@ class Normalised:
 
 
 def transcript(command: str, done: Done, normalised: Normalised) -> str:
-    """Return a command with what it printed, one block of a transcript. Lines of standard error begin with `! `."""
+    """Return a command and its output as one block of a transcript. Lines of standard error begin with `! `."""
     lines = [f"$ swarm-mcp {command}", *done.out.splitlines(), *(f"! {line}" for line in done.err.splitlines())]
     if done.code:
         lines.append(f"(exit {done.code})")
@@ -185,7 +185,7 @@ def set_clocks(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
 
 @pytest.fixture
 def normalised(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Normalised]:
-    """Stop the clocks, and return what makes outputs of two runs equal."""
+    """Stop the clocks, and return a normaliser of outputs."""
     set_clocks(monkeypatch, 0)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
