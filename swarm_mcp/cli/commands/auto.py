@@ -26,7 +26,7 @@ MEANS = {
     group=LOCKS,
 )
 def auto(args: Arguments) -> int:
-    """auto: the level of protection for uncommitted changes of other sessions
+    """auto: the level of protection for uncommitted changes
 
     Without a level, prints the level in force here and its source. With a level, sets it for this checkout (the git
     root of this folder), or with --user for all checkouts without a level of their own. SWARM_AUTO overrides both;

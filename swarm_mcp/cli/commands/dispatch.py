@@ -412,10 +412,10 @@ def _subject(answer: dict) -> str:
     group=WORKERS,
 )
 def pause(args: Arguments) -> int:
-    """pause: have a worker stop for now, and keep its task
+    """pause: stop a worker for now; it keeps its task
 
     The worker's agent is ended; its session, its locks and its task are kept until `swarm-mcp resume` or `swarm-mcp
-    cancel`. This works for workers that swarm-mcp itself looks after (spawners process and tmux).
+    cancel`. This works for workers under a supervisor of swarm-mcp (spawners process and tmux).
 
     example: swarm-mcp pause 6ff1c928
     """
@@ -427,7 +427,7 @@ def pause(args: Arguments) -> int:
     group=WORKERS,
 )
 def resume(args: Arguments) -> int:
-    """resume: have a paused worker go on
+    """resume: let a paused worker go on
 
     It continues its conversation where the harness can do that; else it starts anew and is told how far it was. Where
     no worker has the task any more, `swarm-mcp dispatch --resume TASK` starts one.

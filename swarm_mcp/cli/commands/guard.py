@@ -40,7 +40,7 @@ AUTO = Option("--auto", "also check for changes of other sessions without a lock
     group=LOCKS,
 )
 def guard(args: Arguments) -> int:
-    """guard: git hooks that refuse a commit or push of files that other sessions have locked
+    """guard: git hooks that refuse to commit or push locked files
 
     For people, editors and other tools, which write without our hooks. `install` adds to the existing hooks (husky,
     lefthook, core.hooksPath, your own) and replaces none of them; `uninstall` restores the earlier state. Your own

@@ -23,7 +23,7 @@ from swarm_mcp.store import Store
     group=START,
 )
 def why(args: Arguments) -> int:
-    """why: the locks on a path, the queue for it, and if you may write it now
+    """why: the locks on a path, its queue, and if you may write it now
 
     First come the locks that cover the path, each with its rule: on the file itself, on a folder above it, by a
     pattern, or on the same file of another work tree; with its holder, mode, fence, age and end. Then comes the queue

@@ -14,7 +14,7 @@ from swarm_mcp.folders import current_scope
     group=TOGETHER,
 )
 def top(args: Arguments) -> int:
-    """top: a full screen of sessions, locks, queues and tasks, updated live
+    """top: a full screen of sessions, locks, queues and tasks
 
     Four tables: sessions with their locks, waits and activity; locks, each with its queue below; the last denied writes
     with their reasons; tasks and workers with their cost. Each has at most 100 rows, and its total. top only reads, and
