@@ -23,7 +23,7 @@ SERVER = Word(
     Usage(
         choice("join", about="action"),
         SERVER,
-        Option("--repository NAME", "what the repository is called there, the same in every clone of it"),
+        Option("--repository NAME", "the repository's name on the server, the same in every clone of it"),
         DIR,
         JSON,
     ),
@@ -32,8 +32,8 @@ SERVER = Word(
     Usage(
         choice("init", about="action"),
         SERVER,
-        Option("--circle NAME", "the people who are to see each other's locks (default: everybody)"),
-        Option("--new-epoch", "the server was restored: declare all that it has granted void"),
+        Option("--circle NAME", "the group of people that see each other's locks (default: everybody)"),
+        Option("--new-epoch", "the server was restored: declare all its grants void"),
         JSON,
     ),
     Usage(
@@ -48,7 +48,7 @@ SERVER = Word(
         choice("lfs", about="action"),
         choice("token"),
         Word("ROLE", "the role of the team's server that the token stands for", source=()),
-        Option("--days N", "for so long (default: until it is revoked)"),
+        Option("--days N", "valid for N days (default: until it is revoked)"),
         JSON,
     ),
     Usage(choice("lfs", about="action"), choice("tokens"), JSON),
@@ -63,24 +63,23 @@ SERVER = Word(
 def team(args: Arguments) -> int:
     """team: the same locks on every machine, through a PostgreSQL server
 
-    `join` lets this clone, with all its work trees, share its locks over SERVER: with every clone of the same
-    repository that has joined, on whatever machine. Which repository it is, these tell, the first that is there:
-    swarm.repository in a committed .swarmconfig, the URL of the remote, the first commit. A password belongs into
-    ~/.pgpass or a service file, never into SERVER. `leave` undoes all of it, and is a person's to do: refused (exit 1)
-    from an agent's shell.
+    `join` shares the locks of this clone, with all its work trees, over SERVER: with every clone of the same repository
+    that has joined, on any machine. The repository's name is the first of these that is there: swarm.repository in a
+    committed .swarmconfig, the URL of the remote, the first commit. A password belongs into ~/.pgpass or a service
+    file, never into SERVER. `leave` undoes all of it. Only a person may leave: refused (exit 1) from an agent's shell.
 
-    Locks are taken here, as ever, and hold on all machines once `lock` says so. Where the server cannot be reached they
-    hold on this machine only, which `lock` says within 2 s; when it is back they are confirmed, or lost to whoever had
-    the file first, and their holder is told. What others hold is known here by a copy, which checks read: `status` says
-    how fresh it is, and who is on the team. Exit 1 from `status` where something is not as it should be.
+    Locks are taken here first, and hold on all machines once `lock` says so. If the server cannot be reached they hold
+    on this machine only, and `lock` says so within 2 s. When the server is back, each lock is confirmed, or lost to the
+    session that had the file first, and its holder is told. Checks read a local copy of the other machines' locks:
+    `status` shows its age, and the people on the team. Exit 1 from `status` if something is wrong.
 
-    `init` is for who administers the server: it makes the schema swarm_team there, or brings it up to date, with a role
-    that each circle's people are given (CREATE ROLE dana LOGIN IN ROLE swarm_team_everybody). It needs the rights to
-    create both, and refuses a server that was restored since this machine knew it.
+    `init` is for administrators of the server: it creates or updates the schema swarm_team there, with a role for each
+    circle (CREATE ROLE dana LOGIN IN ROLE swarm_team_everybody). It needs the rights to create both, and refuses a
+    server that was restored since this machine knew it.
 
-    `lfs` answers git-lfs until Ctrl-C: people without swarm see what is held with `git lfs locks`, lock with `git lfs
-    lock`, and their push of what others hold is refused. They come with the name and password of their role, or with a
-    token that `lfs token` prints once (docs/dev/team-lfs.md).
+    `lfs` serves git-lfs until Ctrl-C: people without swarm see the locks with `git lfs locks`, lock with `git lfs
+    lock`, and their push of files that others have locked is refused. They log in with the name and password of their
+    role, or with a token that `lfs token` prints once (docs/dev/team-lfs.md).
 
     example: swarm-mcp team status
     """
@@ -144,7 +143,7 @@ def _leave(args: Arguments, folder: str) -> int:
         return 0
     say(f"left {one.server}: the locks of {one.repository} are this machine's own again")
     if left:
-        say(f"the server could not be told ({left}): it lets what this machine held go when its lease is over")
+        say(f"the server could not be told ({left}): it releases the locks of this machine when their lease ends")
     return 0
 
 
@@ -170,7 +169,7 @@ def _init(args: Arguments) -> int:
         return 0
     say(f"{server} is set up" + (f": {', '.join(made.applied)}" if made.applied else " already"))
     if args.given("--new-epoch"):
-        say("all that it had granted is void")
+        say("all its earlier grants are void")
     say(f'give people a role in {CIRCLE}{made.circle}: CREATE ROLE dana LOGIN IN ROLE "{CIRCLE}{made.circle}";')
     return 0
 
@@ -263,7 +262,7 @@ def _say_repository(one: dict) -> None:
     say(f"  server: {one['server']}, " + (one["error"] or f"reached in {one['milliseconds']:.0f} ms"))
     fresh = "fresh" if one["fresh"] else f"not fresh, {heard}"
     behind = f", {one['behind']} changes behind" if one["behind"] else ""
-    say(f"  what is known here: {fresh}, change {one['version']}{behind}")
+    say(f"  local copy: {fresh}, change {one['version']}{behind}")
     if one["only_here"]:
         say(f"  on this machine only: {one['only_here']}")
     for top in one["work_trees"]:
