@@ -311,11 +311,11 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "MCP git beside a change": (changed, ("mcp__git__git_reset", {"repo_path": "."})),
     # what only a person does
     "edit of swarm's settings": (nothing, ("Edit", {"file_path": "{config}", "old_string": "a", "new_string": "b"})),
-    "shell write of swarm's settings": (nothing, bash("echo '{{}}' > {config}")),
+    "shell write of swarm's settings": (nothing, bash("cd {folder}; echo > config.json")),
     "removing the store": (elsewhere, bash("rm {store}")),
     "lowering the level": (changed, bash("swarm-mcp auto off")),
     "lowering the level, in words that are put together": (changed, bash("a=auto; swarm-mc''p $a off")),
-    "removing the home from a variable": (changed, bash("cd {home} && rm -rf state")),
+    "removing the home from a variable": (changed, bash("cd {folder}/../.. && rm -rf state")),
     "protection that fails": (breaks("protected.denial_of"), bash("swarm-mcp auto off")),
     # the kernel
     "kernel holds": (all_of(elsewhere, lambda s: s.kernel()), bash("python3 fix.py")),
@@ -369,8 +369,8 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
 def _filled(value: Any, scene: Scene) -> Any:
     if isinstance(value, dict):
         return {key: _filled(one, scene) for key, one in value.items()}
-    if isinstance(value, str) and ("{config}" in value or "{store}" in value or "{home}" in value):
-        return value.format(config=config_path(), store=store_path(), home=scene.home)
+    if isinstance(value, str) and ("{config}" in value or "{store}" in value or "{folder}" in value):
+        return value.format(config=config_path(), store=store_path(), folder=Path(config_path()).parent)
     return value
 
 
