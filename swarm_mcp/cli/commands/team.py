@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core.json_text import dumps
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import FOLDERS, JSON, TOGETHER, Arguments, Option, Usage, Word, choice, verb
-from swarm_mcp.cli.output import complain, flush, listing, say, show
+from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
 
-LOOPBACK = "127.0.0.1"
 DIR = Option("--dir DIR", "a folder of the clone (default: the one here)", source=FOLDERS)
 SERVER = Word(
     "SERVER", "postgresql://USER@HOST/DATABASE without a password, or a service of ~/.pg_service.conf", source=()
@@ -37,23 +35,6 @@ SERVER = Word(
         JSON,
     ),
     Usage(
-        choice("lfs", about="action"),
-        Option("--port N", "answer on this port (default: any that is free)"),
-        Option("--host ADDRESS", "listen there (default: 127.0.0.1, for a proxy that speaks TLS)"),
-        Option("--dir DIR", "a clone that has joined (default: the one here)", repeatable=True, source=FOLDERS),
-        Option("--objects URL", "the LFS server that keeps contents"),
-        JSON,
-    ),
-    Usage(
-        choice("lfs", about="action"),
-        choice("token"),
-        Word("ROLE", "the role of the team's server that the token stands for", source=()),
-        Option("--days N", "valid for N days (default: until it is revoked)"),
-        JSON,
-    ),
-    Usage(choice("lfs", about="action"), choice("tokens"), JSON),
-    Usage(choice("lfs", about="action"), choice("revoke"), Word("ID", "the token's id", source=()), JSON),
-    Usage(
         choice("agent", about="action"),
         Option("--stop", "end the one that runs; it starts again as soon as it is needed"),
         hidden=True,
@@ -77,10 +58,6 @@ def team(args: Arguments) -> int:
     circle (CREATE ROLE dana LOGIN IN ROLE swarm_team_everybody). It needs the rights to create both, and refuses a
     server that was restored since this machine knew it.
 
-    `lfs` serves git-lfs until Ctrl-C: people without swarm see the locks with `git lfs locks`, lock with `git lfs
-    lock`, and their push of files that others have locked is refused. They log in with the name and password of their
-    role, or with a token that `lfs token` prints once (docs/dev/team-lfs.md).
-
     example: swarm-mcp team status
     """
     action = args.words[0]
@@ -90,8 +67,6 @@ def team(args: Arguments) -> int:
         return _status(args)
     if action == "init":
         return _init(args)
-    if action == "lfs":
-        return _lfs(args)
     folder = clean(args.value("--dir")) if args.value("--dir") else here()
     return _join(args, folder) if action == "join" else _leave(args, folder)
 
@@ -191,66 +166,6 @@ def _status(args: Arguments) -> int:
         say()
         _say_repository(one)
     return 0 if found["ok"] else 1
-
-
-def _lfs(args: Arguments) -> int:
-    what = args.words[1] if args.words[1:] else ""
-    if what == "token":
-        from swarm_mcp.team.lfs import tokens
-
-        text = tokens.make(args.words[2], args.number("--days"))
-        show({"ok": True, "role": args.words[2], "token": text}) if args.json else say(text)
-    elif what == "tokens":
-        from swarm_mcp.team.lfs import tokens
-
-        kept = tokens.kept()
-        if args.json:
-            show([{"id": one.id, **one._asdict()} for one in kept])
-        else:
-            rows = [
-                (one.id, one.role, _day(one.made_at), _day(one.ends_at) if one.ends_at else "never") for one in kept
-            ]
-            plain = ["  ".join(row) for row in rows]
-            listing(("ID", "ROLE", "MADE", "ENDS"), rows, plain, empty="there are no tokens")
-    elif what == "revoke":
-        from swarm_mcp.team.lfs import tokens
-
-        gone = tokens.revoke(args.words[2])
-        show({"ok": True, "id": gone.id, "role": gone.role}) if args.json else say(f"revoked {gone.id} of {gone.role}")
-    else:
-        _serve_lfs(args)
-    return 0
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(seconds))
-
-
-def _serve_lfs(args: Arguments) -> None:
-    from swarm_mcp.team.joining import tree_in
-    from swarm_mcp.team.lfs.serving import serve
-    from swarm_mcp.team.memberships import membership_of
-
-    clones: dict[str, str] = {}
-    servers: dict[str, None] = {}
-    for folder in args.all("--dir") or [here()]:
-        tree = tree_in(clean(folder))
-        one = membership_of(tree)
-        if one is None:
-            raise SwarmError(
-                f"the clone of {said_path(tree.top)} has joined no team: `swarm-mcp team join` comes first"
-            )
-        clones.setdefault(one.repository, tree.top)
-        servers[one.server] = None
-    if len(servers) > 1:
-        raise SwarmError(f"these clones have joined different teams: {', '.join(servers)}")
-
-    def tell(address: str, port: int) -> None:
-        say(dumps({"url": address, "port": port}) if args.json else address)
-        flush()
-
-    host = args.value("--host") or LOOPBACK
-    serve(next(iter(servers)), host, args.number("--port"), clones, args.value("--objects"), tell)
 
 
 def _say_repository(one: dict) -> None:
