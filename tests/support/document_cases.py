@@ -1,4 +1,4 @@
-"""Two machines of a team: messages, tasks and values of one are those of the other, whatever comes between.
+"""Two machines of a team share messages, tasks and values through all interruptions.
 
 Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
 """
@@ -12,7 +12,7 @@ from swarm_mcp.errors import Refused, TeamUnreachable
 
 
 def both(machines, rounds: int = 2) -> None:
-    """Both machines have posted what they have, and heard of the other's."""
+    """Have both machines post their changes, and apply the other's."""
     for _ in range(rounds):
         for machine in machines:
             machine.follow()
@@ -212,7 +212,7 @@ def test_a_claim_that_gave_way_before_its_verb_has_asked_is_said_once(machines):
     sandbox.store.tasks.claim(other, known)
     assert confirm(sandbox, known) == "granted"
     laptop.store.tasks.claim(one, known)
-    laptop.follow()  # somebody else has poked
+    laptop.follow()  # another session has poked
     assert confirm(laptop, known) == "held"
     assert laptop.mail(one) == [] and laptop.store.notices.take(one) == []
 
