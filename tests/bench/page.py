@@ -91,7 +91,7 @@ PARTS = {
         "End to end in the real clients", "Added time of a write.", r"median|plugin|command +\d|mcp_tool +\d"
     ),
     "auto": Part("Edits lost, without locks", "200 edits of ten files by scripted agents."),
-    "setup": Part("Installing and removing", "With stand-ins for the clients.", r"wall|quiet"),
+    "setup": Part("Installing and removing", "Claude Code and Codex, in a new home.", r"wall|quiet"),
 }
 TITLES = {name: part.title for name, part in PARTS.items()}
 
