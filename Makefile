@@ -78,9 +78,10 @@ team: $(INSTALLED) $(SERVER)
 	@echo "running tests/team, which takes some minutes; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_TEAM_TESTS=1 $(PYTEST) tests/team -n 2 --dist loadfile $(TEAM)
 
-# What needs no run: lint, layout, types, and which module may import which. The tools have an environment of their own,
-# beside what the types of our dependencies need.
+# What needs no run: lint, layout, types, the import contracts, plain prose and commit subjects. The tools have an environment
+# of their own, beside what the types of our dependencies need.
 check: $(CHECKERS)
+	@"$(PYTHON)" .ci/plain.py
 	@"$(CHECK_BIN)/ruff" check --quiet .
 	@"$(CHECK_BIN)/ruff" format --quiet --check . || { echo "run: make format" >&2; exit 1; }
 	@PYTHONPATH=. "$(CHECK_BIN)/lint-imports" --no-cache

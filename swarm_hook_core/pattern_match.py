@@ -1,4 +1,4 @@
-"""What one locked pattern covers, and what of that is on the disk, found within bounds of time and number."""
+"""Finds the files on the disk that a locked pattern covers, within bounds of time and number."""
 
 import os
 import time
@@ -11,35 +11,46 @@ SECONDS = 0.15
 
 
 class Cover:
-    """What the pattern of a Held lock covers.
+    """The files that the pattern of a Held lock covers.
 
-    `segments` as ``wildmatch.parsed`` has them, None where they cannot be read; `folder`, the key of the folder that
-    all it covers is in; `base`, of the one it counts from; `fold`, whether letter case does not count.
+    `segments` as in ``wildmatch.parsed``, None if the pattern is unreadable; `folder`, the key of the folder that
+    contains all it covers; `base`, the folder it counts from; `fold`, True if letter case does not count.
     """
 
     __slots__ = ("held", "segments", "base", "folder", "fold")
 
     def __init__(self, held):
         self.held = held
-        self.base = held.base if isinstance(held.base, str) else ""
+        self.base = ""
+        if isinstance(held.base, str):
+            self.base = held.base
         self.fold = self.base.startswith(NO_CASE)
-        pattern = held.pattern if isinstance(held.pattern, str) else ""
+        pattern = ""
+        if isinstance(held.pattern, str):
+            pattern = held.pattern
         try:
-            self.segments = wildmatch.parsed(pattern, self.fold) if self.base else None
+            self.segments = None
+            if self.base:
+                self.segments = wildmatch.parsed(pattern, self.fold)
         except wildmatch.PatternUnreadable:
             self.segments = None
         prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if self.fold else pattern)
-        self.folder = f"{self.base.rstrip('/')}/{prefix}" if prefix else self.base
+        if prefix:
+            self.folder = f"{self.base.rstrip('/')}/{prefix}"
+        else:
+            self.folder = self.base
 
     def has(self, key: str) -> bool:
-        """Whether it covers the path with this key."""
+        """Return True if it covers the path with this key."""
         start = self.base.rstrip("/") + "/"
         if self.segments is None or not key.startswith(start):
             return False
         return wildmatch.covers(self.segments, key[len(start) :])
 
     def places_at(self, key: str):
-        """Where in the pattern one is in the folder with this key (``wildmatch.step``); empty where none is below."""
+        """Return the places in the pattern reached in the folder with this key (``wildmatch.step``); empty if nothing
+        below can match.
+        """
         if self.segments is None:
             return ()
         start = self.base.rstrip("/") + "/"
@@ -53,18 +64,18 @@ class Cover:
         return places - {len(self.segments)}
 
     def leads_to(self, key: str) -> bool:
-        """Whether something below the folder with this key may be covered."""
+        """Return True if something below the folder with this key may be covered."""
         if self.segments is None:
             return False
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 
 def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
-    """``(path, cover)`` of each file or folder there is that a pattern covers; no order.
+    """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
-    `starts`: ``(cover, folder, places)``, a ``Cover``, where to begin, and where in the pattern one is there.
-    A cover that was not looked through to the end is named once more, with an empty path. No link is followed, and
-    what repositories keep for themselves is left out.
+    `starts`: ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and the places in the pattern there. A
+    cover that was not searched to the end is yielded once more, with an empty path. Links are not followed, and the
+    contents of ``.git`` are left out.
     """
     end, seen = time.monotonic() + seconds, 0
     together: dict = {}
@@ -98,9 +109,9 @@ def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
 
 
 def start_of(cover, root: str, keys):
-    """As `covered_below` takes it: where to begin for what `cover` has below the folder `root` with these `keys`.
+    """Return the start for `covered_below` of the files that `cover` has below the folder `root` with these `keys`.
 
-    None where it has nothing there.
+    None if it has nothing there.
     """
     for key in keys:
         places = cover.places_at(key)

@@ -1,15 +1,14 @@
-"""Patterns of paths as git writes them (gitignore(5)): whether one covers a path, and whether two could cover the same.
+"""Patterns of paths as git writes them (gitignore(5)): does one cover a path, and could two cover the same path?
 
-``*`` and ``?`` stand for anything but a slash, ``[a-z]`` and ``[!a-z]`` for one letter, ``**`` between slashes for
-any number of folders; a pattern without a slash but at its end counts at every depth. A pattern covers the paths
-that it fits; one that ends in a slash, all that is in the folders it fits. Negated ones (``!x``) are not patterns here.
-
-Letters are ranges of code points, so that two patterns can be compared letter by letter.
+``*`` and ``?`` match anything but a slash, ``[a-z]`` and ``[!a-z]`` one letter, ``**`` between slashes any number of
+folders; a pattern without a slash but at its end counts at every depth. A pattern covers the paths it matches; one that
+ends in a slash covers everything in the folders it matches. Negated patterns (``!x``) are not allowed here. Letters are
+ranges of code points, so that two patterns can be compared letter by letter.
 """
 
 LONGEST = 512  # characters: comparing two patterns takes as many steps as their lengths multiplied
 MAGIC = "*?["
-LONGEST_NAME = 255  # characters: no file system has longer names, and none is compared with wildcards
+LONGEST_NAME = 255  # characters: no file system has longer names, so longer ones are not compared with wildcards
 _CLASSES = {
     "alnum": "09AZaz", "alpha": "AZaz", "blank": "\t\t  ", "cntrl": "\x01\x1f\x7f\x7f", "digit": "09", "graph": "!~",
     "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
@@ -26,7 +25,7 @@ class PatternUnreadable(ValueError):
 
 
 def is_pattern(text: str) -> bool:
-    """Whether `text` has any of the letters that make a path a pattern."""
+    """Return True if `text` has any of the letters that make a path a pattern."""
     return any(letter in text for letter in MAGIC)
 
 
@@ -44,17 +43,21 @@ def literal_prefix(pattern: str) -> str:
 
 
 def parsed(pattern: str, fold: bool = False) -> list:
-    """What `covers` and `overlap` take. With `fold` letter case does not count. Raises PatternUnreadable.
+    """Return the pattern for `covers` and `overlap`. With `fold` letter case does not count. Raises PatternUnreadable.
 
-    A list of segments: `DEEP`, a name, or a list of what stands for one letter (ranges) and `_STAR`.
+    A list of segments: `DEEP`, a name, or a list of letters (as ranges) and `_STAR`.
     """
     if len(pattern) > LONGEST:
         raise PatternUnreadable(f"longer than {LONGEST} characters")
-    text = folded(pattern) if fold else pattern
+    text = pattern
+    if fold:
+        text = folded(pattern)
     if not text.strip("/") or text.startswith("!") or "\0" in text:
         raise PatternUnreadable("names nothing" if not text.strip("/") else "is not one that covers files")
     anchored = "/" in text.rstrip("/")
-    segments: list = [] if anchored else [DEEP]
+    segments: list = []
+    if not anchored:
+        segments = [DEEP]
     for part in text.strip("/").split("/"):
         if part in ("", "."):
             continue
@@ -68,9 +71,11 @@ def parsed(pattern: str, fold: bool = False) -> list:
     if not segments or segments == [DEEP] and text.strip("/.") == "":
         raise PatternUnreadable("names nothing")
     if text.endswith("/"):  # folders: of `src/**/` those in src
-        segments += [[_STAR], DEEP] if segments[-1] is DEEP else [DEEP]
+        if segments[-1] is DEEP:
+            segments.append([_STAR])
+        segments.append(DEEP)
     if segments[-1] is DEEP:
-        segments.append([_STAR])  # `src/**` and `src/` are what is in src, not src
+        segments.append([_STAR])  # `src/**` and `src/` mean the files in src, not src itself
     return segments
 
 
@@ -85,12 +90,14 @@ def folded(text: str) -> str:
 
 def of_path(path: str, fold: bool = False, deep: bool = False) -> list:
     """A path as a pattern; with `deep` that and all that is or may be under it."""
-    text = folded(path) if fold else path
-    return [part for part in text.split("/") if part] + ([DEEP] if deep else [])
+    text = path
+    if fold:
+        text = folded(path)
+    return [part for part in text.split("/") if part] + [DEEP] * deep
 
 
 def covers(segments, path: str) -> bool:
-    """Whether a parsed pattern covers relative `path`."""
+    """Return True if a parsed pattern covers relative `path`."""
     parts = [part for part in path.split("/") if part]
     last = segments[-1]
     if not parts or (last is not DEEP and not _fits(last, parts[-1])):
@@ -104,12 +111,12 @@ def covers(segments, path: str) -> bool:
 
 
 def beginning(segments) -> set:
-    """Where in a parsed pattern one is before the first name of a path; for `step`."""
+    """Return the places in a parsed pattern before the first name of a path, for `step`."""
     return _through(segments, (0,))
 
 
 def step(segments, places, name: str) -> set:
-    """Where one is after one more name of the path: covered where ``len(segments)`` is among it, lost where empty."""
+    """Return the places after one more name of the path: covered if ``len(segments)`` is among them, lost if empty."""
     after = set()
     for place in places:
         if place < len(segments):
@@ -117,16 +124,18 @@ def step(segments, places, name: str) -> set:
                 after.add(place)
             elif _fits(segments[place], name):
                 after.add(place + 1)
-    return _through(segments, after) if after else after
+    if after:
+        return _through(segments, after)
+    return after
 
 
 def overlap(left, right) -> bool:
-    """Whether there could be a path that both parsed patterns cover."""
+    """Return True if some path could be covered by both parsed patterns."""
     return _meet(left, right, DEEP, _segments_meet)
 
 
 def _through(segments, places) -> set:
-    """These places, and those after the deep parts there, which may be empty."""
+    """Return these places, and those after the deep parts there, since a deep part may be empty."""
     found = set()
     for place in places:
         found.add(place)
@@ -163,7 +172,7 @@ def _segment(text: str, fold: bool):
 
 
 def _class(text: str, at: int, fold: bool):
-    """The ranges of the class whose ``[`` stands before `at`, and where it ends."""
+    """Return the ranges of the class whose ``[`` stands before `at`, and its end."""
     negated = text[at : at + 1] in ("!", "^")
     at += negated
     ranges: list = []
@@ -221,7 +230,7 @@ def _intersection(left, right) -> tuple:
 
 
 def _fits(segment, text: str) -> bool:
-    """Whether a segment stands for `text`: one star is gone back to at most, as in every wildcard matcher."""
+    """Return True if a segment matches `text`. It backtracks to at most one star, as every wildcard matcher does."""
     if segment.__class__ is str:
         return segment == text
     if len(text) > LONGEST_NAME:
@@ -230,7 +239,9 @@ def _fits(segment, text: str) -> bool:
     star, mark = -1, 0
     count, length = len(segment), len(text)
     while at < length:
-        ranges = segment[place] if place < count else ()
+        ranges = ()
+        if place < count:
+            ranges = segment[place]
         if ranges is _STAR:
             star, mark = place, at
             place += 1
@@ -254,7 +265,9 @@ def _has(ranges, code: int) -> bool:
 
 def _segments_meet(left, right) -> bool:
     if left.__class__ is str:
-        return left == right if right.__class__ is str else _fits(right, left)
+        if right.__class__ is str:
+            return left == right
+        return _fits(right, left)
     if right.__class__ is str:
         return _fits(left, right)
     return _meet(left, right, _STAR, _have_common)
@@ -265,9 +278,9 @@ def _have_common(left, right) -> bool:
 
 
 def _meet(left, right, many, single) -> bool:
-    """Whether two sequences can stand for the same: `many` in them is any number of parts, `single` compares two."""
+    """Return True if two sequences can match the same: `many` in them is any number of parts, `single` compares two."""
     begin, i, j = 0, len(left), len(right)
-    # What is before the first `many`, and after the last, has just one counterpart: mostly that settles it.
+    # The parts before the first `many`, and after the last, have one counterpart each: mostly that settles it.
     while begin < i and begin < j and left[begin] is not many and right[begin] is not many:
         if not single(left[begin], right[begin]):
             return False
@@ -287,8 +300,12 @@ def _found_way(left, right, many, single) -> bool:
         if i == len(left) and j == len(right):
             return True
         steps = []
-        a = left[i] if i < len(left) else ...
-        b = right[j] if j < len(right) else ...
+        a = ...
+        if i < len(left):
+            a = left[i]
+        b = ...
+        if j < len(right):
+            b = right[j]
         if a is many:
             steps.append((i + 1, j))
             if b is not ... and b is not many:

@@ -25,18 +25,30 @@ from swarm_mcp.store import Store
 from swarm_mcp.views import known_shortly, name_of
 from swarm_mcp.visibility import veiled
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Given(Protocol):
+        """The options of a command line."""
+
+        def value(self, name: str) -> Any: ...
+
+        def given(self, name: str) -> bool: ...
+
+
 OWN_ID = "SWARM_MCP_INSTANCE_ID"
-MOST_LOOKED_AT = 1000  # sessions of a scope whose names are compared
-MOST_NAMED = 50  # sessions of a scope, where it is not clear which one is meant
+MOST_LOOKED_AT = 1000  # sessions of a scope with a name to compare
+MOST_NAMED = 50  # sessions of a scope in the message about an ambiguous reference
 
 
-def find_acting_session(store: Store, args, reads: bool = False) -> Session:
-    """The instance a command acts as.
+def find_acting_session(store: Store, args: Given, reads: bool = False) -> Session:
+    """Return the session that a command acts as.
 
-    ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
-    of the client this process descends from, else, at a terminal, the terminal's own shell if it is registered, and
-    elsewhere the command that holds locks around this one, or the only session of the scope. Raises UnknownInstance;
-    and PersonOnly where an agent's shell names another live session, unless the command only `reads`.
+    The first of these: ``--as``; ``SWARM_MCP_INSTANCE_ID``; the session that owns this shell; the session of the client
+    that this process descends from; at a terminal, the registered shell of that terminal; elsewhere, the command that
+    holds locks around this one, or the only session of the scope. Raises UnknownInstance. Raises PersonOnly if an
+    agent's shell names another live session, unless the command only `reads`.
     """
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
@@ -45,7 +57,7 @@ def find_acting_session(store: Store, args, reads: bool = False) -> Session:
 
 
 def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
-    """The instance that a command speaks for when nobody is named: `find_acting_session` without its ``--as``."""
+    """Return the session that a command without ``--as`` acts as; see `find_acting_session`."""
     reference = os.environ.get(OWN_ID, "").strip()
     if reference:
         return _named(store, scope, reference, "" if reads else OWN_ID)
@@ -68,16 +80,18 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
         raise UnknownInstance(
             f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
         )
-    number = len(rows) if len(rows) <= MOST_NAMED else f"more than {MOST_NAMED}"
+    number = str(len(rows))
+    if len(rows) > MOST_NAMED:
+        number = f"more than {MOST_NAMED}"
     names = _names(store, rows)
     raise UnknownInstance(f"{number} sessions share scope {scope}; say with --as which one this is: {names}")
 
 
 def _named(store: Store, scope: str, reference: str, how: str) -> Session:
-    """Return the session that `reference` names, for a command that is to act as it; `how`: where it is named.
+    """Return the session named by `reference`, for a command that acts as it. `how` says where the name was given.
 
-    Raises UnknownInstance where it is a session elsewhere, for which nobody here can act, and PersonOnly where an agent
-    names another one. An empty `how` is of a command that changes nothing.
+    Raises UnknownInstance for a session elsewhere: nothing here can act for it. Raises PersonOnly if an agent names
+    another session. A command that changes nothing passes an empty `how`.
     """
     row = session_named(store, scope, reference)
     if row.runtime == TEAM:
@@ -87,12 +101,12 @@ def _named(store: Store, scope: str, reference: str, how: str) -> Session:
     return row
 
 
-def acting_session(store: Store, args) -> Session:
-    """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
+def acting_session(store: Store, args: Given) -> Session:
+    """Return the session that a command acts as if a person may type it at a terminal.
 
-    As in `find_acting_session`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as
-    long as that shell does, and goes along when the shell changes its folder: what is typed counts from there. Raises
-    UnknownInstance where no person can be there: no terminal, or an agent's own shell.
+    The order is that of `find_acting_session`. A terminal's shell that is not registered yet is registered then, as a
+    gateway: it lives as long as the shell does and follows the shell into another folder. Raises UnknownInstance where
+    no person can be: without a terminal, or in an agent's own shell.
     """
     named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
     try:
@@ -102,10 +116,12 @@ def acting_session(store: Store, args) -> Session:
             raise
         return _shell(store, args)
     is_own_shell = not named and found.runtime == TERMINAL
-    return _shell(store, args) if is_own_shell and found.directory != here() else found
+    if is_own_shell and found.directory != here():
+        return _shell(store, args)
+    return found
 
 
-def dispatching_session(store: Store, args) -> Session:
+def dispatching_session(store: Store, args: Given) -> Session:
     """The instance that hands out work: as `acting_session`, and where no agent is around this command, its own shell.
 
     A script, a timer and a CI job have no terminal, and may start a worker as they may `run` an agent. Raises
@@ -124,7 +140,7 @@ def dispatching_session(store: Store, args) -> Session:
     return found
 
 
-def lock_holder(store: Store, args) -> Session:
+def lock_holder(store: Store, args: Given) -> Session:
     """The instance that a command locks for: with ``--detach`` a new one that lives as long as its leases.
 
     Else as ``acting_session``. Raises UsageError, UnknownInstance.
@@ -158,17 +174,17 @@ def discard_lock_holder(store: Store, instance: Session) -> None:
 
 
 def is_person(store: Store) -> bool:
-    """Whether a person gives this command, and no agent: at a terminal, and in no agent's shell."""
+    """Return True if a person gives this command: at a terminal, and not in an agent's shell."""
     return _at_terminal() and not agents_around(store)
 
 
 def is_unattended(store: Store, instance: Session) -> bool:
-    """Whether `instance` is the shell of a script, with no person in front of it."""
+    """Return True if `instance` is the shell of a script, with no person in front of it."""
     return instance.runtime == TERMINAL and not is_person(store)
 
 
 def _at_terminal() -> bool:
-    """Whether somebody types here who is no agent: or has said that this environment is to be trusted like one."""
+    """Return True if a person types here, or if the environment is declared as trusted as one."""
     import sys
 
     if is_marked():
@@ -178,14 +194,17 @@ def _at_terminal() -> bool:
     return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _shell(store: Store, args) -> Session:
+def _shell(store: Store, args: Given) -> Session:
     """The instance of the shell that leads this terminal session; renewed, or made."""
     from swarm_mcp.store.sessions import Registration
 
     pid, started = _leader()
     can_be_seen = started not in ("", "-")
     who = identity("MCP")
-    words = [f"identity:{who}"] if who else []
+    if who:
+        words = [f"identity:{who}"]
+    else:
+        words = []
     row = store.instances.register(
         Registration(
             here(),
@@ -205,7 +224,8 @@ def _leader() -> tuple[int, str]:
     pid = 0
     if hasattr(os, "getsid"):
         pid = os.getsid(0)
-        if pid == os.getpid():  # started by something that gives each command a session: what it holds must outlive it
+        # The parent gives each command a session of its own; the locks must outlive this command.
+        if pid == os.getpid():
             pid = os.getsid(os.getppid())
     pid = pid or os.getppid()
     return pid, start_time(pid)
@@ -217,7 +237,7 @@ def _shell_name(store: Store) -> str:
 
 
 def terminal_session(store: Store) -> Session | None:
-    """The instance of this terminal's own shell, None where that takes no part, or an agent's shell is here."""
+    """Return the session of this terminal's own shell, or None for an unregistered shell or an agent's shell."""
     if is_marked():
         return None
     rows = store.instances.of_session_id(_shell_name(store))
@@ -225,7 +245,7 @@ def terminal_session(store: Store) -> Session | None:
 
 
 def hold_session_around(store: Store) -> Session | None:
-    """The instance of the command that holds locks while this process, which it has started, runs; None for none."""
+    """Return the session of the command that holds locks while this process, its child, runs; or None."""
     for pid in ancestors():
         for row in store.instances.of_client(pid, start_time(pid)):
             if row.runtime == HOLD:
@@ -234,15 +254,15 @@ def hold_session_around(store: Store) -> Session | None:
 
 
 def surrounding_session(store: Store) -> Session | None:
-    """Whom this process belongs to: an agent's session, the terminal's shell, a command that holds locks; or None."""
+    """Return the owner of this process: an agent's session, a terminal's shell, a lock-holding command; or None."""
     return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
 
 
 def session_named(store: Store, scope: str, reference: str) -> Session:
-    """The instance in scope that `reference` names, in any way in which a text of ours has it.
+    """Return the session in the scope that `reference` names, in any form that our texts use.
 
-    An id, also as ``instance ID`` or ``NAME (id ID)``; else the whole id that its client has for it, the unique
-    beginning of its instance id, its name, or part of its label. Raises UnknownInstance.
+    The forms are: an id, also as ``instance ID`` or ``NAME (id ID)``; the whole id that the client uses; a unique
+    beginning of the instance id; the name; a part of the label. Raises UnknownInstance.
     """
     reference = _without_words(reference)
     exact = store.instances.live(reference)
@@ -262,27 +282,35 @@ def session_named(store: Store, scope: str, reference: str) -> Session:
         if matches:
             raise UnknownInstance(f"{reference[:60]!r} {what}: {_names(store, matches)}")
     others = [row for _, row in islice(store.instances.walk(scope), MOST_NAMED + 1)]
-    there = f"; there are {_names(store, others)}" if others else ""
+    if others:
+        there = f"; there are {_names(store, others)}"
+    else:
+        there = ""
     raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
 
 
 def _without_words(reference: str) -> str:
     """The id in ``instance ID``, ``NAME (instance ID)`` or ``NAME (id ID)``; `reference` itself where it is neither."""
     told = reference.strip().strip("`")
-    inner = told[:-1].rpartition("(")[2] if told.endswith(")") else told
+    if told.endswith(")"):
+        inner = told[:-1].rpartition("(")[2]
+    else:
+        inner = told
     word, _, given = inner.strip().partition(" ")
-    return given.strip() if word in ("instance", "id") and given and " " not in given.strip() else told
+    if word in ("instance", "id") and given and " " not in given.strip():
+        return given.strip()
+    return told
 
 
 def _called(store: Store, scope: str, name: str) -> list[Session]:
-    """Those of the first sessions of a scope that are called `name`; none where that is no whole name."""
+    """Return the sessions called `name` among the first of a scope. A part of a name matches nothing."""
     if " " not in name:
         return []
     return [row for _, row in islice(store.instances.walk(scope), MOST_LOOKED_AT) if name_of(row) == name]
 
 
-def viewer_identity(store: Store, args) -> str:
-    """The identity that a listing is shown to: the acting session's, else the onlooker's; empty for none."""
+def viewer_identity(store: Store, args: Given) -> str:
+    """Return the identity of a listing's reader: the acting session's, or the onlooker's; empty without one."""
     try:
         return token(find_acting_session(store, args, reads=True).label or "", "identity")
     except UnknownInstance:
@@ -292,12 +320,17 @@ def viewer_identity(store: Store, args) -> str:
 
 
 def onlooker_identity(store: Store) -> str:
-    """The identity of the session this process runs inside of, else the environment's; empty for none."""
+    """Return the identity of the session around this process, or the environment's; empty without one."""
     row = surrounding_session(store)
-    return token(row.label or "", "identity") if row else identity("MCP")
+    if row:
+        return token(row.label or "", "identity")
+    return identity("MCP")
 
 
 def _names(store: Store, rows: list[Session]) -> str:
     seen = veiled(rows[:MOST_NAMED], onlooker_identity(store))
-    more = " and others" if len(rows) > MOST_NAMED else ""
+    if len(rows) > MOST_NAMED:
+        more = " and others"
+    else:
+        more = ""
     return ", ".join(map(known_shortly, seen)) + more

@@ -1,10 +1,10 @@
-"""How large an answer may be, and how one that is larger is cut.
+"""The largest size of an answer, and the cutting of larger ones.
 
-An answer that nobody asked to have whole takes at most `ANSWER_BYTES`. Listings end before they get larger
-(``paging``); whatever else comes to more is cut by `fitted`, and says what of it was left out:
+An answer has at most `ANSWER_BYTES`, unless the whole of it was asked for. Listings end before they get larger
+(``paging``). `fitted` cuts every other answer and notes the omission beside the cut field:
 
-    "not_shown": {"peers": 99950}     beside ``peers``: so many more of them there are
-    "cut": {"content": 65536}         beside ``content``: the beginning of a text that has so many characters
+  "not_shown": {"peers": 99950}     so many more ``peers`` exist
+  "cut": {"content": 65536}         the length of the whole ``content`` in characters
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from swarm_hook_core.json_text import dumps
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     Measure = Callable[[object], int]
 
 ANSWER_BYTES = 100_000
-ROWS_BYTES = 91_000  # of these for the rows of a listing; the rest is for what is said of it, a cursor (twice) for one
+ROWS_BYTES = 91_000  # bytes for the rows of a listing; the rest is for the remarks and for the cursor, stored twice
 PARTS = 4  # a row, or text, that is too long for an answer gets this part of one
-LEAST = 40  # bytes; what a text, or a list, is never cut below
-KEY_BYTES = 24  # what a key takes that has next to nothing under it
+LEAST = 40  # bytes that a cut text or list keeps at least
+KEY_BYTES = 24  # bytes of a key with next to nothing under it
 
 
 def printed(value: object) -> int:
@@ -30,10 +31,9 @@ def printed(value: object) -> int:
 
 
 def sent(value: object) -> int:
-    """Return the bytes that a value takes in an answer of the server, which has it twice: as content, and as text.
+    """Return the bytes of a value in an answer of the server. The answer has it twice: as content and as text.
 
-    The text is JSON over several lines, and stands in JSON itself: its quotes, backslashes and ends of lines are
-    escaped once more.
+    The text is indented JSON inside a JSON string, so its quotes, backslashes and line ends are escaped once more.
     """
     import json
 
@@ -46,29 +46,29 @@ def _layout(value: object, depth: int) -> int:
     """Return the bytes of escaped line ends and blanks that lay a value out at this depth."""
     if not value or not isinstance(value, (dict, list, tuple)):
         return 0
-    inner = value.values() if isinstance(value, dict) else value
+    inner = list(value.values()) if isinstance(value, dict) else value
     line = 4 + 2 * depth + isinstance(value, dict)
     return line * len(value) + 2 + 2 * depth + sum(_layout(one, depth + 1) for one in inner)
 
 
-def fitted(value: dict, most: int = ANSWER_BYTES, measure: Measure = sent) -> dict:
-    """Return `value`, cut where it takes more than `most` bytes.
+def fitted(value: dict[str, Any], most: int = ANSWER_BYTES, measure: Measure = sent) -> dict[str, Any]:
+    """Return `value`, cut if it takes more than `most` bytes.
 
-    What is small stays whole; the large lists and texts in it share what is left. Of a list the first rows are kept.
+    Small parts stay whole; the large lists and texts share the remaining room. A cut list keeps its first rows.
     """
     size = measure(value)
     if size <= most:
         return value
     share = float(most)
     while share > LEAST:
-        cut = _cut(value, int(share), measure)
+        cut = _dict_cut(value, int(share), measure)
         if measure(cut) <= most:
             return cut
         share *= 0.8
     return {"error": f"this answer has {size} bytes, more than {most}, and nothing in it that can be left out"}
 
 
-def shortened(row: dict, most: int = ROWS_BYTES, measure: Measure = sent) -> dict:
+def shortened(row: dict[str, Any], most: int = ROWS_BYTES, measure: Measure = sent) -> dict[str, Any]:
     """Return a row that does not fit into an answer of `most` bytes, cut to a part of one."""
     return fitted(row, most // PARTS, measure)
 
@@ -83,18 +83,30 @@ def text_fitted(text: str, most: int = ANSWER_BYTES) -> str:
 # ------------------------------------------------------------------------ cutting
 
 
-def _cut(value, most: int, measure: Measure):
+def _cut(value: Any, most: int, measure: Measure) -> Any:
     if isinstance(value, dict):
-        return _dict_cut(value, most, measure) if measure(value) > most else value
+        if measure(value) > most:
+            return _dict_cut(value, most, measure)
+        return value
     if isinstance(value, (list, tuple)):
-        return _list_cut(value, most, measure) if measure(value) > most else value
-    return _beginning(value, most, measure) if isinstance(value, str) else value
+        if measure(value) > most:
+            return _list_cut(value, most, measure)
+        return value
+    if isinstance(value, str):
+        return _beginning(value, most, measure)
+    return value
 
 
-def _dict_cut(value: dict, most: int, measure: Measure) -> dict:
+def _dict_cut(value: dict[str, Any], most: int, measure: Measure) -> dict[str, Any]:
     names = list(value)[: max(1, most // KEY_BYTES)]
-    left_out: dict = dict(value.get("not_shown") or {}) if isinstance(value.get("not_shown"), dict) else {}
-    lengths: dict = dict(value.get("cut") or {}) if isinstance(value.get("cut"), dict) else {}
+    if isinstance(value.get("not_shown"), dict):
+        left_out: dict[str, Any] = dict(value.get("not_shown") or {})
+    else:
+        left_out = {}
+    if isinstance(value.get("cut"), dict):
+        lengths: dict[str, Any] = dict(value.get("cut") or {})
+    else:
+        lengths = {}
     sizes = {name: measure(value[name]) for name in names}
     left, found = most - sum(KEY_BYTES + len(name) for name in names), dict.fromkeys(names)
     for place, name in enumerate(sorted(names, key=lambda name: sizes[name])):
@@ -110,7 +122,7 @@ def _dict_cut(value: dict, most: int, measure: Measure) -> dict:
     return {**found, **{name: what for name, what in said.items() if what}}
 
 
-def _list_cut(value: list | tuple, most: int, measure: Measure) -> list:
+def _list_cut(value: list[Any] | tuple[Any, ...], most: int, measure: Measure) -> list[Any]:
     found, left = [], most
     for one in value:
         size = measure(one)

@@ -1,4 +1,4 @@
-"""Reading back what hooks recorded."""
+"""Reading of the faults that hooks recorded."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from swarm_hook_core.faults import LIMIT_BYTES, fault_log
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.state import read_private
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def recorded_faults() -> list[dict]:
-    """What hooks recorded, oldest first: ``{at, runtime, hook, fault}``."""
+
+def recorded_faults() -> list[dict[str, Any]]:
+    """Return the recorded faults of hooks, oldest first: ``{at, runtime, hook, fault}``."""
     rows = []
     for path in (fault_log() + ".1", fault_log()):
         try:

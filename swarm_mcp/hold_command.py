@@ -1,7 +1,7 @@
-"""A command that runs while locks are held: it ends when they are lost, and they go when it ends.
+"""A command that runs while locks are held. It ends when they are lost, and they are released when it ends.
 
-The command has a process group of its own, which ends with this process however that ends (``harness.reaper``). At
-a terminal it stays in ours, so that it can read there and hears what is typed, Ctrl-C among it.
+The command has a process group of its own, and this group ends with this process in every case (``harness.reaper``). At
+a terminal the command stays in our group, so that it can read there and receives Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.team.telling import tell_team
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LOST = 76
 LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
 SIGN_SECONDS = 10.0  # between two signs of life
@@ -40,7 +44,7 @@ class Hold:
         self.instance = instance
         self.rows = rows
         self.grace = grace
-        self.lost = ""  # what has been lost, and how
+        self.lost = ""  # the lost lock, with the reason
         leases = [row.ttl for row in rows if row.ttl]
         self._every = min([SIGN_SECONDS, *(ttl / LEASE_PARTS for ttl in leases)])
         self._patience = min(leases, default=0.0)
@@ -53,7 +57,10 @@ class Hold:
         """
         ours = _at_our_terminal()
         with self.store.changes() as changes, _reaper() as reaper:
-            group = os.getpgrp() if ours and os.getpgrp() == os.getpid() else 0
+            if ours and os.getpgrp() == os.getpid():
+                group = os.getpgrp()
+            else:
+                group = 0
             # The child tells the reaper before it begins: it ends with us though we are killed this very moment.
             with _passing_on(ours) as pass_on_to:
                 child = subprocess.Popen(
@@ -68,7 +75,11 @@ class Hold:
                 if self.lost:
                     self._end(child, ours)
                 code = child.wait()
-        return LOST if self.lost else 128 - code if code < 0 else code
+        if self.lost:
+            return LOST
+        if code < 0:
+            return 128 - code
+        return code
 
     def release(self) -> None:
         """Give the locks back, those that are still ours."""
@@ -82,16 +93,19 @@ class Hold:
     # -------------------------------------------------------------- innards
 
     def _look(self) -> None:
-        """See whether the locks are held, and show that their holder lives."""
+        """Check that the locks are still held, and send the holder's heartbeat."""
         try:
             if clock.now() - self._sign >= self._every:
                 self.store.instances.show_life(self.instance.id)
                 self._sign = clock.now()
             held = self._held()
             gone = [row.file for row in self.rows if row.fence not in held]
-            self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on" if gone else ""
+            if gone:
+                self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on"
+            else:
+                self.lost = ""
         except StoreUnavailable as error:
-            # What has no lease is held all the same, for as long as this process lives.
+            # A lock without a lease lasts as long as this process.
             if self._patience and clock.now() - self._sign >= self._patience:
                 self.lost = str(error)
         except SwarmError as error:
@@ -100,7 +114,7 @@ class Hold:
     def _held(self) -> set[int]:
         return self.store.locks.fences_held(self.instance.id, [row.fence for row in self.rows if row.fence is not None])
 
-    def _end(self, child: subprocess.Popen, ours: bool) -> None:
+    def _end(self, child: subprocess.Popen[Any], ours: bool) -> None:
         """TERM, then KILL: the command, and where it has a group of its own all of that."""
         for number, seconds in ((signal.SIGTERM, self.grace), (signal.SIGKILL, None)):
             if ours:
@@ -114,13 +128,13 @@ class Hold:
             leftover_processes.end(child.pid, "", 0, self.grace)
 
 
-def _stop_after(child: subprocess.Popen, changes: Changes) -> None:
+def _stop_after(child: subprocess.Popen[Any], changes: Changes) -> None:
     child.wait()
     changes.stop()
 
 
 def _at_our_terminal() -> bool:
-    """Whether somebody types into our standard input, and we are who it is for."""
+    """Return True if a person types into our standard input, and this process is in the foreground."""
     try:
         return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):
@@ -133,18 +147,18 @@ def _reaper() -> Iterator[Reaper]:
     try:
         yield reaper
     except BaseException:
-        reaper.close()  # the command may be running, and nobody looks after its locks any more
+        reaper.close()  # The command may be running, and its locks are watched no more.
         raise
     reaper.release()
 
 
 @contextlib.contextmanager
-def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen], None]]:
-    """While it lasts, what this process is told by signals a child is told too, once it is named by calling the value.
+def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen[Any]], None]]:
+    """Pass signals on to a child. Call the yielded function with the child as soon as it exists.
 
-    It begins before the child does, which may be watched, and us sent a signal, from its first moment.
+    The block begins before the child does: a signal may come in the child's first moment.
     """
-    children: list[subprocess.Popen] = []
+    children: list[subprocess.Popen[Any]] = []
     early: list[int] = []
 
     def pass_on(number: int, _frame: object) -> None:
@@ -159,7 +173,7 @@ def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen], None]]:
         else:
             leftover_processes.send(child.pid, "", number)
 
-    def pass_on_to(child: subprocess.Popen) -> None:
+    def pass_on_to(child: subprocess.Popen[Any]) -> None:
         children.append(child)
         for number in early:
             pass_on(number, None)

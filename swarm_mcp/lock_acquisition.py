@@ -1,8 +1,8 @@
-"""Asking for locks: from what a command line or a tool call wants (`requested`) to the answer that both give.
+"""Asking for locks, for commands and tools alike: from the request (`requested`) to the answer.
 
-Who waits does so in a queue across processes, woken by whatever is committed to the store. A wait is an object that is
-asked again after each change to the store (`advance`), by a command that blocks or by a server that must not. Most of
-the time it only looks; who is not at the front writes nothing.
+Waiters stand in a queue across processes, and each commit to the store wakes them. `LockWait` is asked again after each
+change (`advance`): a command blocks in between, a server must not. Most of the time a waiter only reads; only the first
+in the queue writes.
 """
 
 from __future__ import annotations
@@ -19,78 +19,92 @@ from swarm_mcp.team.telling import tell_team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from swarm_mcp.team.locking import TeamGrant
 
-LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
+LONGEST_NAP = 0.5  # Seconds between two looks: leases lapse and processes die without a commit.
 LONGEST_WAIT = 30 * 86400.0
 SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
-MOST_TRIES = 10  # of one who does not wait, while other machines of a team take and give back the same
+# attempts of a request that does not wait, while other machines of a team take and release the same locks
+MOST_TRIES = 10
 
 
 def requested(
-    store: Store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts
+    store: Store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts: Any
 ) -> LockRequest:
-    """Return the request of `instance` for `files` as it spells them. Raises SwarmError.
+    """Return the request of `instance` for `files`, spelled as the session spells them. Raises SwarmError.
 
-    `as_pattern`: whether they are patterns (None: each that looks like one and is no file). `expected_in`: seconds
-    until the holder expects to be done, None where it does not say. `facts` as in ``LockRequest``.
+    `as_pattern`: the files are patterns; None: each word that looks like one and is no file. `expected_in`: seconds
+    until the holder expects to be done, or None. `facts` as in ``LockRequest``.
     """
-    expected_end = None if expected_in is None else store.now() + int(expected_in)
+    if expected_in is None:
+        expected_end = None
+    else:
+        expected_end = store.now() + int(expected_in)
     return request(instance, files, as_pattern, expected_end=expected_end, **facts)
 
 
 class Taken(list[Lock]):
-    """The rows of locks that were had; `team`: what a team says of them, None where none has a part in them."""
+    """Locks that were granted. `team` is the team's answer, or None for locks outside of a team."""
 
     def __init__(self, rows: list[Lock], team: TeamGrant | None = None):
         super().__init__(rows)
         self.team = team
 
 
-def granted_answer(taken: Taken, in_full: bool) -> dict:
+def granted_answer(taken: Taken, in_full: bool) -> dict[str, Any]:
     """Return ``{ok, id, fence, team?}`` of the first lock that was `taken`, and all of them where wanted `in_full`."""
     first, team = taken[0], taken.team
-    answer: dict = {"ok": True, "id": first.id, "fence": first.fence}
+    answer: dict[str, Any] = {"ok": True, "id": first.id, "fence": first.fence}
     if team is not None:
         answer["team"] = team.shown(first)
     if not in_full:
         return answer
-    fences = team.fences if team is not None else {}
+    if team is not None:
+        fences = team.fences
+    else:
+        fences = {}
     shown = ({**granted(row), **({"team_fence": fences[row.id]} if row.id in fences else {})} for row in taken)
     return {**answer, "locks": list(shown)}
 
 
-def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict:
-    """Return ``{error, active, queue}``: who holds what was `wanted`, how many wait for it, how to join them."""
+def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict[str, Any]:
+    """Return ``{error, active, queue}``: the holders, the length of the queue, and the way to join it."""
     waiting = len(store.queue.waiting_for(*wanted.reaches))
     return {**refusal.answer, "queue": {"waiting": waiting, "join": how_to_wait}}
 
 
 class LockWait:
-    """A wait of `instance` (its row) for what is `wanted`, for at most `seconds` from now; None: for any time."""
+    """A wait of `instance` (its row) for the locks `wanted`, for at most `seconds` from now; None: without end."""
 
     def __init__(self, instance: Session, wanted: LockRequest, seconds: float | None):
         self.instance = instance
         self.wanted = wanted._replace(ticket=0)
-        self._until = None if seconds is None else clock.now() + min(seconds, LONGEST_WAIT)
+        if seconds is None:
+            self._until = None
+        else:
+            self._until = clock.now() + min(seconds, LONGEST_WAIT)
         self._next_sign = 0.0
         self._lapse: float | None = None
-        self.obstacle: Lock | Waiter | None = None  # what was in the way, and until when
-        self._next_look = 0.0  # it is enough to ask whether it still is
-        self._had: set[int | None] | None = None  # fences of what the instance held before
+        self.obstacle: Lock | Waiter | None = None  # the lock or waiter in the way at the last look, and its end
+        self._next_look = 0.0  # before this moment, asking about the obstacle alone is enough
+        self._had: set[int | None] | None = None  # fences of the locks held before
 
     def advance(self, store: Store) -> Taken | None:
-        """The locks once they are held, None while there is something to wait for.
+        """Return the locks once they are held, or None while the wait goes on.
 
-        Raises LockRefused when the time is over, Deadlock where waiting would never end, and what
-        ``locks.acquire_all`` raises; the place in the queue is given up then.
+        Raises LockRefused when the time is over, Deadlock for a wait that would never end, and the errors of
+        ``locks.acquire_all``. The place in the queue is given up then.
         """
         rows: list[Lock] | None = None
         if self._had is None:
             self._had = {lock.fence for lock in store.locks.of(self.instance.id)}
         try:
-            rows = self._attempt(store) if self.wanted.ticket else self._begin(store)
+            if self.wanted.ticket:
+                rows = self._attempt(store)
+            else:
+                rows = self._begin(store)
             if rows is None:
                 return None
             self.wanted = self.wanted._replace(ticket=0)  # the place went with the grant
@@ -101,9 +115,11 @@ class LockWait:
             raise
 
     def left(self) -> float:
-        """Seconds after which `advance` may have something to say even if nothing is committed."""
+        """Return the seconds after which `advance` is due even without a commit."""
         ends = [end - clock.now() for end in (self._until, self._lapse) if end is not None]
-        return max(0.0, min(LONGEST_NAP, *ends)) if ends else LONGEST_NAP
+        if ends:
+            return max(0.0, min(LONGEST_NAP, *ends))
+        return LONGEST_NAP
 
     def give_up(self, store: Store) -> None:
         """Leave the queue."""
@@ -113,7 +129,7 @@ class LockWait:
             tell_team()
 
     def put_back(self, store: Store, rows: Iterable[Lock]) -> None:
-        """Release what the wait has taken; what the instance held before stays."""
+        """Release the locks that the wait has taken. Locks that the instance held before stay."""
         for lock in rows:
             if lock.fence not in (self._had or ()):
                 try:
@@ -128,17 +144,20 @@ class LockWait:
             if self._is_free(store):
                 return store.locks.acquire_all(self.instance, self.wanted)
         except LockRefused:
-            pass  # somebody was faster
+            pass  # another session was faster
         if self._is_over():
             return self._try_once(store)
-        left = None if self._until is None else self._until - clock.now()
+        if self._until is None:
+            left = None
+        else:
+            left = self._until - clock.now()
         self.wanted = self.wanted._replace(ticket=store.queue.join(self.instance, self.wanted, left))
         tell_team()  # of the place in line: others come after it there, too
         self._set_next_sign(store)
-        return self._attempt(store)  # what was in the way may have gone before we were in line
+        return self._attempt(store)  # the obstacle may have gone before this wait was in the queue
 
     def _attempt(self, store: Store) -> list[Lock] | None:
-        """One look by somebody who stands in line, and where nothing is in the way, one try."""
+        """Look once, from a place in the queue; if nothing is in the way, try once to take the locks."""
         if self._is_over():
             return self._try_once(store)
         if clock.now() >= self._next_sign and not self._show_life(store):
@@ -156,12 +175,12 @@ class LockWait:
             return None
 
     def _join_again(self, store: Store) -> list[Lock] | None:
-        """The place is not there: the store is another one, or we were silent and somebody has passed us over."""
+        """Join the queue again: the store is another one, or this wait was silent and others have passed it."""
         self.wanted, self.obstacle = self.wanted._replace(ticket=0), None
         return self._begin(store)
 
     def _is_free(self, store: Store) -> bool:
-        """Whether nothing seems to be in the way. Only looks."""
+        """Return True if nothing seems to be in the way. Reads only."""
         self.obstacle, self._next_look = None, clock.now() + 0.9 * LONGEST_NAP
         waiter = store.queue.ahead_of(self.instance, self.wanted)
         if waiter:
@@ -173,7 +192,7 @@ class LockWait:
         # Another grant, another mode: another id. Handed over: another holder.
         self.obstacle = lock
         if not keeps_out(lock, self.instance.id, self.wanted.agent, self.wanted.mode):
-            self._until = clock.now()  # one's own, which `once` refuses: nobody else will let go of it
+            self._until = clock.now()  # an own lock, refused by `once`: no other session will release it
         left = store.locks.left(lock)
         if left is not None:
             self._lapse = clock.now() + left + 0.01
@@ -187,14 +206,14 @@ class LockWait:
         return store.locks.is_held(obstacle.id, obstacle.instance_id)
 
     def _try_once(self, store: Store) -> list[Lock]:
-        """The end of the wait: as one who does not wait, who is told when it is free."""
+        """End the wait with one attempt, as a request that does not wait and is notified when the file is free."""
         self.give_up(store)
         return store.locks.acquire_all(self.instance, self.wanted)
 
     def _show_life(self, store: Store) -> bool:
-        """Who waits is alive, and keeps what it has; whether its place is there. Raises SwarmError: its session is not.
+        """Send the waiter's heartbeat. Returns True if its place is still in the queue.
 
-        Also Deadlock, where the wait would never end.
+        Raises SwarmError if its session is gone, and Deadlock for a wait that would never end.
         """
         is_there = store.queue.show_life(self.instance, self.wanted.ticket)
         if is_there:
@@ -217,10 +236,9 @@ def acquire(
     seconds: float | None,
     tell: Callable[[Lock | Waiter], object] | None = None,
 ) -> Taken:
-    """Return the locks, waited for here, blocking, for at most `seconds` (None: for any time).
+    """Wait for the locks, blocking, for at most `seconds` (None: without end), and return them.
 
-    `tell` is called with what is in the way, a lock or who waits before us, and again where that is another then.
-    Raises what `LockWait.advance` raises.
+    `tell` is called with each new obstacle, a lock or a waiter ahead. Raises the errors of `LockWait.advance`.
     """
     if seconds == 0:
         return take(store, instance, wanted)
@@ -235,14 +253,14 @@ def acquire(
                     tell(wait.obstacle)
                 changes.wait(wait.left())
         return taken
-    except BaseException:  # interrupted: nobody learns what was granted meanwhile
+    except BaseException:  # interrupted: no caller learns of locks granted meanwhile
         wait.give_up(store)
         wait.put_back(store, taken or [])
         raise
 
 
 def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
-    """Return the locks, without waiting for anybody. Raises what ``locks.acquire_all`` raises."""
+    """Return the locks without waiting. Raises the errors of ``locks.acquire_all``."""
     for _ in range(MOST_TRIES):
         taken = _confirmed(store, store.locks.acquire_all(instance, wanted))
         if taken is not None:
@@ -252,8 +270,10 @@ def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
 
 def steal(
     store: Store, instance: Session, file: str, reason: str, force: bool = False, ttl: float | None = None
-) -> dict:
-    """As ``transfers.steal``, and confirmed by the team where that has a part in it: ``team``, else None."""
+) -> dict[str, Any]:
+    """Call ``transfers.steal``, and have a team that has a part in the lock confirm it: its answer is ``team``, else
+    None.
+    """
     done = store.transfers.steal(instance, file, reason, force, ttl)
     taken = _confirmed(store, [done["lock"]])
     if taken is None:
@@ -262,15 +282,19 @@ def steal(
 
 
 def _confirmed(store: Store, rows: list[Lock]) -> Taken | None:
-    """What was taken, once a team that has a part in it has confirmed it; None where another machine was faster."""
+    """Return the taken locks once a team with a part in them has confirmed; None if another machine was faster."""
     if not is_in_team():
         return Taken(rows)
     from swarm_mcp.team.locking import LOST, confirm
 
     grant = confirm(store, rows)
-    return None if grant is not None and grant.state == LOST else Taken(rows, grant)
+    if grant is not None and grant.state == LOST:
+        return None
+    return Taken(rows, grant)
 
 
 def _mark(obstacle: Lock | Waiter) -> object:
-    """What tells one obstacle from another."""
-    return obstacle.ticket if isinstance(obstacle, Waiter) else obstacle.id
+    """Return a key by which two obstacles can be told apart."""
+    if isinstance(obstacle, Waiter):
+        return obstacle.ticket
+    return obstacle.id

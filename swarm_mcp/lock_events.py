@@ -7,11 +7,15 @@ from swarm_mcp.domain.message import Event
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import Acquaintance
 
-# Fields of a payload that name a session, and what goes with it where that is a stranger.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Fields of a payload that name a session, and further fields to hide if that session is a stranger.
 _SESSIONS = {
     "holder": ("holder_label", "note", "content", "why", "said"), "by": ("why",), "to": (), "from": ("content",),
 }  # fmt: skip
-# Fields that are what the session of the event says, or says of it.
+# Fields about the session that caused the event.
 _OF_THE_ACTOR = (
     "content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted",
     "writer_label", "said",
@@ -25,8 +29,8 @@ _WORDS = {
 }  # fmt: skip
 
 
-def learn_labels(store: Store, known: Acquaintance, found: list[tuple[Event, dict]]) -> None:
-    """Let `known` learn what sessions in these events, each with its payload, are called that are here no more."""
+def learn_labels(store: Store, known: Acquaintance, found: list[tuple[Event, dict[str, Any]]]) -> None:
+    """Let `known` learn the labels of departed sessions in these events. Each event comes with its payload."""
     named: set[str] = set()
     for row, payload in found:
         named.update(value for value in (row["actor"], *map(payload.get, _SESSIONS)) if isinstance(value, str))
@@ -36,14 +40,20 @@ def learn_labels(store: Store, known: Acquaintance, found: list[tuple[Event, dic
         known.learn(store.activity.of_sessions(gone))
 
 
-def event_shown(known: Acquaintance, row: Event, payload: dict, how: str = "") -> dict:
-    """``{id, at, what, rule, file, instance_id, label, details}`` of an event, as far as this viewer may know it.
+def event_shown(known: Acquaintance, row: Event, payload: dict[str, Any], how: str = "") -> dict[str, Any]:
+    """Return ``{id, at, what, rule, file, instance_id, label, details}`` of an event, as this viewer may see it.
 
-    `how`: the rule by which it concerns what the viewer asks about.
+    `how` is the rule by which the event concerns the viewer's question.
     """
-    actor = row.actor if isinstance(row.actor, str) else None
+    if isinstance(row.actor, str):
+        actor = row.actor
+    else:
+        actor = None
     meets = known.may_meet(actor)
-    label = known.label_of(actor) if actor and meets else None
+    if actor and meets:
+        label = known.label_of(actor)
+    else:
+        label = None
     shown = {"id": row.id, "at": row.created_at, "what": _what(row, payload), "rule": how}
     shown.update(file=plain(row.subject or ""), instance_id=actor if meets else None, label=label)
     if not meets:
@@ -51,22 +61,24 @@ def event_shown(known: Acquaintance, row: Event, payload: dict, how: str = "") -
     return {**shown, "details": _details(known, payload, meets)}
 
 
-def _what(row: Event, payload: dict) -> str:
+def _what(row: Event, payload: dict[str, Any]) -> str:
     """The event in a word."""
     kind = row.type.partition(".")[2]
     if kind == "lock_acquired":
         was = payload.get("was")
         if was is None:
             return "acquired"
-        return "renewed" if was == (payload.get("mode") or "exclusive") else f"now {payload.get('mode') or 'exclusive'}"
+        if was == (payload.get("mode") or "exclusive"):
+            return "renewed"
+        return f"now {payload.get('mode') or 'exclusive'}"
     if kind == "lock_released" and payload.get("reason") in _ENDS:
-        return payload["reason"].replace("_", " ")
+        return str(payload["reason"]).replace("_", " ")
     return _WORDS.get(kind, kind.replace("_", " "))
 
 
-def _details(known: Acquaintance, payload: dict, meets: bool) -> dict:
+def _details(known: Acquaintance, payload: dict[str, Any], meets: bool) -> dict[str, Any]:
     """The payload, as far as the viewer may know it."""
-    hidden = set() if meets else set(_OF_THE_ACTOR)
+    hidden: set[str] = set() if meets else set(_OF_THE_ACTOR)
     for name, more in _SESSIONS.items():
         if payload.get(name) and not known.may_meet(payload[name]):
             hidden |= {name, *more}
@@ -76,8 +88,10 @@ def _details(known: Acquaintance, payload: dict, meets: bool) -> dict:
     return {name: value for name, value in payload.items() if name not in hidden}
 
 
-def _of_circle(known: Acquaintance, one) -> dict:
-    holder, agent = (*one, "", "")[:2] if isinstance(one, list) else ("", "")
+def _of_circle(known: Acquaintance, one: object) -> dict[str, Any]:
+    if not isinstance(one, list):
+        return {"hidden": True}
+    holder, agent = (*one, "", "")[:2]
     if not known.may_meet(holder):
         return {"hidden": True}
     return {"instance_id": holder, "label": known.label_of(holder), "agent": agent or None}

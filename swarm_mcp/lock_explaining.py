@@ -1,4 +1,4 @@
-"""Explaining locks: why a file can or cannot be written, and what has happened to its locks, under whatever name."""
+"""Explanations of locks: the reason why a file can or cannot be written, and the history of its locks."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_na
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.answer_size import Measure
 
 MOST_NAMED = 200  # locks, and waiters, of one explanation
@@ -36,19 +38,25 @@ MOST_NAMED = 200  # locks, and waiters, of one explanation
 
 def explanation(
     store: Store, place: Session, word: str, session: Session | None, agent: str, viewer: str, meets: bool = True
-) -> dict:
-    """``{file, pattern, held, waiting, write}`` for what `word` means in `place`, as identity `viewer` may know it.
+) -> dict[str, Any]:
+    """Return ``{file, pattern, held, waiting, write}`` for `word` in `place`, as identity `viewer` may see it.
 
-    `place` is an instance, or what stands for one (``directory``, ``root``, ``file_root``, ``scope``). `held`: the
-    locks over it in the shape of a listing, each with its ``rule`` (``attempts.rule``) and ``yours``. `waiting`:
-    who is in line, first come first. `write`: what would happen if `session` (None: one that holds nothing), or
-    its subagent `agent`, wrote it now; None for a pattern. Of `held` and `waiting` the first 200; ``not_shown`` says
-    how many more there are. Of a pattern, all locks have to be looked at for those that meet it: without `meets`
-    only those on that very pattern are found. Raises SwarmError. Changes nothing.
+    `place` is an instance, or any object with ``directory``, ``root``, ``file_root`` and ``scope``. `held` has the
+    locks over the file in the shape of a listing, each with its ``rule`` (``attempts.rule``) and ``yours``. `waiting`
+    is the queue, first come first. `write` is the answer to a write by `session` (None: a session without locks) or its
+    subagent `agent` now; None for a pattern. `held` and `waiting` have at most 200 rows; ``not_shown`` counts the
+    others. For a pattern, all locks would have to be compared: without `meets`, only those on that very pattern are
+    found. Raises SwarmError. Changes nothing.
     """
     reach = with_names(reach_of(place, word), False)
-    of_pattern = store.locks.meeting if meets else store.locks.exactly
-    found = of_pattern(reach) if reach.pattern else store.locks.covering(reach)
+    if meets:
+        of_pattern = store.locks.meeting
+    else:
+        of_pattern = store.locks.exactly
+    if reach.pattern:
+        found = of_pattern(reach)
+    else:
+        found = store.locks.covering(reach)
     line = store.queue.waiting_for(reach)
     left = {"held": len(found) - MOST_NAMED, "waiting": len(line) - MOST_NAMED}
     left = {name: number for name, number in left.items() if number > 0}
@@ -62,23 +70,26 @@ def explanation(
     }
 
 
-def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict:
-    """What a write to absolute `path` would meet: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
+def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict[str, Any]:
+    """Return the answer to a write of absolute `path`: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
 
     The hooks' own check decides (``asked``), for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
-    ``{kind: {allowed, reason, told}}``, where `told` is what the model of one that goes ahead would be told. `allowed`:
-    whether all of them would go ahead; `reason` is that of the first which would not. `guarded`: whether hooks of ours
-    would ask at all. ``holder_id`` says whose lock or uncommitted work is in the way; of a lock, ``lock_file`` and
-    ``fence`` say which. Without a session, the words are those for one of identity `viewer`.
+    ``{kind: {allowed, reason, told}}``; `told` is the notice to a model whose write goes ahead. `allowed` is True if
+    all kinds go ahead; `reason` is that of the first refused one. `guarded`: hooks of ours see the write at all.
+    ``holder_id`` names the owner of the lock or of the uncommitted work in the way; for a lock, ``lock_file`` and
+    ``fence`` name it. Without a session, the words are those for a session of identity `viewer`.
     """
-    told: dict = {"instance_id": session and session.id, "label": session and session.label}
+    told: dict[str, Any] = {"instance_id": session and session.id, "label": session and session.label}
     told["agent"] = agent or None
     told.update(allowed=True, guarded=session is not None and _is_guarded(store, session), reason=None)
     free = {"allowed": True, "reason": None, "told": None}
     if not store.exists():
         return {**told, "kinds": {kind: dict(free) for kind in KINDS.values()}}
     row = session or nobody_in("")
-    label = row.label or "" if session else onlooker(viewer).label or ""
+    if session:
+        label = row.label or ""
+    else:
+        label = onlooker(viewer).label or ""
     who = Asker(row.id, label, row.directory, row.root, row.file_root)
     with closing(store.as_hooks_read_it()) as reader:
         found = AskedCore(*_client_of(store, session), who, reader).verdicts(path, agent)
@@ -91,7 +102,10 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
     }
     if denials:
         told.update(allowed=False, reason=denials[0].reason)
-        held = denials[0].loss.held if denials[0].loss else denials[0].held
+        if denials[0].loss:
+            held = denials[0].loss.held
+        else:
+            held = denials[0].held
         if held is not None and same_circle(token(who.label, "identity"), token(held.label, "identity")):
             told.update(holder_id=held.instance_id)
         if denials[0].held is not None:
@@ -100,11 +114,17 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
 
 
 def _client_of(store: Store, session: Session | None) -> tuple[str, str, str]:
-    """The runtime of a session, the prefix of its variables, and what its client calls it; made up for no session."""
-    found = store.instances.with_evidence(session.id) if session else None
+    """Return a session's runtime, the prefix of its variables, and its client's id; made-up ones without a session."""
+    if session:
+        found = store.instances.with_evidence(session.id)
+    else:
+        found = None
     if found is None or not found.runtime or not found.session_id:
         return "swarm", "MCP", f"asked-{os.getpid()}"
-    prefix = hook_config(found.runtime).env_prefix if found.runtime in NAMES else "MCP"
+    if found.runtime in NAMES:
+        prefix = hook_config(found.runtime).env_prefix
+    else:
+        prefix = "MCP"
     return found.runtime, prefix, found.session_id
 
 
@@ -113,23 +133,30 @@ def _is_guarded(store: Store, session: Session) -> bool:
     return found is not None and found.runtime not in (None, SERVER_RUNTIME, TERMINAL)
 
 
-def _held(store: Store, row: Lock, reach: Reach, session: Session | None, viewer: str) -> dict:
+def _held(store: Store, row: Lock, reach: Reach, session: Session | None, viewer: str) -> dict[str, Any]:
     """A lock over the path, in the shape of a listing and more."""
-    through = "pattern" if reach.pattern and row.pattern else "overlap" if reach.pattern else rule(row, reach.file)
+    if reach.pattern and row.pattern:
+        through = "pattern"
+    elif reach.pattern:
+        through = "overlap"
+    else:
+        through = rule(row, reach.file)
     shown = store.locks.listed(row, viewer)
     yours = session is not None and row.instance_id == session.id
     return {**shown, "mode": row.mode or "exclusive", "rule": through, "yours": yours}
 
 
-def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | None, viewer: str) -> list[dict]:
-    """``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of those in `line`.
+def _waiting(
+    store: Store, line: list[Waiter], reach: Reach, session: Session | None, viewer: str
+) -> list[dict[str, Any]]:
+    """Return ``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of each waiter in `line`.
 
-    ``silent`` where it has shown no life for so long that it keeps nobody off what is free.
+    ``silent`` marks a waiter without a heartbeat for so long that others may pass it.
     """
     found = []
     for place, row in enumerate(line, 1):
         now = clock.now()
-        shown: dict = {"place": place, "ticket": row.ticket, "mode": row.mode}
+        shown: dict[str, Any] = {"place": place, "ticket": row.ticket, "mode": row.mode}
         shown["files"] = [plain(wanted.file) for wanted in row.reaches]
         shown["waited"] = round(max(0.0, now - row.since), 1)
         shown["gives_up_in"] = None if row.until is None else round(max(0.0, row.until - now), 1)
@@ -139,7 +166,7 @@ def _waiting(store: Store, line: list[Waiter], reach: Reach, session: Session | 
         if same_circle(viewer, token(row.owner_label or "", "identity")):
             shown.update(instance_id=row.instance_id, label=row.owner_label, agent=row.agent or None)
         else:
-            # What else a stranger wants is none of the viewer's business.
+            # A stranger's other files are hidden from the viewer.
             shown.update(hidden=True, files=[reach.file])
         found.append(shown)
     return found
@@ -160,17 +187,16 @@ def history(
     after: str = "",
     measure: Measure = sent,
     most_read: int = MOST_READ,
-) -> dict:
-    """``{file, events}`` of what `word` means in `place` (see ``explaining``): the newest `limit`, oldest first.
+) -> dict[str, Any]:
+    """Return ``{file, events}`` for `word` in `place` (see `explanation`): the newest `limit` events, oldest first.
 
-    An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as
-    in ``attempts.rule``; of a session of another identity than `viewer` neither name nor note is told. Where events
-    before these have not been looked at, ``next`` is the cursor that `after` takes for them; at most `most_read` are
-    looked at. Raises SwarmError.
+    An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as in
+    ``attempts.rule``. Names and notes of sessions with another identity than `viewer` are left out. At most `most_read`
+    events are read; ``next`` is then the cursor for `after`, to read the earlier ones. Raises SwarmError.
     """
     reach = reach_of(place, word)
     names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
-    found: list[tuple] = []
+    found: list[tuple[Any, ...]] = []
     begin = place_of(after, (int,))
     before, read = begin[0] if begin else None, 0
     while len(found) < limit and read < most_read:
@@ -186,7 +212,12 @@ def history(
     shown = [event_shown(known, *one) for one in reversed(found)]
     _count(shown, found)
     fits = page((("", one) for one in reversed(shown)), dict, lambda: 0, measure=measure).rows
-    last = fits[-1]["id"] if len(fits) < len(shown) or cut else before if read else None
+    if len(fits) < len(shown) or cut:
+        last = fits[-1]["id"]
+    elif read:
+        last = before
+    else:
+        last = None
     answer = {"file": reach.file, "events": fits[::-1]}
     if last is not None and store.activity.of_locks(last, 1):
         answer["next"] = cursor(last)
@@ -200,17 +231,22 @@ class _Names:
         self.reach = reach
         self.own = {*reach.keys, reach.file, *([reach.key] if reach.key else [])}
         self.over = {folder for name in self.own for folder in above(name)}
-        tree = tree_of(reach) if reach.key is not None and not reach.pattern else None
+        if reach.key is not None and not reach.pattern:
+            tree = tree_of(reach)
+        else:
+            tree = None
         self.in_repository = {
             name for key in (*self.own, *self.over) for name in repository.names_of(key, tree)
         } if tree else set()  # fmt: skip
 
-    def concern(self, row: Event, payload: dict) -> str:
-        """How an event concerns the path: a rule, empty where it does not."""
+    def concern(self, row: Event, payload: dict[str, Any]) -> str:
+        """Return the rule by which an event concerns the path, or an empty text."""
         kind, subject, key = row.type.partition(".")[2], plain(row.subject or ""), payload.get("key")
         if self.reach.pattern:
             same = (payload.get("pattern"), payload.get("base")) == (self.reach.pattern, self.reach.base)
-            return "pattern" if same or subject == self.reach.file else ""
+            if same or subject == self.reach.file:
+                return "pattern"
+            return ""
         if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
             return payload.get("rule") or "file"
         if kind == "write_denied" and self.own.intersection(_texts(payload.get("also"))):
@@ -220,24 +256,33 @@ class _Names:
         if kind in _OF_ONE_FILE:
             return ""
         if subject in self.over or (isinstance(key, str) and key in self.over):
-            return "folder" if not payload.get("pattern") else ""
+            if not payload.get("pattern"):
+                return "folder"
+            return ""
         pattern, base = payload.get("pattern"), payload.get("base")
         if isinstance(pattern, str) and isinstance(base, str) and self._covers(pattern, base):
             return "pattern"
-        return "repository" if payload.get("repository") in self.in_repository else ""
+        if payload.get("repository") in self.in_repository:
+            return "repository"
+        return ""
 
     def _covers(self, pattern: str, base: str) -> bool:
         prefix = literal_prefix(pattern)
-        folder = f"{base.rstrip('/')}/{prefix}" if prefix else base
+        if prefix:
+            folder = f"{base.rstrip('/')}/{prefix}"
+        else:
+            folder = base
         return bool(covered(pattern, base, GLOB + folder, list(self.own)))
 
 
 def _texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return [one for one in value if isinstance(one, str)]
+    return []
 
 
-def _count(shown: list[dict], found: list[tuple]) -> None:
-    """How often each denial came again while it was not worth another event (``repeats``)."""
+def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
+    """Count how often each denial was repeated within its pause (``repeats``); a repeat adds no event."""
     from swarm_hook_core import repeated_denials
 
     if not any(one["what"] == "denied" for one in shown):

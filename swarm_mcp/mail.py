@@ -1,4 +1,4 @@
-"""Mail in an answer: as much as there is room for. What there is none for waits for the next one."""
+"""Messages that go along with an answer, as many as fit. The rest waits for the next answer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.answer_size import Measure
 
-AT_ONCE = 50  # messages that are taken for one answer where nobody says how many
+AT_ONCE = 50  # messages of one answer if the caller names no number
 
 
 def mail_page(
@@ -25,10 +27,10 @@ def mail_page(
     most: float = ROWS_BYTES,
     measure: Measure = sent,
 ) -> Page:
-    """As many of the unread `messages` of session `me` as there is room for; the total is of all that wait.
+    """Return the unread `messages` of session `me` that fit; the total counts all unread ones.
 
-    They are the first `limit` there are; who asks for few knows that there may be more, and is not told. Those that
-    have been `taken` for this answer, and have no place in it, are put back.
+    They are the first `limit`. A caller who asks for few is not told that there are more. Messages `taken` for this
+    answer that do not fit are put back.
     """
     found = page((("", one) for one in messages), lambda one: one, lambda: 0, most=most, measure=measure)
     rest = [message.id for message in messages[len(found.rows) :]]
@@ -43,17 +45,17 @@ def mail_page(
 def with_mail(
     store: Store,
     me: Session,
-    value: dict,
+    value: dict[str, Any],
     name: str,
     messages: list[Message],
     taken: bool = True,
     most: int = ROWS_BYTES,
     measure: Measure = sent,
-) -> dict:
-    """`value` with unread `messages` under `name`, in an answer of at most `most` bytes.
+) -> dict[str, Any]:
+    """Return `value` with unread `messages` under `name`, in an answer of at most `most` bytes.
 
-    They get what the rest of it leaves, and a part of the answer in any case; the rest gets what they leave then.
-    `taken` as in `mail_page`.
+    The messages get the room that the rest leaves, and at least a fixed part; the rest is cut to what remains. `taken`
+    as in `mail_page`.
     """
     room = max(most // PARTS, most - measure({**value, name: []}))
     mail = mail_page(store, me, messages, taken=taken, most=room, measure=measure)

@@ -1,7 +1,7 @@
-"""Projects that have something of swarm's: git hooks of `swarm-mcp guard`, and what `swarm-mcp init` put there.
+"""Projects with files of swarm's: git hooks of `swarm-mcp guard`, and the output of `swarm-mcp init`.
 
-No plugin has any of it, so it stays when the plugins go. Where it was put is noted in the state folder, and looked up
-in the places that sessions have worked in.
+No plugin owns these files, so they stay when the plugins go. Their places are noted in the state folder, and looked up
+in the folders that sessions have worked in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INIT_SERVERS = ".mcp.json"
 
 
 class Left(NamedTuple):
-    """What a project has of swarm's: its `folder`, `what` it is, and the command that takes it out."""
+    """Files of swarm's in one project: its `folder`, their kind, and the command that removes them."""
 
     folder: str
     what: str
@@ -40,7 +40,7 @@ def note(folder: str) -> None:
 
 
 def left() -> list[Left]:
-    """Return what projects have of swarm's now, and forget those that have nothing any more."""
+    """Return swarm's files in all noted projects, and forget projects without any."""
     noted = _noted()
     found: list[Left] = []
     for folder in dict.fromkeys([*noted, *_scopes()]):
@@ -56,7 +56,7 @@ def left() -> list[Left]:
 
 
 def take_out() -> list[str]:
-    """Take out of all projects what `left` finds; return what could not be taken out, in sentences."""
+    """Remove everything that `left` finds. Returns the failures, in sentences."""
     from swarm_mcp.guard import hooks
 
     failed = []
@@ -84,7 +84,9 @@ def _noted() -> list[str]:
             listed = json.load(file)
     except (OSError, ValueError, RecursionError):
         return []
-    return [folder for folder in listed if isinstance(folder, str)] if isinstance(listed, list) else []
+    if isinstance(listed, list):
+        return [folder for folder in listed if isinstance(folder, str)]
+    return []
 
 
 def _scopes() -> list[str]:
@@ -127,7 +129,10 @@ def _of_init(folder: Path) -> list[str]:
     """The files of a project that `swarm-mcp init` wrote, or has an entry in, relative to it."""
     from swarm_mcp.runtimes import mcp_file
 
-    found = [_INIT_SERVERS] if mcp_file.has_server(folder / _INIT_SERVERS) else []
+    if mcp_file.has_server(folder / _INIT_SERVERS):
+        found = [_INIT_SERVERS]
+    else:
+        found = []
     return found + [f".claude/skills/{name}" for name in SKILLS if _is_our_copy(folder, name)]
 
 

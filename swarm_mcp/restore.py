@@ -1,6 +1,6 @@
-"""Bringing back what a file held before somebody's call changed it: under a lock, or over uncommitted work.
+"""Restoring of a file's content from before a call changed it: under a lock, or over uncommitted work.
 
-Never done unasked.
+It happens only on request.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.store import Store
 from swarm_mcp.visibility import may_meet
 
-LARGEST_KEPT = 16 * 1024 * 1024  # of what a restoring replaces, so that it can be undone
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so that a restore can be undone.
 
 
 class Choice:
-    """One earlier state of the file: a kept `version`, or (`removes`) that there was none.
+    """One earlier state of the file: a kept `version`, or its absence (`removes`).
 
-    `name` is what ``--id`` calls it; `at` until when the file was so, in Unix seconds; `by` who changed it then; `key`
-    what the file was known by, as a digest of kept contents has it.
+    `name` is its word for ``--id``; `at` the end of that state in Unix seconds; `by` the author of the change that
+    ended it; `key` the file's digest in the folder of kept contents.
     """
 
     def __init__(self, name: str, at: int, by: str, version: Version | None, key: str):
@@ -41,29 +45,32 @@ class Choice:
 
     @property
     def removes(self) -> bool:
-        """Whether to restore this means to remove the file."""
+        """Return True if restoring this state removes the file."""
         return self.version is None
 
-    def described(self) -> dict:
+    def described(self) -> dict[str, Any]:
         """For machines: ``{id, at, by, removes, size, kept}``."""
         size, kept = (self.version.seen.size, self.version.path) if self.version else (0, None)
         return {"id": self.name, "at": self.at, "by": self.by, "removes": self.removes, "size": size, "kept": kept}
 
 
 class Restoring:
-    """What can be done about the file that `word` means to `session` (None: a person)."""
+    """The states that the file meant by `word` can be restored to, for `session` (None: a person)."""
 
     def __init__(self, store: Store, session: Session | None, word: str):
         self.store = store
         self.session = session
-        self.file = file_of(session, word) if session else clean(word)
+        if session:
+            self.file = file_of(session, word)
+        else:
+            self.file = clean(word)
         self.key = key_of(self.file)
         self.kept = Kept(time.time())
         self.kept_now = ""  # where the content is that has been replaced
-        self.left_out = ""  # what of the file's permissions has not been restored
+        self.left_out = ""  # permissions that were not restored
 
     def choices(self) -> list[Choice]:
-        """The earlier states there are, the latest first; contents that nobody has changed under a lock come last."""
+        """Return the earlier states, the latest first; contents that were not changed under a lock come last."""
         keys = _keys_of(self.file)
         rows = self.store.breaches.of(self.file, keys)
         keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
@@ -102,7 +109,7 @@ class Restoring:
         )
 
     def restore(self, choice: Choice, force: bool, dry_run: bool) -> None:
-        """Make the file what it was; what it is now is kept first. Raises SwarmError."""
+        """Bring the file back to this state; its present content is kept first. Raises SwarmError."""
         present = glance(self.file)
         if (present.is_plain or not present.exists) and self._is_elsewhere(choice):
             raise SwarmError(
@@ -113,7 +120,10 @@ class Restoring:
             raise SwarmError(f"there was no {self.file} before: --force removes it (what is in it is kept first)")
         if present.exists and not present.is_plain:
             raise SwarmError(f"{self.file} is no plain file by now: it is left alone; --to PATH writes elsewhere")
-        data = b"" if choice.version is None else _read(choice.version)
+        if choice.version is None:
+            data = b""
+        else:
+            data = _read(choice.version)
         if present.exists and not dry_run:
             self.kept_now = self._keep_present(force)
         if dry_run:
@@ -122,16 +132,23 @@ class Restoring:
             if choice.version is None:
                 os.remove(self.file)
             else:
-                os.makedirs(os.path.dirname(self.file), exist_ok=True)  # which may have gone together with it
+                # the folder may have gone together with the file
+                os.makedirs(os.path.dirname(self.file), exist_ok=True)
                 self.left_out = _replace(self.file, data, choice.version.seen.mode)
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
-        source = choice.version.path if choice.version else ""
+        if choice.version:
+            source = choice.version.path
+        else:
+            source = ""
         self.store.breaches.restored(self.session, self.file, self.kept_now, source, current_scope())
 
     def write_to(self, choice: Choice, place: str, dry_run: bool) -> str:
-        """Write the earlier content to `place`, which must not be there yet; its whole path. Raises SwarmError."""
-        path = file_of(self.session, place) if self.session else clean(place)
+        """Write the earlier content to a new file `place`, and return its whole path. Raises SwarmError."""
+        if self.session:
+            path = file_of(self.session, place)
+        else:
+            path = clean(place)
         if choice.version is None:
             raise SwarmError(f"there was no {self.file} before: nothing to write")
         if glance(path).exists:
@@ -145,12 +162,12 @@ class Restoring:
         return path
 
     def _is_elsewhere(self, choice: Choice) -> bool:
-        """Whether the file was another one than what its name leads to now: links have come, or gone."""
+        """Return True if the file's name leads to another file than it did then: links have come or gone."""
         return choice.key not in {_digest(key) for key in keys_for(os.path.realpath(self.file), os.sep)}
 
     def _keep_present(self, force: bool) -> str:
         try:
-            return self.kept.keep(self.key, self.file, LARGEST_KEPT).path
+            return str(self.kept.keep(self.key, self.file, LARGEST_KEPT).path)
         except (NotKept, OSError) as error:
             if force:
                 return ""
@@ -164,21 +181,30 @@ def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[
     """The earlier states that these rows of the store tell of, as far as they can be had, for `session` to see."""
     found = []
     for row in rows:
-        version = kept.at(row.kept) if row.kept else None
+        if row.kept:
+            version = kept.at(row.kept)
+        else:
+            version = None
         if version or row.kind == "created":
-            key = version.file if version else _digest(row.path_key)
+            if version:
+                key = version.file
+            else:
+                key = _digest(row.path_key)
             found.append(Choice(str(row.id), row.altered_at, _name(row, session), version, key))
     return found
 
 
 def _unnamed(version: Version) -> Choice:
-    """What is kept of a file that nobody has changed under a lock: no row says who did what."""
+    """Return a kept version of a file that was not changed under a lock: no row names its author."""
     return Choice(version.seen.digest[:8], version.kept_at, "", version, version.file)
 
 
 def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
-    """The files of this scope of which earlier states are kept, and those states, the latest first."""
-    scope = session.scope if session else current_scope()
+    """Return the files of this scope with kept states, each with one state, the latest first."""
+    if session:
+        scope = session.scope
+    else:
+        scope = current_scope()
     kept, rows = Kept(time.time()), store.breaches.known(scope)
     files = {str(row.id): row.file for row in rows}
     found = [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
@@ -191,7 +217,7 @@ def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]
 
 
 def _keys_of(file: str) -> list[str]:
-    """What `file` may be known by now, and before links took its place or that of a folder over it."""
+    """Return the keys that `file` may have now, or had before links replaced it or a folder above it."""
     beside = os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))
     return list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(beside, os.sep), key_of(file)]))
 
@@ -201,10 +227,16 @@ def _digest(key: str) -> str:
 
 
 def _name(row: Breach, session: Session | None) -> str:
-    writer = holder_name(row.writer_label, row.writer_id or "") if row.writer_label or row.writer_id else ""
+    if row.writer_label or row.writer_id:
+        writer = holder_name(row.writer_label, row.writer_id or "")
+    else:
+        writer = ""
     if writer and session and not may_meet(session.label, row.writer_label):
         return "a session of another identity"
-    ran = f": {row.command}" if row.command else ""
+    if row.command:
+        ran = f": {row.command}"
+    else:
+        ran = ""
     if row.kind == "restored":
         return f"restored by {writer or 'a person'}"
     return f"{writer or 'a session unknown here'}{ran}"
@@ -218,10 +250,11 @@ def _read(version: Version) -> bytes:
 
 
 def _replace(path: str, data: bytes, mode: int) -> str:
-    """`path` with this content and these permissions, in one step; in words what of them was left out. Raises OSError.
+    """Replace `path` with this content and these permissions in one step. Returns the omitted permissions in words.
+    Raises OSError.
 
-    A program that runs as its owner must not become one that runs as somebody else: such a bit comes back only where
-    the file that is replaced belongs to us as well.
+    A program that runs as its owner must not start to run as another user: such a bit comes back only if the replaced
+    file belongs to us as well.
     """
     special, earlier = mode & (stat.S_ISUID | stat.S_ISGID), None
     scratch = f"{path}.{os.urandom(4).hex()}.swarm"

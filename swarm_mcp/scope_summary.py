@@ -1,4 +1,4 @@
-"""What a session that starts is told of its scope: who else is there, and what is locked."""
+"""The summary of its scope for a session that starts: the other sessions, and the locks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from swarm_hook_core.untrusted_text import named, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.store import Store
 
 SUMMARY_LIMIT = 4  # peers, and locks, that are named
 
 
-def scope_summary(store: Store, row: Session) -> dict:
+def scope_summary(store: Store, row: Session) -> dict[str, Any]:
     """Return peers and locks of the scope of a session that has just been registered, for its first message.
 
     ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
@@ -25,7 +27,10 @@ def scope_summary(store: Store, row: Session) -> dict:
     count, locks = store.instances.held_beside(row, SUMMARY_LIMIT, mine)
     texts = []
     for lock in locks:
-        owner = holder_name(lock["owner_label"], lock["instance_id"]) if lock["owner_label"] else "another session"
+        if lock["owner_label"]:
+            owner = holder_name(lock["owner_label"], lock["instance_id"])
+        else:
+            owner = "another session"
         text = f"{named(lock['file'])} by {owner}"
         texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
     return {

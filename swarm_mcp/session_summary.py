@@ -1,4 +1,4 @@
-"""What a session is told of where it stands: its peers, mail, locks and tasks, what is in its way, what to do next."""
+"""The summary of a session's own state: peers, mail, locks and tasks, obstacles, and the next step."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from swarm_mcp.visibility import may_meet, veiled, without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.answer_size import Measure
 
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
 MOST_ASSIGNED = 100  # of one's own tasks of each status
-MOST_FILES = 50  # of one's own tasks whose locks are looked up
+MOST_FILES = 50  # own tasks whose files are looked up
 _OF_PEERS = (
     "id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted",
     "lease_until",
@@ -36,7 +38,7 @@ _BRIEF = (
 )  # fmt: skip
 
 
-def shown_peer(store: Store, row: Session) -> dict:
+def shown_peer(store: Store, row: Session) -> dict[str, Any]:
     """An instance in the shape that ``list_instances`` and ``bootstrap`` show: `adopted` is a number there."""
     return store.panes.with_session({name: row[name] for name in _OF_PEERS})
 
@@ -48,11 +50,16 @@ def sessions_page(
 
     `words`: only those with this text in their label; `others`: without `me`; the rest as in ``paging.page``.
     """
-    viewer = "" if without_walls() else token(me.label or "", "identity")
+    if without_walls():
+        viewer = ""
+    else:
+        viewer = token(me.label or "", "identity")
 
-    def shown(row: Session) -> dict | None:
+    def shown(row: Session) -> dict[str, Any] | None:
         is_meant = words in (row.label or "") and may_meet(me.label, row.label) and not (others and row.id == me.id)
-        return shown_peer(store, row) if is_meant else None
+        if is_meant:
+            return shown_peer(store, row)
+        return None
 
     def total() -> int:
         return store.instances.count(me.scope, words, viewer) - others
@@ -64,8 +71,10 @@ def neighbours_of(store: Store, me: Session, measure: Measure) -> Page:
     """The other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
     viewer = token(me.label or "", "identity")
 
-    def shown(row: Session) -> dict | None:
-        return None if row.id == me.id else shown_peer(store, veiled([row], viewer)[0])
+    def shown(row: Session) -> dict[str, Any] | None:
+        if row.id == me.id:
+            return None
+        return shown_peer(store, veiled([row], viewer)[0])
 
     others = lambda: store.instances.count(me.scope) - 1  # noqa: E731
     return page(store.instances.walk(me.scope), shown, others, measure=measure)
@@ -81,15 +90,17 @@ def locks_held_by(store: Store, me: Session) -> Page:
     )
 
 
-def beside(**pages: Page) -> dict:
-    """What an answer with these pages says of the rows that they have no room for; nothing where they are whole."""
+def beside(**pages: Page) -> dict[str, Any]:
+    """Return the remarks on rows that did not fit into these pages; empty if all did."""
     left = {name: one.total - len(one.rows) for name, one in pages.items() if one.total is not None}
-    return {"not_shown": left} if left else {}
+    if left:
+        return {"not_shown": left}
+    return {}
 
 
 def bootstrap_summary(
-    store: Store, me: Session, peers: Page, tasks: dict, held: Page | None = None, **more: object
-) -> dict:
+    store: Store, me: Session, peers: Page, tasks: dict[str, Any], held: Page | None = None, **more: object
+) -> dict[str, Any]:
     """Return the answer of ``bootstrap``, all but the mail, with `more` in between.
 
     ``{instance, peers, unread_messages, ..., tasks, work_tracker}``.
@@ -106,7 +117,7 @@ def bootstrap_summary(
     }
 
 
-def status_summary(store: Store, me: Session) -> dict:
+def status_summary(store: Store, me: Session) -> dict[str, Any]:
     """Return the answer of ``swarm_status``; mark and change nothing."""
     assigned = store.tasks.unfinished_of(me, MOST_ASSIGNED)
     mine = Page(assigned, store.tasks.count_unfinished_of(me) if len(assigned) >= MOST_ASSIGNED else None)
@@ -144,19 +155,19 @@ def status_summary(store: Store, me: Session) -> dict:
     return with_mail(store, me, value, "unread_messages", unread, taken=False)
 
 
-def _brief(task: Task) -> dict:
+def _brief(task: Task) -> dict[str, Any]:
     shown = {name: task[name] for name in _BRIEF}
     return {**shown, "files": shown["files"] or [], "depends_on": shown["depends_on"] or []}
 
 
-def _on_files_of(store: Store, me: Session, active: list[Task]) -> tuple[list[dict], set[str]]:
-    """What others hold of the files of one's tasks and of those one was refused, and the keys of those one holds.
+def _on_files_of(store: Store, me: Session, active: list[Task]) -> tuple[list[dict[str, Any]], set[str]]:
+    """Return the locks of others on files of this session's tasks and refusals, and the keys of its own locks.
 
-    The locks are as a refusal shows them.
+    The locks have the shape of those in a refusal.
     """
     files = [file for task in active for file in task.files or ()][:MOST_FILES]
     refused = store.denials.files(me.id, MOST_FILES)
-    viewer, found, kept = token(me.label or "", "identity"), dict[str, dict](), set()
+    viewer, found, kept = token(me.label or "", "identity"), dict[str, dict[str, Any]](), set()
     for file in [*files, *refused]:
         for lock in store.locks.on(file)[:MOST_FILES]:
             if lock.instance_id == me.id:
@@ -170,14 +181,19 @@ def _on_files_of(store: Store, me: Session, active: list[Task]) -> tuple[list[di
 
 
 def _warnings(
-    now: int, active: list[Task], others: list[Task], held: list[dict], kept: set[str], blocking: list[dict]
-) -> list[dict]:
+    now: int,
+    active: list[Task],
+    others: list[Task],
+    held: list[dict[str, Any]],
+    kept: set[str],
+    blocking: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
     mine = kept.union(key_of(lock["file"]) for lock in held)  # of many locks `held` is only a part
     theirs = {key_of(lock["file"]): lock for lock in blocking}
     theirs_at_work = {key_of(file): task for task in others for file in task.files or ()}
-    found: list[dict] = []
+    found: list[dict[str, Any]] = []
 
-    def warn(code: str, severity: str, message: str, **about) -> None:
+    def warn(code: str, severity: str, message: str, **about: object) -> None:
         found.append({"code": code, "severity": severity, **about, "message": message})
 
     for task in active:
@@ -245,7 +261,9 @@ def _warnings(
 def _seconds_late(task: Task, now: int) -> int:
     """Return how long the next report on a task is overdue; 0 where it is not."""
     due = task.expected_next_update_at
-    return max(0, now - due) if isinstance(due, (int, float)) else 0
+    if isinstance(due, (int, float)):
+        return max(0, now - due)
+    return 0
 
 
 # ------------------------------------------------------------------------- what to do now
@@ -253,7 +271,7 @@ def _seconds_late(task: Task, now: int) -> int:
 
 def _next_action(
     me: Session, unread: list[Message], assigned: list[Task], claimable: list[Task], counts: dict[str, int]
-) -> dict:
+) -> dict[str, Any]:
     by_status = {task.status: task for task in reversed(assigned)}
     if unread:
         return _do("poll_messages", "Messages are waiting; they may change what is worth doing.")
@@ -275,5 +293,5 @@ def _next_action(
     )
 
 
-def _do(tool: str, reason: str, task: Task | None = None) -> dict:
+def _do(tool: str, reason: str, task: Task | None = None) -> dict[str, Any]:
     return {"tool": tool, **({"task_id": task.id} if task else {}), "reason": reason}

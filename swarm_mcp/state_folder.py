@@ -1,4 +1,4 @@
-"""What lies in the state folder, and its removal when swarm is uninstalled."""
+"""The contents of the state folder, and their removal when swarm is uninstalled."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ THEIRS = {
 
 
 def remove_ours() -> None:
-    """Remove from the state folder what swarm makes again by itself, and the folder once it is empty.
+    """Remove swarm's files from the state folder, and the folder once it is empty.
 
-    A folder that a setting chose, and whose name does not say that it is swarm's, is left as it is: what has one of
-    these names there may be somebody else's. What cannot be removed stays, and `left` names it.
+    A folder that a setting chose, with a name that does not mention swarm, is left alone: its entries may belong to
+    another program. Files that cannot be removed stay, and `left` names them.
     """
     folder = state_dir()
     if "swarm" not in os.path.basename(folder):
@@ -42,11 +42,11 @@ def remove_ours() -> None:
     try:
         os.rmdir(folder)
     except OSError:
-        pass  # something is left in it, which `left` names
+        pass  # an entry is left in it, and `left` names it
 
 
 def left() -> dict[str, str]:
-    """The entries of the state folder by their paths, each with a few words on what it is."""
+    """Return the entries of the state folder by path, each with a few words about it."""
     folder = state_dir()
     return {os.path.join(folder, name): THEIRS.get(name, "") for name in _entries(folder)}
 

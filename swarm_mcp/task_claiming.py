@@ -1,6 +1,6 @@
-"""Beginning a task, or keeping it for somebody: here, and where the scope takes part in a team, on all machines.
+"""Claiming and reserving of tasks: here, and on all machines if the scope takes part in a team.
 
-It is done in the store first, then confirmed by the team's server, so that of any number of machines one has the task.
+The store records the claim first, then the team's server confirms it, so that one machine of any number has the task.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from swarm_mcp.domain.task import OPEN, Task
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 MOST_TRIES = 20  # while other machines are faster, or change the task
 
 
-def claim(store: Store, instance: Session, task_id: str, ignore_unread: bool = False) -> dict:
-    """As ``tasks.claim``. Raises NotConfirmed, which leaves the task as it was, where the team cannot be asked."""
+def claim(store: Store, instance: Session, task_id: str, ignore_unread: bool = False) -> dict[str, Any]:
+    """Call ``tasks.claim``. Raises NotConfirmed, with the task unchanged, if the team cannot be asked."""
     for _ in range(MOST_TRIES):
-        begun = store.tasks.claim(instance, task_id, ignore_unread)  # which says so where another machine has it by now
+        begun = store.tasks.claim(instance, task_id, ignore_unread)  # raises if another machine has it by now
         if _is_confirmed(store, begun["task"], begun["prior_status"]):
             return begun
     raise Refused("Task is changed by other machines all the time; look at it again")
@@ -29,8 +33,8 @@ def claim_next(
     types: list[str] | None = None,
     files: list[str] | None = None,
     ignore_unread: bool = False,
-) -> dict:
-    """As ``tasks.claim_next``. Raises NotConfirmed, which leaves the task as it was, where the team cannot be asked."""
+) -> dict[str, Any]:
+    """Call ``tasks.claim_next``. Raises NotConfirmed, with the task unchanged, if the team cannot be asked."""
     for _ in range(MOST_TRIES):
         begun = store.tasks.claim_next(instance, types, files, ignore_unread)
         if _is_confirmed(store, begun["task"], begun["prior_status"]):
@@ -39,7 +43,7 @@ def claim_next(
 
 
 def reserve(store: Store, task_id: str, worker: Session) -> Task:
-    """As ``tasks.reserve``. Raises NotConfirmed, which leaves the task as it was, where the team cannot be asked."""
+    """Call ``tasks.reserve``. Raises NotConfirmed, with the task unchanged, if the team cannot be asked."""
     for _ in range(MOST_TRIES):
         task = store.tasks.reserve(task_id, worker)
         if _is_confirmed(store, task, OPEN):
@@ -48,7 +52,7 @@ def reserve(store: Store, task_id: str, worker: Session) -> Task:
 
 
 def _is_confirmed(store: Store, task: Task, prior_status: str) -> bool:
-    """Whether the task is what it is here on all machines; False where another one was faster, and has changed it."""
+    """Return True if the task is the same on all machines; False if another machine was faster and has changed it."""
     if not is_in_team() or task.scope not in store.team.trees():
         return True
     from swarm_mcp.team import agent_client

@@ -1,4 +1,4 @@
-"""How many cells of a terminal a text takes, and how it is cut to those there are."""
+"""The width of texts in cells of a terminal, and cutting them to a width."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def width(text: str) -> int:
-    """Terminal cells that `text` takes: two for East Asian wide characters, none for combining ones."""
+    """Terminal cells of `text`: two for East Asian wide characters, zero for combining ones."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width
@@ -30,9 +30,10 @@ def clipped(text: str, room: int, keep_end: bool = False) -> str:
 
 
 def folded(line: str, room: int, deeper: int = 2) -> list[str]:
-    """`line` in parts of at most `room` cells, parted at blanks alone; further parts stand so many cells `deeper`.
+    """Fold `line` into parts of at most `room` cells, between words only; further parts are indented by `deeper` cells
+    more.
 
-    A word that fits in no line of its own stays where it is: whoever shows it breaks it, or lets it stand out.
+    A word that is longer than a line is not broken.
     """
     if width(line) <= room:
         return [line]
@@ -50,9 +51,9 @@ def folded(line: str, room: int, deeper: int = 2) -> list[str]:
 
 
 def parted(text: str, room: int) -> list[str]:
-    """`text` in parts of at most `room` cells, none of it lost.
+    """Split `text` into parts of at most `room` cells, without losing a character.
 
-    It is parted behind a blank or a slash; where there is none, behind what else parts words in names of files.
+    The split is after a blank or a slash if possible, else after another separator of file names.
     """
     parts: list[str] = []
     while width(text) > room:

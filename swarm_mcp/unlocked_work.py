@@ -1,4 +1,4 @@
-"""What sessions hear of the changes that they have not committed: overwritten, or another tries to overwrite them."""
+"""Notices about a session's uncommitted changes: another session has overwritten them, or tries to."""
 
 from __future__ import annotations
 
@@ -29,14 +29,21 @@ def tell_of_loss(
     tool, line = made
     by = ""
     if writer is None or may_meet(writer.label, owner.label):
-        by = f" ({command(line)})" if line else f" ({named(tool)})" if tool else ""
+        if line:
+            by = f" ({command(line)})"
+        elif tool:
+            by = f" ({named(tool)})"
+        else:
+            by = ""
     undo = f"The content before is kept: `swarm-mcp restore {as_word(file)}` brings it back."
     what = f"was let {'remove' if is_removed else 'overwrite'} {named(file)}{by}"
     text = (
         f"[auto] {_name(writer, owner)} {what}, which you changed and have not committed."
         f" {undo if kept else 'The content before could not be kept.'} Read the file before you go on with it."
     )
-    return [owner.id] if store.notices.tell(owner, text) else []
+    if store.notices.tell(owner, text):
+        return [owner.id]
+    return []
 
 
 def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: str, times: int) -> list[str]:
@@ -58,7 +65,10 @@ def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: s
         words = (lead.label or "").split()
         if lead.id == writer.id or "mode:gateway" not in words or token(lead.label or "", "identity") != identity:
             continue
-        whose = _name(owner, writer) if owner is not None else "a session that has gone"
+        if owner is not None:
+            whose = _name(owner, writer)
+        else:
+            whose = "a session that has gone"
         text = (
             f"[auto] For the person you work for: {known_as(writer)} was denied {often} to overwrite"
             f" {named(file)}, and goes on trying: {whose} has changed it and not committed it. A person has to say"
@@ -71,4 +81,6 @@ def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: s
 def _name(session: Session | None, reader: Session) -> str:
     if session is None:
         return "A session unknown here"
-    return known_as(session) if may_meet(session.label, reader.label) else "A session of another identity"
+    if may_meet(session.label, reader.label):
+        return known_as(session)
+    return "A session of another identity"

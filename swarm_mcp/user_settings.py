@@ -1,4 +1,4 @@
-"""What a person has set for hooks, as commands show and change it; ``swarm_hook_core.settings`` reads it.
+"""A person's settings for hooks, as commands show and change them; ``swarm_hook_core.settings`` reads them.
 
 Changes go into ``config.json`` in this user's configuration folder, whole or not at all, and leave everything else in
 it as it was. Nothing is written into a checkout.
@@ -20,6 +20,10 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes import NAMES, hook_config
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 CHECKOUTS = "checkouts"
 
 
@@ -29,7 +33,7 @@ def checkout_here() -> str:
 
 
 def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
-    """What ``auto`` or ``fail`` is in `folder`, and what it is for runtimes whose own variables say something else."""
+    """Return the setting ``auto`` or ``fail`` in `folder`, and the exceptions by runtime that variables make."""
     ask = getattr(settings, name)
     general = ask("", folder)
     own = {runtime: ask(hook_config(runtime).env_prefix, folder) for runtime in NAMES}
@@ -37,19 +41,19 @@ def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
 
 
 def whose(found: Setting) -> str:
-    """Who says so, in a few words."""
+    """Return the source of the setting, in a few words."""
     if found.source == "checkout":
         return f"set for {found.folder} in {config_path()}"
     return {"user": f"set in {config_path()}", "default": "by default"}.get(found.source, f"by {found.source}")
 
 
-def described(found: Setting) -> dict:
+def described(found: Setting) -> dict[str, Any]:
     """The same for machines."""
     return {"value": found.value, "source": found.source, **({"folder": found.folder} if found.folder else {})}
 
 
 def unknown_words(name: str) -> list[str]:
-    """Variables of the setting `name` whose value is none of its words: ``SWARM_AUTO=on``."""
+    """Return the variables of the setting `name` with an unknown value, such as ``SWARM_AUTO=on``."""
     prefixes = [hook_config(runtime).env_prefix for runtime in NAMES]
     variables = dict.fromkeys(one for prefix in prefixes for one in settings.variables(name, prefix))
     given = [(one, first_set(one)) for one in variables]
@@ -57,10 +61,10 @@ def unknown_words(name: str) -> list[str]:
 
 
 def change(name: str, value: str | bool, checkout: str = "") -> bool:
-    """Set `name` to `value` for this checkout, or with none for the user; empty or false takes it out.
+    """Set `name` to `value` for this checkout, or for the user if `checkout` is empty; an empty or false value removes
+    it.
 
-    Returns whether that is new.
-    Raises SwarmError where the file cannot be read as it is, or not be written.
+    Returns True if that changes it. Raises SwarmError if the file cannot be read or written.
     """
     # A link in its place is a person's own arrangement, and stays one.
     path = os.path.realpath(config_path())
@@ -76,8 +80,8 @@ def change(name: str, value: str | bool, checkout: str = "") -> bool:
     return True
 
 
-def _put(whole: dict, name: str, value: str | bool, checkout: str) -> bool:
-    """Whether `whole`, the file's object, was changed."""
+def _put(whole: dict[str, Any], name: str, value: str | bool, checkout: str) -> bool:
+    """Change `whole`, the file's object. Returns True if it differs now."""
     given = whole
     if checkout:
         given = whole.get(CHECKOUTS, {}).get(checkout, {})
@@ -96,36 +100,38 @@ def _put(whole: dict, name: str, value: str | bool, checkout: str) -> bool:
     return True
 
 
-def _read(path: str) -> dict:
-    """The object in the file, empty where there is none. Raises SwarmError where it is not what it should be."""
+def _read(path: str) -> dict[str, Any]:
+    """Return the object in the file, empty if the file is missing. Raises SwarmError for any other content."""
     if not os.path.lexists(path):
         return {}
     try:
         if not os.path.isfile(path):  # a pipe of that name would keep us waiting
             raise ValueError("it is no file")
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            whole = json.load(file)
-        checkouts = whole.get(CHECKOUTS, {}) if isinstance(whole, dict) else None
+            whole: Any = json.load(file)
+        if not isinstance(whole, dict):
+            raise ValueError("it is no object")
+        checkouts = whole.get(CHECKOUTS, {})
         if not isinstance(checkouts, dict) or not all(isinstance(one, dict) for one in checkouts.values()):
-            raise ValueError("it is no object" if checkouts is None else f"{CHECKOUTS} is no object of objects")
+            raise ValueError(f"{CHECKOUTS} is no object of objects")
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise SwarmError(f"{path} cannot be read, and was left as it is: {why}") from None
-    return whole
+    return dict(whole)
 
 
-def _text(whole: dict) -> str:
+def _text(whole: dict[str, Any]) -> str:
     text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
     try:
         text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        text = json.dumps(whole, indent=2) + "\n"  # half a character, which JSON can spell
+        text = json.dumps(whole, indent=2) + "\n"  # JSON can spell half a surrogate pair, which no file can hold
     return text
 
 
 @contextlib.contextmanager
 def _alone_in(folder: str) -> Iterator[None]:
-    """Nobody else changes the settings in the meantime."""
+    """Keep other processes from changing the settings meanwhile."""
     import fcntl
 
     handle = os.open(folder, os.O_RDONLY)

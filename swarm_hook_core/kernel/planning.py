@@ -1,6 +1,6 @@
-"""Whether the kernel is to hold what others have locked while a call runs, and what that comes to.
+"""The decision if the kernel holds locked files while a call runs, and the plan for that.
 
-Loaded where a shell call cannot be told beforehand and others hold locks in its reach.
+Loaded when a shell call cannot be parsed and others hold locks in its reach.
 """
 
 import os
@@ -8,23 +8,24 @@ import os
 from swarm_hook_core.kernel import plans
 from swarm_hook_core.kernel.plans import Plan
 
-SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"  # how a client's commands get in: RuntimeConfig.kernel
-# Programs that do not work in a user namespace: it has nobody but the user in it, and no rights over what is outside.
+# ways into the namespace, by client: RuntimeConfig.kernel
+SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"
+# Programs that fail in a user namespace: it has no other users, and no rights outside.
 BROKEN = frozenset(
     "ssh scp sftp mosh ssh-copy-id sudo sudoedit doas su pkexec runuser newgrp sg chgrp docker podman nerdctl"
     " docker-compose podman-compose buildah tmux screen zellij lsof fuser strace ltrace gdb perf unshare nsenter bwrap"
     " mount umount fusermount fusermount3 flatpak snap crontab at".split()
 )
-# Of git what may go over ssh.
+# git commands that may use ssh
 OVER_SSH = frozenset(f"git {verb}" for verb in "clone fetch pull push ls-remote remote submodule archive".split())
-# What these start lives on, and has to see locks come and go.
+# They start processes that must see locks come and go.
 OWN = frozenset(("swarm-mcp", "swarm-locks"))
 
 
 def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | None":
-    """The Plan of a call with these Effects; None where the kernel holds nothing for it.
+    """Return the Plan of a call with these Effects, or None if the kernel holds nothing for it.
 
-    Of a strict call only one that holds all there is.
+    A strict call gets a plan only if that holds all locks.
     """
     if not _may_enter(config, call, effects):
         return None
@@ -45,7 +46,8 @@ def plan_of(config, call, session, effects, peers, is_strict: bool) -> "Plan | N
 
 
 def leave(config, call, plan: Plan) -> str:
-    """Leave the plan for the call's shell; the path of what that is to be told to source, empty where it looks itself.
+    """Write the plan for the call's shell. Return the file that the shell is to source, or "" if it looks for plans
+    itself.
 
     Raises OSError.
     """
@@ -54,7 +56,7 @@ def leave(config, call, plan: Plan) -> str:
 
 
 def name_of_call(config, call) -> str:
-    """The name of a call's plan: the same before it and after it."""
+    """Return the name of a call's plan, the same before and after the call."""
     from swarm_hook_core.state import name_of
     from swarm_hook_core.watching.records import call_key
 
@@ -62,7 +64,7 @@ def name_of_call(config, call) -> str:
 
 
 def _roots(call, effects) -> list:
-    """The folders in which the call may write: around its own, and around those that its guesses are about."""
+    """Return the folders in which the call may write: repositories around its own folder and around its guesses."""
     from swarm_hook_core.paths import git_root
 
     folders = [call.folder, *(guess.folder for guess in effects.guesses if guess.folder)]
@@ -70,7 +72,7 @@ def _roots(call, effects) -> list:
 
 
 def _may_enter(config, call, effects) -> bool:
-    """Whether the command of a call may be run in a namespace, and its client lets it."""
+    """Return True if the call's command works in a namespace and its client can be told to enter one."""
     if not call.session_id or os.name != "posix" or kept_out(effects.programs):
         return False
     if config.kernel == SHELL:
@@ -83,7 +85,7 @@ def _may_enter(config, call, effects) -> bool:
 
 
 def kept_out(programs: set) -> set:
-    """Those of these programs that do not work in a namespace of this user's: root needs no user namespace."""
+    """Return those of these programs that fail in this user's namespaces; root needs no user namespace."""
     return programs & (OWN if os.geteuid() == 0 else OWN | BROKEN | OVER_SSH)
 
 
@@ -91,10 +93,10 @@ def kept_out(programs: set) -> set:
 
 
 def wire(config, event) -> None:
-    """Have the shells of a session look for plans, where its client lets a hook say what comes before each command.
+    """Have the shells of a session look for plans, if its client lets a hook add text before each command.
 
-    Claude Code puts the text of the file CLAUDE_ENV_FILE in front of each command of its shell, and changes nothing of
-    the command. Raises OSError.
+    Claude Code puts the text of the file CLAUDE_ENV_FILE before each command of its shell, and leaves the command
+    unchanged. Raises OSError.
     """
     from swarm_hook_core import settings
 
@@ -117,7 +119,7 @@ def wire(config, event) -> None:
 
 
 def forget(session_id: str) -> None:
-    """Remove what a session has left."""
+    """Remove the session's plans and its shells' entry."""
     plans.drop(session_id)
     try:
         os.remove(plans.wired_file(session_id))

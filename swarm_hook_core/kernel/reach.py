@@ -1,4 +1,4 @@
-"""Which paths the kernel is to hold for a call: what others than its session have locked, in its reach."""
+"""The paths that the kernel holds for a call: locks of other sessions within its reach."""
 
 import os
 import time
@@ -7,10 +7,10 @@ from swarm_hook_core.kernel.plans import MOST_PATHS
 
 
 def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
-    """``(absolute real paths, whether those are all)`` of what `peers` hold around the folders `roots`.
+    """Return ``(absolute real paths, True if complete)`` of the locks of `peers` around the folders `roots`.
 
-    A locked folder is one path. What is not there cannot be held, and neither can what may yet fit a pattern. Left out
-    is what the session shares a lock on.
+    A locked folder is one path. Missing files, and files that may come to match a pattern, cannot be held. Locks that
+    the session shares are left out.
     """
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.watching.watched_files import files_of
@@ -40,10 +40,10 @@ def paths_of(session, peers, roots) -> "tuple[list[str], bool]":
 
 
 def _real(path: str, folders: dict) -> str:
-    """The real path of what is there at `path`, empty where nothing is.
+    """Return the real path of the file at `path`, or "" for a missing one.
 
-    `folders` remembers those of folders: locks by the thousand are mostly of few, and each step of a path costs a look
-    at the disk.
+    `folders` caches real paths of folders: thousands of locks mostly lie in few, and each path step costs a look at the
+    disk.
     """
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
@@ -58,22 +58,22 @@ def _real(path: str, folders: dict) -> str:
 
 
 def _is_shared(held, peers) -> bool:
-    """Whether the session of `peers` has the same lock, as another of those who read the file."""
+    """Return True if the session of `peers` has the same shared lock."""
     own = peers.reader.locks_on(list(held.names))
     return any(one.instance_id == peers.own_id and one.agent in ("", peers.own_agent) for one in own)
 
 
 def held_now(plan) -> "tuple[list[str], bool]":
-    """What `paths_of` says now for the session of a plan; raises whatever keeps that from being known.
+    """Return the present result of `paths_of` for a plan's session. Raises the error that prevents it.
 
-    A session that has ended is kept from what anybody holds.
+    A session that has ended is kept out by all locks.
     """
     session, peers = _asked(plan)
     return paths_of(session, peers, plan.roots) if peers else ([], True)
 
 
 def still_held(plan) -> "set[str]":
-    """Which paths its session is kept from now: those of the plan, and perhaps others. Raises as `held_now` does."""
+    """Return the paths still locked against a plan's session, perhaps with others. Raises as `held_now` does."""
     session, peers = _asked(plan)
     if not peers:
         return set()
@@ -82,14 +82,14 @@ def still_held(plan) -> "set[str]":
         return found
     from swarm_hook_core.collisions import all_keys
 
-    for path in plan.paths:  # the first of very many may be others now
+    for path in plan.paths:  # among very many locks the first may be others now
         if path not in found and peers.over(all_keys(session, path, "/")):
             found.add(path)
     return found
 
 
 def _asked(plan):
-    """``(Session, Peers)`` of a plan's session, no Peers where there is no store."""
+    """Return ``(Session, Peers)`` of a plan's session; Peers is None without a store."""
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import refuse_link

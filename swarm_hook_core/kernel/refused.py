@@ -1,16 +1,17 @@
-"""After a call: what the kernel has refused, in one line for the model."""
+"""One line for the model after a call: writes that the kernel has refused."""
 
 import os
 import time
 
-MARKS = ("read-only file system", "erofs", "resource busy", "ebusy")  # how programs say it, in lower case
+# words of programs for such an error, in lower case
+MARKS = ("read-only file system", "erofs", "resource busy", "ebusy")
 NAMED = 3
 
 
 def words_after(core, call) -> str:
-    """What the model is told of a call whose plan the kernel has held, nearly always nothing. Its plan goes.
+    """Return the notice about a call whose plan the kernel has held, mostly "". The plan is removed.
 
-    That of a command that goes on in the background stays until later: its shell may not have read it.
+    The plan of a command that goes on in the background stays: its shell may not have read it yet.
     """
     from swarm_hook_core.kernel import plans
     from swarm_hook_core.kernel.planning import name_of_call
@@ -31,9 +32,9 @@ def words_after(core, call) -> str:
 
 
 def _is_by_us(plan, said: str) -> bool:
-    """Whether something that the kernel held may have been refused, going by what the command has printed.
+    """Return True if the command's output suggests that a held path was refused.
 
-    Clients' own sandboxes refuse with the same words, mostly what is elsewhere.
+    Clients' own sandboxes refuse with the same words, mostly for paths elsewhere.
     """
     from swarm_hook_core.kernel.plans import NOT_HELD
 
@@ -50,7 +51,7 @@ def _may_be_ours(plan, line: str) -> bool:
 
 
 def _text_of(response, levels: int = 4) -> str:
-    """All text in what a client says of a call's end."""
+    """Return all text in a client's report about a call's end."""
     if isinstance(response, str):
         return response
     if levels and isinstance(response, dict):
@@ -82,8 +83,8 @@ def _words(core, plan, said: str) -> str:
     identity = token(session.label, "identity")
     what = named(locks, identity, plan.instance) if locks else _named(paths[:NAMED])
     return (
-        f"swarm: the kernel kept this command from writing what other sessions have locked: {what}{more}. The rest of"
-        " what the command did was done. Do not write it another way: work on something else, message the holder, or"
+        f"swarm: the kernel refused to let this command write files that other sessions have locked: {what}{more}. Its"
+        " other effects are done. Do not write these files another way: work on something else, message the holder, or"
         " wait in line for the lock, and then run it again."
     )
 

@@ -1,6 +1,6 @@
-"""The same on macOS, by ``sandbox-exec``: not tried on one yet, so `swarm-mcp doctor` calls it unverified.
+"""The second layer on macOS, by ``sandbox-exec``. Not yet tried there: `swarm-mcp doctor` calls it unverified.
 
-A profile holds for as long as the command runs: a lock that ends meanwhile keeps its file read-only for it.
+A profile holds until the command ends: a lock that ends meanwhile keeps its file read-only for the command.
 """
 
 PROGRAM = "/usr/bin/sandbox-exec"

@@ -1,8 +1,8 @@
-"""Codex: a statement in front of the command has its shell look for the plan.
+"""Codex: a statement before the command has its shell look for the plan.
 
-The command itself stays as it is behind it, so that the client's rules still see it; ``bash -c '...'`` around it would
-hide it from them. That approvals and forbidden rules hold nevertheless was seen in certain releases, and nothing is put
-in front of a command in any other.
+The command itself stays unchanged after it, so that the client's rules still see it; ``bash -c '...'`` around it would
+hide it from them. Approvals and forbidding rules were seen to hold with such a statement in certain releases. In other
+releases no statement is added.
 """
 
 import os
@@ -11,17 +11,17 @@ from swarm_hook_core.kernel.plans import in_quotes, kernel_dir
 from swarm_hook_core.state import PLAIN
 from swarm_hook_core.targets import shell_text
 
-SHELLS = ("bash", "zsh")  # those that know the text that they were given, and can run it once more
+SHELLS = ("bash", "zsh")  # shells that know their own command text, and can run it again
 VERSION_SECONDS = 1.0
 
 
 def may_precede(config, call) -> bool:
-    """Whether a statement may be put in front of this call's command."""
+    """Return True if a statement may be put before this call's command."""
     command = shell_text(call.tool, call.input)
     if not isinstance(call.input, dict) or not isinstance(call.input.get("command"), str) or not command.strip():
         return False
     if "apply_patch" in command or "applypatch" in command:
-        return False  # Codex carries a patch out itself, where it finds one in a command as it knows them
+        return False  # Codex applies a patch itself if it finds one in a command
     if _shell() not in SHELLS or client_version(config) not in config.kernel_versions:
         return False
     from swarm_hook_core.kernel.rules import may_allow
@@ -30,14 +30,14 @@ def may_precede(config, call) -> bool:
 
 
 def preceded(tool_input: dict, entry: str) -> dict:
-    """The input of a call with the statement in front of its command."""
+    """Return the input of a call with the statement before its command."""
     return {**tool_input, "command": f". {in_quotes(entry)}; {tool_input['command']}"}
 
 
 def without(payload: dict) -> dict:
-    """`payload` with the command as it was before the statement was put in front of it; ``Dialect.amend`` of Codex.
+    """Return `payload` with its command as it was before the statement was added; ``Dialect.amend`` of Codex.
 
-    Only of a call that is over: before it the command is its model's, all of which is to be checked.
+    Only for a call that has ended: before that the command is all from the model, and all of it is checked.
     """
     tool_input = payload.get("tool_input")
     if not isinstance(tool_input, dict) or payload.get("hook_event_name") == "PreToolUse":
@@ -52,7 +52,7 @@ def without(payload: dict) -> dict:
 
 
 def _shell() -> str:
-    """The name of the shell that runs this user's commands."""
+    """Return the name of the shell that runs this user's commands."""
     import pwd
 
     try:
@@ -62,7 +62,7 @@ def _shell() -> str:
 
 
 def client_version(config) -> str:
-    """The release of the client that started this hook, empty where it cannot be told: asked once for each program."""
+    """Return the release of the client that started this hook, or ""; asked once for each program file."""
     from swarm_hook_core.process import client_process
     from swarm_hook_core.state import read_private, write_private
 

@@ -1,17 +1,18 @@
-"""What a tool of an MCP server, or of a client, would write, told from its name and its arguments.
+"""The effects of tools of MCP servers and clients, derived from their names and arguments.
 
     table ── kind ── tool_effects, arguments, git ──▶ Effects (see ``swarm_hook_core.shell.model``)
 
-`table` knows the tools of common servers, a person adds to it in ``config.json`` (``swarm_hook_core.settings``).
-Loaded on the way of each MCP call: ``re``, ``json``, ``fnmatch`` and ``typing`` are left out here as everywhere in
-a check.
+``opaque_calls`` and ``core`` call this for each MCP call. `table` knows the tools of common servers; users add to it in
+``config.json`` (``swarm_hook_core.settings``). As everywhere in a check, ``re``, ``json``, ``fnmatch`` and ``typing``
+are not imported here.
 """
 
 from swarm_hook_core.mcp_writers.table import REMOTE, is_own, kind_of, matches
 
 
 def is_writer(tool: str, tool_input=None, depth: int = 0) -> bool:
-    """Tell whether `effects_of_tool` has anything to say of a tool of this name, or of such an input. Asks no store."""
+    """Return True if `effects_of_tool` may know effects of a tool with this name, or of such an input. Asks no store.
+    """
     if kind_of(tool) or _chosen(tool) is not None:
         return True
     if not tool_input or is_own(tool):
@@ -29,10 +30,10 @@ def is_writer(tool: str, tool_input=None, depth: int = 0) -> bool:
 
 
 def effects_of_tool(tool: str, tool_input, folder: str, depth: int = 0):
-    """The Effects of a call of `tool`, made in absolute `folder`; None where it is no writing tool that we know.
+    """Return the Effects of a call of `tool` in absolute `folder`, or None for a tool that is not known to write.
 
-    A relative path counts from `folder` or from the git root over it, whichever has the file, else from both: servers
-    start in either.
+    A relative path counts from `folder` or from the git root over it, if only one of them has the file, else from both:
+    servers start in either.
     """
     from swarm_hook_core.mcp_writers.arguments import DRY, parsed
 
@@ -61,7 +62,7 @@ def effects_of_tool(tool: str, tool_input, folder: str, depth: int = 0):
 
 
 def _inner(given: dict, depth: int) -> list:
-    """Return ``(tool, input)`` of the calls within a call, by names as of another server's tools."""
+    """Return ``[(tool, input)]`` of the calls within a call, with names like those of another server's tools."""
     from swarm_hook_core.mcp_writers.wrapped import DEEPEST, calls_in
 
     found = calls_in(given) if depth < DEEPEST else []
@@ -69,7 +70,7 @@ def _inner(given: dict, depth: int) -> list:
 
 
 def _chosen(tool: str):
-    """The first entry of the person's own table for `tool`, or None."""
+    """Return the first entry of the user's own table for `tool`, or None."""
     from swarm_hook_core.settings import current
 
     return next((writer for writer in current().writers if matches(writer.tool, tool)), None)

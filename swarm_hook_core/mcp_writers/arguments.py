@@ -1,4 +1,4 @@
-"""The arguments of a tool call: where paths and commands are among them, and what they spell."""
+"""Arguments of tool calls: the names of those with paths and commands, and their values."""
 
 import os
 
@@ -6,7 +6,7 @@ from swarm_hook_core.change import EDIT, REMOVE
 
 MOST_PATHS = 1000  # of one call
 
-# The arguments in which paths are found, wherever a server's tool says no better.
+# Arguments with paths, for tools without a more precise entry.
 PATHS = (
     "path", "file_path", "filePath", "filepath", "file", "filename", "file_name", "fileName", "relative_path",
     "relativePath", "pathInProject", "path_in_project", "notebook_path", "notebookPath", "target_file", "targetFile",
@@ -23,7 +23,7 @@ SOURCES = ("source", "source_path", "sourcePath", "src", "from", "from_path", "o
 TARGETS = ("destination", "destination_path", "destinationPath", "dest", "dst", "to", "to_path", "new_path", "newPath",
             "target", "target_path", "targetPath", "new_name", "newName")  # fmt: skip
 NAMES = ("new_name", "newName")
-# What is made, whatever the tool is called; the folders may get files of any name.
+# Arguments with created files, for any tool; folders may get files of any name.
 OUTPUTS = (
     "outputPath", "output_path", "outputFilePath", "output_file_path", "output", "output_file", "outputFile",
     "output_filename", "outputFilename", "out_path", "outPath", "out_file", "outFile", "outfile", "target_zip_file",
@@ -31,25 +31,25 @@ OUTPUTS = (
     "downloadPath", "download_path", "exportPath", "export_path", "destFile", "dest_file", "destPath", "dest_path",
     "dest",
 )  # fmt: skip
-ARCHIVES = ("zip_path", "zipPath")  # of a tool that makes one
+ARCHIVES = ("zip_path", "zipPath")  # of tools that create one
 OUTPUT_FOLDERS = (
     "outputDir", "output_dir", "outputDirectory", "output_directory", "outputFolder", "output_folder", "outDir",
     "out_dir", "saveDir", "save_dir", "downloadDir", "download_dir", "exportDir", "export_dir", "localPath",
     "dirForAssetWrites",
 )  # fmt: skip
-FILE_NAMES = ("filename", "fileName", "file_name")  # what is made, or what is read
+FILE_NAMES = ("filename", "fileName", "file_name")  # created files, or files to read
 CELLS = ("cell_index", "cellIndex", "cell_id", "cellId", "cell_type", "cellType", "cell_source", "notebook_name")
 COMMANDS = ("command", "cmd", "commands", "script", "CommandLine", "command_line", "argv")
 ROOTS = ("projectPath", "project_path", "project_root", "projectRoot")
 FOLDERS = ("cwd", "workdir", "working_directory", "workingDirectory", "workingDir", "working_dir", "directory", "Cwd",
            "cd", *ROOTS)  # fmt: skip
 DRY = ("dryRun", "dry_run", "preview", "previewOnly", "preview_only")
-WHOLES = ("create", "write")  # those that give a file other content in place of all that is in it
-LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # commands of text editors
+WHOLES = ("create", "write")  # editor commands that replace a file's whole content
+LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # editor commands that only read
 
 
 def parsed(tool_input):
-    """The input as an object; None where it is none. Some transports hand it over as JSON text."""
+    """Return the input as a dict, or None. Some transports give it as JSON text."""
     if isinstance(tool_input, str):
         from swarm_hook_core.json_text import loads_outer
 
@@ -61,15 +61,12 @@ def parsed(tool_input):
 
 
 def first(given: dict, selectors) -> str:
-    """The first text at `selectors`, empty where there is none."""
+    """Return the first text at `selectors`, or ""."""
     return next(iter(values(given, selectors)), "")
 
 
 def values(given: dict, selectors) -> list[str]:
-    """The texts found at `selectors` (``a``, ``a.b``, ``a[]``, ``a[].b``), without repeats.
-
-    A list of texts counts where one text would.
-    """
+    """Return the texts at `selectors` (``a``, ``a.b``, ``a[]``, ``a[].b``), without repeats."""
     found: dict = {}
     for selector in selectors:
         reached: list = [given]
@@ -86,7 +83,7 @@ def values(given: dict, selectors) -> list[str]:
 
 
 def local(path: str) -> str:
-    """`path` without ``file://`` and ``~``; empty where it is an address of another kind."""
+    """Return `path` without ``file://`` and ``~``, or "" for an address of another kind."""
     path = path.strip()
     if path[:7].lower() == "file://":
         rest = path[7:]
@@ -97,7 +94,7 @@ def local(path: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Percent-encoded UTF-8 as text."""
+    """Return percent-encoded UTF-8 as text."""
     if "%" not in text:
         return text
     raw, rest = b"", text
@@ -114,7 +111,7 @@ def _decoded(text: str) -> str:
 
 
 def shell_text(command, args=()) -> str:
-    """A command as shell text: a text, a list of words, or a list of several commands."""
+    """Return a command as shell text. It is given as a text, a list of words, or a list of several commands."""
     words = args if isinstance(args, list) and all(isinstance(one, str) for one in args) else []
     if isinstance(command, list):
         texts = [one for one in command if isinstance(one, str)]
@@ -131,7 +128,7 @@ def quoted(text: str) -> str:
 
 
 def patched(text: str) -> list[tuple[str, str]]:
-    """``(path, how)`` of the files that a patch names, Codex's envelope or a unified diff; `how`: see ``change``."""
+    """Return ``[(path, how)]`` of a patch, Codex's envelope or a unified diff; `how`: see ``change``."""
     if "*** Begin Patch" in text:
         from swarm_hook_core.patch import patch_changes
 

@@ -1,6 +1,6 @@
-"""Tools of git servers as the git commands they run.
+"""Tools of git servers, as the git commands that they run.
 
-``git_add {repo_path, files}`` of the reference server, ``git_checkout {path, target}`` and the like of others.
+``git_add {repo_path, files}`` of the reference server, ``git_checkout {path, target}`` and others.
 """
 
 FOLDERS = ("repo_path", "repoPath", "path", "directory", "repository", "repo_dir", "cwd",
@@ -14,7 +14,7 @@ _MODES = ("mode", "action", "operation", "subcommand")
 _CREATES = ("create", "createBranch", "create_branch", "newBranch")
 _FORCES = ("force", "discard_changes", "discardChanges")
 
-# A tool's name behind ``git_`` -> the git command. What only reads, and what only adds a name, is missing.
+# A tool's name behind ``git_`` -> the git command. Tools that only read, or only add a name, are left out.
 VERBS = {
     "add": "add", "add_all": "add", "stage": "add", "unstage": "reset", "commit": "commit", "commit_signed": "commit",
     "amend": "commit", "add_or_commit": "commit", "checkout": "checkout", "switch": "switch", "reset": "reset",
@@ -27,7 +27,7 @@ VERBS = {
 
 
 def commands(name: str, given: dict) -> list[list[str]]:
-    """The words after ``git`` of what the tool ``git_<name>`` runs, given its input: usually one command."""
+    """Return the words after ``git`` for each command that the tool ``git_<name>`` runs, mostly one."""
     verb = VERBS[name]
     if not verb:
         words = _texts(given, ("args", "arguments", "command"))
@@ -104,7 +104,7 @@ def _stash(mode: str, target: list[str], given: dict) -> list[list[str]]:
 
 
 def _texts(given: dict, names) -> list[str]:
-    """The value of the first of these arguments that there is, as a list of texts."""
+    """Return the value of the first of these arguments that is present, as a list of texts."""
     for name in names:
         value = given.get(name)
         if isinstance(value, str) and value:

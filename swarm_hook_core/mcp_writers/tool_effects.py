@@ -1,4 +1,4 @@
-"""What a call of a client's or another server's tool would write, by the kind of tool (see ``table``)."""
+"""The effects of one call of a tool, by the tool's kind (see ``table``)."""
 
 import os
 
@@ -31,9 +31,9 @@ from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
 
 
 class ToolEffects:
-    """What one call does, by the kind of its tool: fills `effects`.
+    """The effects of one call, collected in `effects`.
 
-    Each ``as_<kind>`` returns them, or None where the call writes nothing here.
+    Each ``as_<kind>`` returns them, or None if the call writes no files.
     """
 
     def __init__(self, effects, tool: str, given: dict, folder: str):
@@ -44,7 +44,7 @@ class ToolEffects:
         self.folder = folder
 
     def as_chosen(self, writer):
-        """What a person's own table says."""
+        """Return the effects that the user's own table gives."""
         if any(name in self.given and self.given[name] == value for name, value in writer.unless.items()):
             return self.effects
         for path in values(self.given, writer.paths):
@@ -66,7 +66,7 @@ class ToolEffects:
             self._write(path, how)
         if not found:
             if "file" not in self.by.lower():
-                return None  # an `edit` of something else than files
+                return None  # an `edit` of something other than files
             self._guess("a file that its arguments do not name")
         return self.effects
 
@@ -75,7 +75,9 @@ class ToolEffects:
         return self._in_folders()
 
     def as_named_output(self):
-        """Say what a tool of any other name makes, as names of its arguments have it; one that reads may make it."""
+        """Return the effects of a tool with any other name, by its arguments' names; one that reads may also write
+        them.
+        """
         certain = not reads(self.tool)
         for path in values(self.given, OUTPUTS):
             if certain:
@@ -96,13 +98,13 @@ class ToolEffects:
             self.effects.add(Tree(place, self.by, _nobody_knows))
 
     def as_tree(self):
-        """Say that it may change any file in a folder, by default in all of the checkout."""
+        """Return the effects of a tool that may change any file in a folder, by default in the whole checkout."""
         for path in values(self.given, PATHS) or self._roots():
             self._perhaps(path)
         return self.effects
 
     def as_memory(self):
-        """Say which file a memory of Serena's is: ``.serena/memories/NAME.md`` in the project or the home folder."""
+        """Return the file of a memory of Serena's: ``.serena/memories/NAME.md`` in the project or the home folder."""
         for key in ("memory_name", "memory_file_name", "old_name", "new_name"):
             name = self.given.get(key)
             if isinstance(name, str) and name.strip():
@@ -118,8 +120,8 @@ class ToolEffects:
     def as_remove(self):
         found = values(self.given, PATHS)
         if not found:
-            return None  # a `delete` of something else than files
-        if self.given.get("deleteFiles") is False:  # Xcode's: out of the project, and not off the disk
+            return None  # a `delete` of something other than files
+        if self.given.get("deleteFiles") is False:  # Xcode: removed from the project only, not from the disk
             self._guess("the project's list of its files")
             return self.effects
         for path in found:
@@ -158,7 +160,7 @@ class ToolEffects:
         if not found:
             known = self.tool.lower()
             if not ("notebook" in known or "jupyter" in known or any(name in self.given for name in CELLS)):
-                return None  # a cell of a spreadsheet, perhaps
+                return None  # probably a cell of a spreadsheet
             self._guess("the notebook that the server has open")
         if "exec" in self.by.lower() or "run" in self.by.lower():
             self._guess("code of a notebook")
@@ -200,28 +202,30 @@ class ToolEffects:
         return self._shell(text, first(self.given, FOLDERS)) if text else None
 
     def as_code(self):
-        is_own = not self.tool.startswith("mcp__")  # the client's: it runs as a command would
+        is_own = not self.tool.startswith("mcp__")  # a client's own tool runs code like a command
         text = first(self.given, ("code", "script", "source", "python_code"))
         language = str(self.given.get("language") or self.given.get("runtime") or "python").lower()
         if not is_own or not language.startswith("py"):
             self._guess("code that is run elsewhere than in the shell")
         if text and language.startswith("py"):
-            # Where a server's interpreter stands nobody knows, so that only absolute paths count as certain there.
+            # The working folder of a server's interpreter is unknown: only absolute paths are certain.
             self._shell(f"python3 -c {quoted(text)}", "", known=is_own)
         return self.effects
 
     def as_unknown(self):
-        """A tool that nobody here knows, with a name that sounds like writing: it may write what its arguments name."""
+        """Return the effects of an unknown tool with a name that suggests writing: it may write the files in its
+        arguments.
+        """
         self.as_named_output()
         for path in values(self.given, (*PATHS, *TARGETS)):
             self._perhaps(path)
         found = self.effects.writes or self.effects.trees
-        return self.effects if found else None  # it writes something else than files: an issue, a page
+        return self.effects if found else None  # without paths it writes something else: an issue, a page
 
     def _transfer(self, moves: bool):
         sources, targets = values(self.given, SOURCES), values(self.given, TARGETS)[:1]
         if sources and targets and first(self.given, NAMES) == targets[0] and "/" not in targets[0]:
-            targets = [os.path.join(os.path.dirname(sources[0]), targets[0])]  # a new name beside the old one
+            targets = [os.path.join(os.path.dirname(sources[0]), targets[0])]  # a new name in the same folder
         if not sources or not targets:
             for path in values(self.given, (*SOURCES, *TARGETS)):
                 self._write(path)
@@ -234,7 +238,7 @@ class ToolEffects:
         return self.effects
 
     def _arrive(self, source: str, target: str) -> None:
-        """`source` comes to `target`: under that name, or into that folder."""
+        """Add the arrival of `source` at `target`, as that name or inside that folder."""
         from swarm_hook_core.shell.programs.places import Counterpart
 
         for place in self._places(target):
@@ -263,7 +267,7 @@ class ToolEffects:
         return self.take(effects_of(text, place))
 
     def take(self, found):
-        """Add what is in other Effects."""
+        """Add other Effects to these, and return them."""
         for name in ("writes", "trees", "git", "guesses", "reads"):
             for item in getattr(found, name):
                 self.effects.add(item)
@@ -271,14 +275,14 @@ class ToolEffects:
         return self.effects
 
     def _roots(self) -> list[str]:
-        """Where a relative path may count from."""
+        """Return the folders that a relative path may count from."""
         named = local(first(self.given, ROOTS))
         if os.path.isabs(named):
             return [os.path.normpath(named)]
         return list(dict.fromkeys((self.folder, git_root(self.folder))))
 
     def _places(self, path: str) -> list[str]:
-        """The absolute paths that an argument may mean; none where it names no local file."""
+        """Return the absolute paths that an argument may mean, empty if it names no local file."""
         path = local(path)
         if not path or "\0" in path:
             return []
@@ -290,4 +294,4 @@ class ToolEffects:
 
 
 def _nobody_knows(_path: str) -> None:
-    """As ``Tree.admits``: whether that file is written cannot be told."""
+    """Accept files with "unknown", as a ``Tree.admits``."""

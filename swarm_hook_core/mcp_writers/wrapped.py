@@ -1,19 +1,19 @@
-"""Calls within a call: a server, or a client, that calls the tools of others by their names."""
+"""Calls within a call: servers and clients that call tools of others by name."""
 
 from swarm_hook_core.mcp_writers.arguments import parsed
 from swarm_hook_core.mcp_writers.table import is_own
 
-MOST = 100  # calls within one
-DEEPEST = 3  # within each other
+MOST = 100  # calls within one call
+DEEPEST = 3  # levels of nesting
 _NAMES = ("toolName", "tool_name", "tool", "name", "function", "method")
 _ARGUMENTS = ("arguments", "args", "input", "params", "parameters", "tool_input", "toolInput", "tool_args", "toolArgs")
-# With one of these the other arguments may be the tool's own; `name` may be the name of anything.
+# Beside one of these, the other arguments may be the tool's own; `name` is too common for that.
 _FLAT = ("toolName", "tool_name", "tool")
 _LISTS = ("calls", "tool_calls", "toolCalls", "operations", "requests", "actions", "steps", "invocations", "batch")
 
 
 def calls_in(given: dict) -> list:
-    """Return ``(name, arguments)`` of each call that `given`, the input of a call, holds; nearly always none."""
+    """Return ``[(name, arguments)]`` of the calls in `given`, the input of a call; mostly empty."""
     found: list = []
     server = given.get("server") or given.get("serverName") or given.get("server_name")
     if isinstance(server, str) and is_own(server):
@@ -30,7 +30,7 @@ def _list(value) -> list:
 
 
 def _call(given: dict):
-    """Return ``(name, arguments)`` of the call that `given` describes; an empty name where it describes none."""
+    """Return ``(name, arguments)`` of the call that `given` describes, or ("", {})."""
     key = next((key for key in _NAMES if isinstance(given.get(key), str) and given[key]), "")
     if not key:
         function = given.get("function")

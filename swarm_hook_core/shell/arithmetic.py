@@ -8,11 +8,14 @@ _LARGEST = 1 << 63
 
 
 def _divided(left: int, right: int) -> int:
-    """As in C, towards zero."""
-    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    """Divide as C does, towards zero."""
+    quotient = abs(left) // abs(right)
+    if (left < 0) == (right < 0):
+        return quotient
+    return -quotient
 
 
-_BINARY = {  # operator -> (how tightly it binds, what it does)
+_BINARY = {  # operator -> (precedence, function)
     "||": (0, lambda left, right: int(bool(left or right))),
     "&&": (1, lambda left, right: int(bool(left and right))),
     "|": (2, int.__or__),
@@ -60,13 +63,17 @@ class _Expression:
         self.at = 0
 
     def whole(self) -> int:
-        result = self.comma() if self.tokens else 0
+        result = 0
+        if self.tokens:
+            result = self.comma()
         if self.at < len(self.tokens):
             raise _Unknown
         return result
 
     def peek(self, ahead: int = 0) -> str:
-        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
+        if self.at + ahead < len(self.tokens):
+            return self.tokens[self.at + ahead]
+        return ""
 
     def take(self, *wanted: str) -> str:
         token = self.peek()
@@ -88,7 +95,9 @@ class _Expression:
         if operator in _ASSIGNMENTS and _is_name(name):
             self.at += 2
             result = self.choice()
-            return self.assign(name, result if operator == "=" else _applied(operator[:-1], self.held(name), result))
+            if operator != "=":
+                result = _applied(operator[:-1], self.held(name), result)
+            return self.assign(name, result)
         condition = self.binary(0)
         if self.peek() != "?":
             return condition
@@ -96,14 +105,16 @@ class _Expression:
         yes = self.choice()
         self.take(":")
         no = self.choice()
-        return yes if condition else no
+        if condition:
+            return yes
+        return no
 
     def binary(self, least: int) -> int:
         left = self.unary()
         while self.peek() in _BINARY and _BINARY[self.peek()][0] >= least:
             operator = self.take()
             tightness = _BINARY[operator][0]
-            left = _applied(operator, left, self.binary(tightness if operator == "**" else tightness + 1))
+            left = _applied(operator, left, self.binary(tightness + (operator != "**")))
         return left
 
     def unary(self) -> int:
@@ -126,7 +137,9 @@ class _Expression:
     def step(self, name: str, operator: str) -> int:
         if not _is_name(name):
             raise _Unknown
-        return self.assign(name, self.held(name) + (1 if operator == "++" else -1))
+        if operator == "++":
+            return self.assign(name, self.held(name) + 1)
+        return self.assign(name, self.held(name) - 1)
 
     def assign(self, name: str, number: int) -> int:
         self.scope.variables[name] = str(number)
@@ -136,7 +149,9 @@ class _Expression:
         held = self.scope.parameter(name, missing="0")
         if not isinstance(held, str) or "\0" in held:
             raise _Unknown
-        return _number(held) if held else 0
+        if held:
+            return _number(held)
+        return 0
 
 
 def _applied(operator: str, left: int, right: int) -> int:
@@ -155,7 +170,9 @@ def _number(text: str) -> int:
         return int(digits, int(base))
     if text.lower().startswith("0x"):
         return int(text, 16)
-    return int(text, 8) if len(text) > 1 and text[0] == "0" and text.isdecimal() else int(text)
+    if len(text) > 1 and text[0] == "0" and text.isdecimal():
+        return int(text, 8)
+    return int(text)
 
 
 def _tokens(text: str) -> list[str]:

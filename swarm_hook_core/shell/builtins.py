@@ -1,4 +1,4 @@
-"""What the shell does itself: commands that change its folder, variables, or what it does next."""
+"""The shell's own commands: they change its folder, its variables, or the next step."""
 
 import os
 
@@ -17,23 +17,33 @@ def set_words(walk, scope, words):
             scope.words = [scope.words[0], *rest]
             return Stream("")
         takes = rest[0].endswith("o")
+        change = scope.options.discard
+        if rest[0][0] == "-":
+            change = scope.options.add
         if takes and rest[1:2] == ["errexit"] or "e" in rest[0][1:]:
-            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("errexit")
+            change("errexit")
         if takes and rest[1:2] == ["noglob"] or "f" in rest[0][1:]:
-            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("noglob")
-        rest = rest[2:] if takes else rest[1:]
+            change("noglob")
+        if takes:
+            rest = rest[2:]
+        else:
+            rest = rest[1:]
     return Stream("")
 
 
 def shift(walk, scope, words):
-    by = words[1] if len(words) > 1 else "1"
+    by = "1"
+    if len(words) > 1:
+        by = words[1]
     if UNKNOWN not in scope.words:
         if by.isdecimal():
             del (kept := list(scope.words))[1 : 1 + int(by)]
             scope.words = kept
         else:
             scope.words = [scope.words[0], UNKNOWN]
-    scope.status = None if UNKNOWN in scope.words else True
+    scope.status = True
+    if UNKNOWN in scope.words:
+        scope.status = None
     return Stream("")
 
 
@@ -43,7 +53,10 @@ def set_options(walk, scope, words):
     for word in words[1:]:
         if not word.startswith("-"):
             option = word.lower().replace("_", "")
-            (scope.options.discard if unset_them else scope.options.add)(option)
+            if unset_them:
+                scope.options.discard(option)
+            else:
+                scope.options.add(option)
     scope.status = True
     return Stream("")
 
@@ -67,9 +80,13 @@ def unalias(walk, scope, words):
 
 def leave(walk, scope, words):
     """exit, return, break, continue, logout."""
-    scope.ended = "exit" if words[0] == "logout" else words[0]
+    scope.ended = "exit"
+    if words[0] != "logout":
+        scope.ended = words[0]
     if len(words) > 1:
-        scope.status = words[1] == "0" if words[1].isdecimal() else None
+        scope.status = None
+        if words[1].isdecimal():
+            scope.status = words[1] == "0"
     return Stream("")
 
 
@@ -86,7 +103,10 @@ def fail(walk, scope, words):
 def test(walk, scope, words):
     from swarm_hook_core.shell.conditions import answer
 
-    inner = words[1:-1] if words[0] == "[" and words[-1] == "]" else words[1:]
+    if words[0] == "[" and words[-1] == "]":
+        inner = words[1:-1]
+    else:
+        inner = words[1:]
     scope.status = answer(walk, scope, inner)
     return Stream("")
 
@@ -98,7 +118,10 @@ def evaluate(walk, scope, words):
 
 def source(walk, scope, words):
     """source, and its short form."""
-    operands = words[2:] if words[1:2] == ["--"] else words[1:]
+    if words[1:2] == ["--"]:
+        operands = words[2:]
+    else:
+        operands = words[1:]
     if not operands:
         return None
     whole = absolute(scope.folder, operands[0])
@@ -162,12 +185,14 @@ def let(walk, scope, words):
     number = "0"
     for word in words[1:]:
         number = walk.computed(scope, word)
-    scope.status = number != "0" if is_known(number) else None
+    scope.status = None
+    if is_known(number):
+        scope.status = number != "0"
     return Stream("")
 
 
 def get_options(walk, scope, words):
-    """getopts: which option comes next is not followed."""
+    """getopts: the options are not followed, so its variables become unknown."""
     for name in (*words[2:3], "OPTARG", "OPTIND"):
         scope.variables[name] = UNKNOWN
     scope.status = None
@@ -182,7 +207,9 @@ def nothing(walk, scope, words):
 def where(walk, scope, words):
     """pwd."""
     scope.status = True
-    return Stream(scope.folder + "\n") if scope.folder is not None else None
+    if scope.folder is not None:
+        return Stream(scope.folder + "\n")
+    return None
 
 
 def change_folder(walk, scope, words):
@@ -202,7 +229,10 @@ def change_folder(walk, scope, words):
             _go(walk, scope, target)
         return None
     came_from = scope.folder
-    target = operands[0] if operands else scope.variable("HOME")
+    if operands:
+        target = operands[0]
+    else:
+        target = scope.variable("HOME")
     if target == "-":
         _go(walk, scope, scope.previous)
     elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):
@@ -210,23 +240,29 @@ def change_folder(walk, scope, words):
     elif target:
         where = absolute(scope.folder, target)
         physical = where is not None and any("P" in option for option in options)
-        _go(walk, scope, os.path.realpath(where) if physical else where)
+        if physical:
+            where = os.path.realpath(where)
+        _go(walk, scope, where)
     else:
         scope.status = True  # `cd ""` stays
     if name == "pushd" and scope.status is not False:
         scope.stack.append(came_from)
-    return Stream("") if name == "cd" and target != "-" else None
+    if name == "cd" and target != "-":
+        return Stream("")
+    return None
 
 
 def _go(walk, scope, folder) -> None:
-    """Change to `folder` (None: not known). Where there is none, and nothing so far makes one, the shell stays.
+    """Change to `folder` (None: unknown). The shell stays if the folder does not exist and no earlier command makes it.
 
-    Where it may fail, the shell may be where it was.
+    If the change may fail, the old folder stays possible.
     """
     there = folder is not None and os.path.isdir(folder)
-    fresh = folder is not None and "XXXXXX" in folder  # what `mktemp` has just made
+    fresh = folder is not None and "XXXXXX" in folder  # made by `mktemp`
     sure = fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder)
-    scope.status = True if sure else None
+    scope.status = None
+    if sure:
+        scope.status = True
     if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):
         scope.status, scope.tried = False, folder
         return

@@ -1,4 +1,4 @@
-"""Where the effects of a call and the locks of other sessions meet."""
+"""Compares the effects of a call with the locks of other sessions."""
 
 import os
 import time
@@ -11,10 +11,10 @@ from swarm_hook_core.shell.model import Guess
 from swarm_hook_core.wording import holder, reason
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
-TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
+TREE_SECONDS = 0.3  # for going through folders with locked patterns, all of a call's together
 FIRST_LOCKS = 50  # that are looked at before the others: with many of them mostly one of the first is met
-FEW_GIT_CALLS = 4  # of a command, which are all looked at
-MOST_PLACES = 8  # in which guesses are looked up; those in more count as anywhere
+FEW_GIT_CALLS = 4  # FEW_GIT_CALLS: the first git commands of a call are looked at however late it is
+MOST_PLACES = 8  # in which guesses are looked up; others count as anywhere
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
 LONGEST_WHY = 700  # characters of why a call may write
@@ -22,9 +22,9 @@ NAMED = 3  # locks that the line for the model names
 
 
 def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool = False):
-    """The Verdict on `effects` of a call of `tool` in folder `cwd`. Changes nothing.
+    """Return the Verdict on `effects` of a call of `tool` in folder `cwd`. Changes nothing.
 
-    What is certain denies. What is only possible does so where `strict`; else it goes ahead with a notice, and
+    A certain collision denies. A possible one denies only if `strict`; otherwise the call goes ahead with a notice, and
     the files are watched.
     """
     identity = token(session.label, "identity")
@@ -39,7 +39,9 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
 
             words += " " + way_past_hooks(aside)
         return Verdict(Denial(path, held, words))
-    why = possible[0][1] if possible else ""
+    why = ""
+    if possible:
+        why = possible[0][1]
     near: dict = {_mark(held): held for held, _why in possible}
     roots: dict = {}  # many guesses are about one folder
     looked_up: dict = {}
@@ -52,7 +54,8 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
             looked_up[root] = _around(session, root, peers)
             near.update({_mark(held): held for held in looked_up[root] if _mark(held) not in near})
         if looked_up[root]:
-            why = why or (f"`{guess.by}`: {guess.why}" if guess.by else guess.why)
+            by = guess.by and f"`{guess.by}`: "
+            why = why or by + guess.why
     if near:
         locks = list(near.values())
         if strict:
@@ -60,13 +63,16 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
             words = _strictly(tool, why, first, identity, session.instance_id)
             return Verdict(Denial(first.file, first, words, certain=False))
         return Verdict(None, _notice(why, locks, identity, session.instance_id), locks)
-    return Verdict(None, "", _around(session, cwd, peers) if effects.runs else ())
+    if effects.runs:
+        return Verdict(None, "", _around(session, cwd, peers))
+    return Verdict(None, "", ())
 
 
 def _certain(session, effects, peers, last: float):
-    """``(path, held, by, within)`` of the first lock that is certainly met, or None; ``[(held, why)]`` that may be.
+    """Return ``(path, held, by, within)`` of the first certain collision or None, and ``[(held, why)]`` of possible
+    ones.
 
-    What there is no time for until `last` (this thread's processor time) becomes a guess of `effects`.
+    Effects not looked at by `last` (this thread's processor time) become a guess of `effects`.
     """
     possible: list = []
 
@@ -137,20 +143,21 @@ def _in_tree(session, root: str, peers):
 
 
 def _mark(held) -> tuple:
-    """What tells one lock from another: several may share a file."""
+    """Return the lock's identity: several locks may share a file."""
     return held.file, held.instance_id, held.agent
 
 
 def _one_of(held, path: str) -> str:
-    # Keys without letter case have lost the spelling, which a predicate may go by; the lock's own text has it.
+    # Keys without letter case have lost the spelling. A predicate may need it; the lock's own text has it.
     tail = held.file[-len(path) :]
-    return tail if len(tail) == len(path) and tail.casefold() == path.casefold() else path
+    if len(tail) == len(path) and tail.casefold() == path.casefold():
+        return tail
+    return path
 
 
 def _meets(tree, path: str, whole: bool = True):
-    """The path at (with `whole` also below) `path` that `tree` certainly writes; None where that cannot be told.
-
-    Empty where none.
+    """Return the path at (with `whole` also below) `path` that `tree` certainly writes; None if unsure; empty if it
+    writes nothing there.
     """
     met = _admits(tree, path)
     if met:
@@ -164,11 +171,13 @@ def _meets(tree, path: str, whole: bool = True):
             if met:
                 return file
             unsure = unsure or met is None
-    return None if unsure else ""
+    if unsure:
+        return None
+    return ""
 
 
 def _admits(tree, path: str):
-    """What `tree` says of `path`. A predicate that fails cannot tell, and must not cost what the others know."""
+    """Ask `tree` about `path`. A failing predicate counts as unsure, so that the other effects are still judged."""
     try:
         return tree.admits(path)
     except Exception as error:
@@ -183,10 +192,10 @@ def _fault(by: str, error: BaseException) -> None:
 
 
 def _met_by_patterns(tree, patterns, keys, seconds: float):
-    """``((path, held) or None, [(held, why)])``: what `tree` certainly writes of what `patterns` (Held) cover, and may.
+    """Return ``((path, held) or None, [(held, why)])``: a file that `tree` certainly writes and that one of `patterns`
+    covers, and the locks it may meet.
 
-    `keys` are those of its root; A folder with more than can be looked
-    through in `seconds` may hold anything.
+    `keys` are those of its root. A folder too large to look through in `seconds` may hold anything.
     """
     from swarm_hook_core.pattern_match import ENTRIES, Cover, covered_below, start_of
 
@@ -194,11 +203,15 @@ def _met_by_patterns(tree, patterns, keys, seconds: float):
     unsure: dict = {}
     starts = [start for cover in covers if (start := start_of(cover, tree.root, keys))]
     for path, cover in covered_below(starts, seconds=seconds):
-        told = _admits(tree, path) if path else None
+        told = None
+        if path:
+            told = _admits(tree, path)
         if told:
             return (path, cover.held), []
         if told is None:
-            more = "" if path else ": there is more in that folder than could be looked through"
+            more = ""
+            if not path:
+                more = ": there is more in that folder than could be looked through"
             unsure[id(cover)] = (cover.held, f"`{tree.by}`{more}")
     arrives = getattr(tree.admits, "arrives", None)
     for number, path in enumerate(arrives() if arrives else ()):
@@ -218,7 +231,9 @@ def _met_by_patterns(tree, patterns, keys, seconds: float):
 def _joined(key: str, rest: str) -> str:
     from swarm_hook_core.wildmatch import folded
 
-    return key + (folded(rest) if key.startswith(NO_CASE) else rest)
+    if key.startswith(NO_CASE):
+        rest = folded(rest)
+    return key + rest
 
 
 def _files_below(folder: str):
@@ -236,9 +251,9 @@ def _files_below(folder: str):
 
 
 def _touched_by_git(session, call, peers, limit: int, seconds: float, around: dict):
-    """``((path, held, by) or None, [(held, why)], more)`` of one git command, and of so many locks.
+    """Return ``((path, held, by) or None, [(held, why)], more)`` of one git command and at most `limit` locks.
 
-    `more`: whether there may be other locks, and it is worth asking about them.
+    `more`: there may be other locks, and asking about them is worthwhile.
     """
     from swarm_hook_core.shell.programs.git import command_line, named_places, touched_files
 
@@ -279,14 +294,18 @@ def _touched_by_git(session, call, peers, limit: int, seconds: float, around: di
     certain += [(file, cover.held) for file, cover in touch.covered]
     if certain and not call.in_doubt:
         return (*certain[0], call.by), [], False
-    near = found if touch.unsure else [held for _file, held in certain]
+    near = found
+    if not touch.unsure:
+        near = [held for _file, held in certain]
     return None, [(held, f"`{call.by}`") for held in near], more and not touch.unsure and touch.changes_repository
 
 
 def _moved(file: str, old: str, new: str) -> str:
     """`file` as it is called in folder `new`, where it is in `old`."""
     rest = below(file, old)
-    return file if rest is None else new + rest
+    if rest is None:
+        return file
+    return new + rest
 
 
 def _around(session, folder: str, peers):
@@ -295,22 +314,25 @@ def _around(session, folder: str, peers):
 
 
 def named(locks: list, identity: str, own_id: str) -> str:
-    """What is locked and by whom, for a line that the model reads; of many locks some."""
+    """Name the locks and their holders in a line for the model; of many locks only some."""
     from swarm_hook_core import untrusted_text
 
     some = []
     for held in locks[:NAMED]:
         who, note, _ask = holder(held, identity, own_id)
-        still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-        some.append(
-            f"{untrusted_text.named(held.file)} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})"
-        )
-    more = f" and {len(locks) - NAMED} more" if len(locks) > NAMED else ""
+        if held.mode == "shared":
+            who += ", who reads it and keeps it still"
+        if note:
+            who += "; " + note.removesuffix("; ")
+        some.append(f"{untrusted_text.named(held.file)} (held by {who})")
+    more = ""
+    if len(locks) > NAMED:
+        more = f" and {len(locks) - NAMED} more"
     return ", ".join(some) + more
 
 
 def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
-    """One line for the model: what is locked nearby, by whom."""
+    """Return one line for the model that names the locks nearby and their holders."""
     from swarm_hook_core import untrusted_text
 
     return (

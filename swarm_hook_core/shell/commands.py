@@ -4,19 +4,21 @@ import os
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.call import LONGEST_BY
-from swarm_hook_core.shell.model import Input, Stream, absolute, is_known, joined
+from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace, is_known, joined
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
 _SCREENS = ("/dev/stdout", "/dev/stderr", "/dev/tty")
-_GOES_ON = (">>", "&>>", "<>")  # what is in the file stays
+_GOES_ON = (">>", "&>>", "<>")  # the file keeps its content
 
 
 def command(walk, scope, node):
     scope.predicate = False
     assignments: list[Assignment] = []
     for word in node.words:
-        to = assignment(word) if "=" in word.raw else None
+        to = None
+        if "=" in word.raw:
+            to = assignment(word)
         if to is None:
             break
         assignments.append(to)
@@ -63,7 +65,9 @@ def calculation(walk, scope, node):
     """``(( ))``."""
     answer = number(walk, scope, node.word)
     scope.predicate = True
-    scope.status = answer != "0" if is_known(answer) else None
+    scope.status = None
+    if is_known(answer):
+        scope.status = answer != "0"
     return Stream("")
 
 
@@ -84,23 +88,28 @@ def condition(walk, scope, node):
 
 
 def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=()):
-    """Do `work()` with `redirects` in place; what it prints that is not caught by one of them.
+    """Run `work()` with `redirects` in place, and return the Stream that none of them catches.
 
-    `made_of`: (folder, words) of the commands that its words are made of, which have run before a file is opened.
+    `made_of`: (folder, words) of the commands that its words are made of. They have run before a file is opened.
     """
     if not redirects:
         return work()
     kept, line = scope.stdin, scope.line
-    scope.line = [] if line is None else line
+    scope.line = line
+    if line is None:
+        scope.line = []
     caught, appends = None, False
     to_nowhere = False
-    replaced: list = []  # the Writes of files whose content goes
+    replaced: list = []  # the Writes that replace a file's content
     for one in redirects:
         kind = one.operator
         if kind in ("<<", "<<-"):
             body = one.body or ""
             quoted = any(letter in one.word.raw for letter in "\\'\"")
-            text = body if quoted or not set("$`\\").intersection(body) else document(walk, scope, body)
+            if quoted or not set("$`\\").intersection(body):
+                text = body
+            else:
+                text = document(walk, scope, body)
             if one.fd in ("", "0"):
                 scope.stdin = Input(Stream(text), has_nul=False)
             continue
@@ -120,9 +129,10 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
                 scope.line.append((scope.folder, ["<", target]))
             continue
         writes = len(walk.effects.writes)
-        how = EDIT if kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)) else REPLACE
+        how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)))
         walk.files.write(target, scope.folder, _by(walk, by, kind, target), how)
-        replaced += walk.effects.writes[writes:] if how == REPLACE else ()
+        if how == REPLACE:
+            replaced += walk.effects.writes[writes:]
         if kind != "<>" and one.fd in ("", "1"):
             caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
     heard, shown = scope.heard, scope.shown
@@ -139,18 +149,29 @@ def redirected(walk, scope, redirects, by: str, work, lasting=False, made_of=())
         if walk.files.goes_through(ran, absolute(write.folder, write.path)):
             write.how = EDIT
     if caught:
-        walk.files.made_of[caught] = [*walk.files.made_of.get(caught, ()), *ran] if appends else ran
         if appends:
-            held = walk.files.text_of(caught) if walk.files.contents.get(caught) or not os.path.exists(caught) else None
-            stream = joined([held, stream]) if held is not None else None
+            ran = [*walk.files.made_of.get(caught, ()), *ran]
+        walk.files.made_of[caught] = ran
+        if appends:
+            held = None
+            if walk.files.contents.get(caught) or not os.path.exists(caught):
+                held = walk.files.text_of(caught)
+            if held is not None:
+                stream = joined([held, stream])
+            else:
+                stream = None
         if not caught.startswith("/dev/"):
             walk.files.contents[caught] = stream
-    return Stream("") if caught is not None or to_nowhere else stream
+    if caught is not None or to_nowhere:
+        return Stream("")
+    return stream
 
 
 def _target(walk, scope, word) -> str:
     found = fields(walk, scope, word)
-    return found[0] if len(found) == 1 else value(walk, scope, word)
+    if len(found) == 1:
+        return found[0]
+    return value(walk, scope, word)
 
 
 def _by(walk, by: str, kind: str, target: str) -> str:

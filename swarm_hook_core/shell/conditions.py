@@ -1,4 +1,4 @@
-"""What ``test``, ``[`` and ``[[`` answer, where that can be told without running anything."""
+"""Answers ``test``, ``[`` and ``[[`` without running anything, if possible."""
 
 import os
 
@@ -26,15 +26,19 @@ _OF_FILES = {
 
 
 def answer(walk, scope, words: list[str], patterns=None):
-    """True, False, or None where it cannot be told, of the condition `words` (``]`` is gone).
+    """Return True, False, or None if unknown, for the condition `words` (``]`` is gone).
 
-    `patterns`: place in `words` -> the shell pattern that a right side of ``==`` is, in ``[[``.
+    `patterns`: place in `words` -> the shell pattern on the right side of ``==``, in ``[[``.
     """
     if not words or len(words) > MOST_WORDS:
-        return None if words else False
+        if words:
+            return None
+        return False
     condition = _Condition(walk, scope, words, patterns)
     result = condition.either()
-    return result if condition.at >= len(words) else None
+    if condition.at >= len(words):
+        return result
+    return None
 
 
 class _Condition:
@@ -46,7 +50,9 @@ class _Condition:
         self.at = 0
 
     def peek(self) -> str:
-        return self.words[self.at] if self.at < len(self.words) else ""
+        if self.at < len(self.words):
+            return self.words[self.at]
+        return ""
 
     def joined(self, operators, part, decides: bool):
         """`part`s between `operators`; one that is `decides` decides it all."""
@@ -54,7 +60,12 @@ class _Condition:
         while self.peek() in operators:
             self.at += 1
             both = (result, part())
-            result = decides if decides in both else None if None in both else not decides
+            if decides in both:
+                result = decides
+            elif None in both:
+                result = None
+            else:
+                result = not decides
         return result
 
     def either(self):
@@ -72,7 +83,9 @@ class _Condition:
         self.at += 1
         if word == "!" and left > 1:
             result = self.one()
-            return None if result is None else not result
+            if result is None:
+                return None
+            return not result
         if word == "(":
             result = self.either()
             self.at += 1
@@ -80,15 +93,21 @@ class _Condition:
         if left >= 2 and len(word) == 2 and word[0] == "-" and word[1].isalpha():
             self.at += 1
             return self.unary(word, self.words[self.at - 1])
-        return bool(word) if is_known(word) else None
+        if is_known(word):
+            return bool(word)
+        return None
 
     def unary(self, operator: str, word: str):
         if operator in ("-z", "-n"):
-            return (not word) == (operator == "-z") if is_known(word) else None
-        path = absolute(self.scope.folder, word) if word else None
+            if is_known(word):
+                return (not word) == (operator == "-z")
+            return None
+        path = None
+        if word:
+            path = absolute(self.scope.folder, word)
         effects = self.walk.effects
         if path is None or operator not in _OF_FILES or effects.writes or effects.trees or effects.guesses:
-            return None  # what ran before may have made or removed it
+            return None  # an earlier command may have made or removed it
         return _OF_FILES[operator](path)
 
     def compared(self, left: str, operator: str, place: int):
@@ -98,7 +117,10 @@ class _Condition:
         if operator in ("=", "==", "!="):
             if self.patterns is not None and place not in self.patterns:
                 return None
-            same = left == right if self.patterns is None else globs.match(left, self.patterns[place], True)
+            if self.patterns is None:
+                same = left == right
+            else:
+                same = globs.match(left, self.patterns[place], True)
             return same == (operator != "!=")
         try:
             return _NUMERIC[operator](int(left), int(right))

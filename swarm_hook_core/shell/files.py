@@ -1,4 +1,4 @@
-"""The files as a script has left them so far: what it wrote where, and what may be there still."""
+"""The files as a script has left them so far: their content, and if they may still exist."""
 
 import os
 
@@ -7,17 +7,17 @@ from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is
 
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
 DEEPEST_SOURCE = 3  # files that are made of one another, and in the end of the one that they are put in place of
-_PRINT_WORDS = frozenset("echo printf".split())  # whose arguments are no files
-_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
+_PRINT_WORDS = frozenset("echo printf".split())  # their arguments are no files
+_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not its target
 _REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlink".split())  # folders, too
 
 
 class Files:
-    """Knows by `effects` what was done to them; `unknowns` tells what a mark in a path stands for.
+    """The files written so far; `effects` lists the writes, `unknowns` explains marks in paths.
 
-    contents  absolute path -> Stream that this script wrote there; None where that is not known
-    made_of   absolute path -> (folder, words) of the commands that have made the file of what these words name
-    links     absolute path -> what the link that this script made there leads to, absolute
+    contents  absolute path -> Stream that this script wrote there; None if unknown
+    made_of   absolute path -> (folder, words) of the commands whose output went into the file
+    links     absolute path of a link that this script made -> its absolute target
     """
 
     def __init__(self, effects, unknowns):
@@ -28,14 +28,16 @@ class Files:
         self.links: dict = {}
 
     def write(self, path: str, folder, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
-        """`path`, a word, is written, made or removed by what runs in `folder`; `how`: see `change`."""
+        """Record that `path`, a word, is written, made or removed by a command in `folder`; `how`: see `change`."""
         if not path:
             return
         if not is_known(path):
             found = self.unknowns.found(path, folder)
             if found is None:
                 start, slash, _ = path.partition("\0")[0].rpartition("/")
-                where = absolute(folder, start + slash) if slash else folder
+                where = folder
+                if slash:
+                    where = absolute(folder, start + slash)
                 if (where or "").startswith("/proc/"):
                     where = ""  # `/proc/$$/cwd/...`: anywhere
                 if not (where or "").startswith("/dev/"):
@@ -58,23 +60,27 @@ class Files:
                 self.effects.add(Write("/", behind, by, how))
 
     def _behind(self, whole: str, by: str):
-        """The file that absolute `whole` leads to by a link that this script made, or None."""
+        """Return the target of absolute `whole` through a link that this script made, or None."""
         for link, target in self.links.items():
             if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
                 return os.path.normpath(target + whole[len(link) :])
         return None
 
     def is_made_of(self, path, source, deepest: int = DEEPEST_SOURCE) -> bool:
-        """Whether this script has made the file at absolute `path` of the one at absolute `source`."""
-        for folder, words in self.made_of.get(path, ()) if deepest and source else ():
-            for word in words[1:] if words[0] not in _PRINT_WORDS else ():
+        """Return True if this script has made the file at absolute `path` from the one at absolute `source`."""
+        if not deepest or not source:
+            return False
+        for folder, words in self.made_of.get(path, ()):
+            if words[0] in _PRINT_WORDS:
+                continue
+            for word in words[1:]:
                 named = absolute(folder, word)
                 if named and (named == source or (named != path and self.is_made_of(named, source, deepest - 1))):
                     return True
         return False
 
     def is_read_by(self, commands, path) -> bool:
-        """Whether one of `commands`, (folder, words) of each, names the file at `path` as what it reads."""
+        """Return True if one of `commands`, (folder, words) of each, names the file at `path` among its arguments."""
         return any(
             absolute(folder, word) == path
             for folder, words in commands
@@ -83,12 +89,14 @@ class Files:
         )
 
     def goes_through(self, commands, path) -> bool:
-        """Whether `commands`, (folder, words) of each, read a file that this script has made of the one at `path`."""
+        """Return True if `commands`, (folder, words) of each, read a file that this script has made from the one at
+        `path`.
+        """
         named = (absolute(folder, word) for folder, words in commands for word in words[1:])
         return any(one in self.made_of and self.is_made_of(one, path) for one in named if one != path)
 
     def text_of(self, path: str, folder=None):
-        """The Stream of what file `path` holds: as this script has written it, else as it is on the disk; or None."""
+        """Return the Stream of file `path` as this script has written it, else as it is on the disk; or None."""
         whole = absolute(folder, path)
         if whole is None:
             return None
@@ -106,11 +114,11 @@ class Files:
         return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
 
     def is_missing(self, path: str) -> bool:
-        """Whether nothing is at absolute `path`, and nothing that this script did so far may have put it there."""
+        """Return True if nothing is at absolute `path`, and no earlier command of this script may have put it there."""
         return path not in self.contents and not os.path.lexists(path) and self.is_untouched(path)
 
     def is_untouched(self, path: str) -> bool:
-        """Whether nothing that this script did so far may have changed what is at or under absolute `path`."""
+        """Return True if no earlier command of this script may have changed anything at or under absolute `path`."""
         effects, inside = self.effects, path.rstrip("/") + "/"
         if effects.guesses or effects.git or effects.runs:
             return False
@@ -120,14 +128,14 @@ class Files:
         )
 
     def is_no_folder(self, path: str) -> bool:
-        """Whether no folder is at absolute `path`, and nothing that this script did so far may have made one."""
+        """Return True if no folder is at absolute `path`, and no earlier command of this script may have made one."""
         if not os.path.lexists(path) or os.path.isdir(path):
             return self.is_missing(path)
         effects = self.effects
         return not (effects.guesses or effects.git or effects.runs or self.may_be_gone(path))
 
     def may_be_gone(self, folder: str) -> bool:
-        """Whether something that this script did so far may have removed what is at absolute `folder`."""
+        """Return True if an earlier command of this script may have removed absolute `folder`."""
         effects, inside = self.effects, folder + "/"
         removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
         removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]

@@ -8,7 +8,7 @@ MOST_NAMES = 256  # results that are listed one by one
 MOST_DEEP = 3  # `**` in a pattern that a path is compared with
 MOST_ENTRIES = 4000  # entries of folders that are looked at
 MOST_TRIES = 2000  # steps of matching one text against a pattern with ``@(a|b)``
-LONGEST_NAME = 255  # characters of a file's name, for whoever makes one
+LONGEST_NAME = 255  # characters of a file's name, for callers that generate names
 LETTERS_A_STEP = 200  # of patterns, that are compared with names
 DEEPEST = 6  # groups within groups
 _CLASSES = {
@@ -24,7 +24,7 @@ _CLASSES = {
 
 
 def is_magic(pattern: str, extended: bool = False) -> bool:
-    """Whether `pattern` has an unescaped ``*``, ``?`` or ``[``, or ``@(`` and the like where `extended`."""
+    """Return True if `pattern` has an unescaped ``*``, ``?`` or ``[``, or, with `extended`, ``@(`` and the like."""
     at = 0
     while at < len(pattern):
         if pattern[at] == "\\":
@@ -53,14 +53,14 @@ def literal(pattern: str) -> str:
 
 
 def match(text: str, pattern: str, extended: bool = False) -> bool:
-    """Whether the whole of `text` matches shell `pattern`, in which ``/`` is a letter like others."""
+    """Return True if the whole of `text` matches shell `pattern`. ``/`` is an ordinary letter."""
     return matches(text, compiled(pattern, extended))
 
 
 def compiled(pattern: str, extended: bool = False, depth: int = 0) -> list:
-    """`pattern` as a list of what matches: a letter, ``...`` anything, a function one letter, a tuple a group.
+    """Return `pattern` as a list: a letter is itself, ``...`` any text, a function one letter, a tuple a group.
 
-    `extended`: whether ``@(a|b)`` and the like mean something, as in a shell (with extglob; without, it is an error).
+    `extended`: read ``@(a|b)`` and the like, as a shell with extglob (without extglob they are an error).
     """
     items: list = []
     at, end = 0, len(pattern)
@@ -92,7 +92,7 @@ def _any_letter(_letter: str) -> bool:
 
 
 def _alternatives(pattern: str, at: int):
-    """(alternatives, place behind ``)``) of the group whose parenthesis opens at `at`, or None."""
+    """Return (alternatives, place behind ``)``) of the group whose parenthesis opens at `at`, or None."""
     parts, deep, first = [], 0, at + 1
     while at < len(pattern):
         letter = pattern[at]
@@ -100,14 +100,14 @@ def _alternatives(pattern: str, at: int):
         if deep == 0 or (letter == "|" and deep == 1):
             parts.append(pattern[first:at])
             first = at + 1
-        at += 2 if letter == "\\" else 1
+        at += 1 + (letter == "\\")
         if deep == 0:
             return parts, at
     return None
 
 
 def _letters(pattern: str, at: int):
-    """(function of a letter, place behind ``]``) of what stands behind ``[``, or None."""
+    """Return (function of a letter, place behind ``]``) of the class behind a ``[``, or None."""
     if pattern.find("]", at) < 0:
         return None
     negated = pattern[at : at + 1] in ("!", "^")
@@ -147,11 +147,13 @@ def _is_among(letter: str, members, ranges, classes) -> bool:
 
 
 def _takes(item, letter: str) -> bool:
-    return item == letter if isinstance(item, str) else item(letter)
+    if isinstance(item, str):
+        return item == letter
+    return item(letter)
 
 
 def matches(text: str, items: list) -> bool:
-    """Whether the whole of `text` matches `compiled` items."""
+    """Return True if the whole of `text` matches `compiled` items."""
     if any(isinstance(item, tuple) for item in items):
         return len(text) in _ends(text, 0, items, [MOST_TRIES])
     return _matches_plainly(text, items)
@@ -179,7 +181,7 @@ def _matches_plainly(text: str, items: list) -> bool:
 
 
 def _ends(text: str, at: int, items: list, left: list) -> set:
-    """Places up to which `items` can take `text` from `at` on; `left`: steps that it may take."""
+    """Return the places up to which `items` can take `text` from `at` on; `left`: steps left."""
     places = {at}
     for item in items:
         following: set = set()
@@ -206,12 +208,16 @@ def _group_ends(text: str, at: int, group: tuple, left: list) -> set:
     found = after(at)
     if kind == "!":
         return set(range(at, len(text) + 1)) - found
-    waiting = list(found) if kind in "*+" else []
+    waiting = []
+    if kind in "*+":
+        waiting = list(found)
     while waiting:
         more = after(waiting.pop()) - found
         found |= more
         waiting += more
-    return found | ({at} if kind in "?*" else set())
+    if kind in "?*":
+        found.add(at)
+    return found
 
 
 class _TooMany(Exception):
@@ -219,7 +225,7 @@ class _TooMany(Exception):
 
 
 def expand(pattern: str, folder, options, spend):
-    """The names that `pattern` stands for in `folder`, sorted; [] for none; None for more than are listed.
+    """Return the names that `pattern` stands for in `folder`, sorted; None if there are too many to list.
 
     `options`: ``dotglob``, ``globstar``. `spend(steps)` is called with the work done.
     """
@@ -276,7 +282,9 @@ class _Search:
         if not grouped and sum(item is not ... for item in items) > LONGEST_NAME:
             return []
         self.spend(len(names) * len(items) // LETTERS_A_STEP)
-        fits = matches if grouped else _matches_plainly
+        fits = _matches_plainly
+        if grouped:
+            fits = matches
         return [name for name in names if (hidden or not name.startswith(".")) and fits(name, items)]
 
     def below(self, base: str, files: bool) -> list[str]:
@@ -298,7 +306,7 @@ class _Search:
 
 
 def names_in(folder: str) -> list[str]:
-    """Names of the entries of `folder`; none where it cannot be read."""
+    """Return the names of the entries of `folder`; [] if it cannot be read."""
     try:
         return os.listdir(folder)
     except (OSError, ValueError):
@@ -306,7 +314,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def admits(pattern: str, folder, options):
-    """A predicate of absolute paths: whether `pattern`, seen from `folder`, would list them (see ``model.Tree``)."""
+    """Return a predicate of absolute paths: `pattern`, seen from `folder`, would list them (see ``model.Tree``)."""
     parts: list = []
     for part in pattern.split("/"):
         if part != "**" or "globstar" not in options:
@@ -314,8 +322,12 @@ def admits(pattern: str, folder, options):
         elif parts[-1:] != [...]:
             parts.append(...)
     unsure = parts.count(...) > MOST_DEEP
-    base = "/" if pattern.startswith("/") else folder.rstrip("/") + "/"
-    wanted = parts[1:] if pattern.startswith("/") else parts
+    base = "/"
+    if not pattern.startswith("/"):
+        base = folder.rstrip("/") + "/"
+    wanted = parts
+    if pattern.startswith("/"):
+        wanted = parts[1:]
 
     def admit(path: str):
         if unsure:

@@ -1,4 +1,4 @@
-"""Parameter expansion: what ``${...}`` stands for."""
+"""Expands ``${...}``."""
 
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.model import UNKNOWN, is_known
@@ -9,7 +9,7 @@ LONGEST_REPLACED = 128  # characters of a value that a pattern is looked for in
 
 
 def expanded(expansion, part: "Parameter"):
-    """What `part` stands for: a text; a list for ``${a[@]}`` and the like; the Word that stands in its place."""
+    """Return the meaning of `part`: a text; a list for ``${a[@]}`` and the like; or the Word that replaces it."""
     return _Expanded(expansion, part).result()
 
 
@@ -25,12 +25,19 @@ class _Expanded:
         if not name:
             return UNKNOWN
         if part.flag == "#":
-            return self.length() if not operator else UNKNOWN
+            if not operator:
+                return self.length()
+            return UNKNOWN
         if part.flag == "!":
             return self.indirect()
         held = self.held()
         # Not set here: a profile may set it (see `Scope.parameter`), but no element of an array.
-        plain = held if held is not None else "" if index is not None else self.scope.parameter(name)
+        if held is not None:
+            plain = held
+        elif index is not None:
+            plain = ""
+        else:
+            plain = self.scope.parameter(name)
         if not operator:
             return plain
         if operator[-1] in "-=+?":
@@ -38,11 +45,13 @@ class _Expanded:
         if not isinstance(plain, list):
             return self.changed(plain)
         if operator == ":":
-            return self.slice([self.scope.words[0], *plain] if name in "@*" else plain)
+            if name in "@*":
+                plain = [self.scope.words[0], *plain]
+            return self.slice(plain)
         return [self.changed(one) for one in plain]
 
     def held(self):
-        """Text, list, or None where it is not set, of the variable or its element."""
+        """Return the variable or its element: a text, a list, or None if it is not set."""
         name, index = self.part.name, self.part.index
         if index is None:
             return self.scope.parameter(name, missing=None)
@@ -50,27 +59,47 @@ class _Expanded:
         if index.raw in ("@", "*"):
             if isinstance(held, dict):
                 return list(held.values())
-            return held if isinstance(held, list) else [] if held is None else [held]
+            if isinstance(held, list):
+                return held
+            if held is None:
+                return []
+            return [held]
         if isinstance(held, dict):
             key = self.words.value(index)
-            return held.get(key) if is_known(key) else UNKNOWN
+            if is_known(key):
+                return held.get(key)
+            return UNKNOWN
         number = self.words.number(index)
         if not is_known(number):
             return UNKNOWN
-        listed = held if isinstance(held, list) else [] if held is None else [held]
+        if isinstance(held, list):
+            listed = held
+        elif held is None:
+            listed = []
+        else:
+            listed = [held]
         place = int(number) - ("zsh" in self.scope.options and int(number) > 0)  # there the first element is 1
-        return listed[place] if -len(listed) <= place < len(listed) else None
+        if -len(listed) <= place < len(listed):
+            return listed[place]
+        return None
 
     def length(self):
         held = self.held() or ""
-        known = all(map(is_known, held)) if isinstance(held, list) else is_known(held)
-        return str(len(held)) if known else UNKNOWN
+        if isinstance(held, list):
+            known = all(map(is_known, held))
+        else:
+            known = is_known(held)
+        if known:
+            return str(len(held))
+        return UNKNOWN
 
     def indirect(self):
         part = self.part
         if part.index is not None and part.index.raw in ("@", "*") and not part.operator:
             held = self.scope.variable(part.name)
-            return list(held) if isinstance(held, dict) else [str(place) for place in range(len(held or ()))]
+            if isinstance(held, dict):
+                return list(held)
+            return [str(place) for place in range(len(held or ()))]
         target = self.held()
         if part.operator or not isinstance(target, str) or not is_known(target):
             return UNKNOWN
@@ -81,9 +110,13 @@ class _Expanded:
         empty = held is None or (operator.startswith(":") and held in ("", []))
         kind = operator[-1]
         if kind == "+":
-            return "" if empty else argument
+            if empty:
+                return ""
+            return argument
         if kind == "?":
-            return UNKNOWN if empty else held
+            if empty:
+                return UNKNOWN
+            return held
         if not empty:
             if isinstance(held, str) and self.walk.has_found(held):  # one of several texts, some may be empty
                 instead = self.words.value(argument)
@@ -97,11 +130,15 @@ class _Expanded:
     def slice(self, held: list):
         part = self.part
         first = self.words.number(part.argument)
-        length = self.words.number(part.other) if part.other else ""
+        length = ""
+        if part.other:
+            length = self.words.number(part.other)
         if not is_known(first + length):
             return [UNKNOWN]
         kept = held[int(first) :]
-        return kept[: int(length)] if length else kept
+        if length:
+            return kept[: int(length)]
+        return kept
 
     def changed(self, text: str) -> str:
         """`text` with a part removed or replaced. A mark in it is a letter like others, as long as it stays whole."""
@@ -111,11 +148,18 @@ class _Expanded:
         if operator in ("#", "##", "%", "%%"):
             return _trimmed(text, self.words.pattern(argument), operator)
         if operator[0] == "/":
-            replacement = self.words.value(self.part.other) if self.part.other else ""
+            replacement = ""
+            if self.part.other:
+                replacement = self.words.value(self.part.other)
             return _replaced(text, self.words.pattern(argument), replacement, operator)
         if operator in ("^", "^^", ",", ",,") and not argument.raw:
-            change = str.upper if operator[0] == "^" else str.lower
-            return change(text) if len(operator) == 2 else change(text[:1]) + text[1:]
+            if operator[0] == "^":
+                change = str.upper
+            else:
+                change = str.lower
+            if len(operator) == 2:
+                return change(text)
+            return change(text[:1]) + text[1:]
         if operator == ":" and is_known(text):
             return "".join(self.slice(list(text)))
         return UNKNOWN
@@ -124,13 +168,17 @@ class _Expanded:
 def _trimmed(text: str, wanted: str, operator: str) -> str:
     if not globs.is_magic(wanted, True):
         wanted = globs.literal(wanted)
-        return text.removeprefix(wanted) if operator[0] == "#" else text.removesuffix(wanted)
+        if operator[0] == "#":
+            return text.removeprefix(wanted)
+        return text.removesuffix(wanted)
     if len(text) > LONGEST_MATCHED:
         return UNKNOWN
     items = globs.compiled(wanted, True)
     places = range(len(text) + 1)
     for place in reversed(places) if operator in ("##", "%") else places:
-        cut, kept = (text[:place], text[place:]) if operator[0] == "#" else (text[place:], text[:place])
+        cut, kept = text[:place], text[place:]
+        if operator[0] == "%":
+            cut, kept = kept, cut
         if globs.matches(cut, items):
             return kept
     return text
@@ -142,9 +190,13 @@ def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
     if not globs.is_magic(wanted, True):
         wanted = globs.literal(wanted)
         if operator == "/#":
-            return replacement + text[len(wanted) :] if text.startswith(wanted) else text
+            if text.startswith(wanted):
+                return replacement + text[len(wanted) :]
+            return text
         if operator == "/%":
-            return text[: -len(wanted)] + replacement if text.endswith(wanted) else text
+            if text.endswith(wanted):
+                return text[: -len(wanted)] + replacement
+            return text
         return text.replace(wanted, replacement, -1 if operator == "//" else 1)
     if len(text) > LONGEST_REPLACED:
         return UNKNOWN

@@ -1,6 +1,6 @@
-"""Reads shell text into statements (`syntax`): POSIX sh with what bash and zsh add, in one pass and within limits.
+"""Reads shell text into statements (`syntax`): POSIX sh plus bash and zsh extensions, in one pass and within limits.
 
-What is no shell is skipped, and the script is marked `broken`: what stands around it still counts.
+Text that is not shell is skipped, and the script is marked `broken`; the text around it still counts.
 """
 
 from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
@@ -52,7 +52,7 @@ def word_of(text: str) -> "Word":
 
 
 def document_of(text: str) -> "list[str | Node]":
-    """The parts of a here-document whose delimiter is not quoted. Raises TooLong."""
+    """Return the parts of a here-document with an unquoted delimiter. Raises TooLong."""
     return Parser(text).quoted("")
 
 
@@ -71,7 +71,7 @@ class Parser(Lexer):
         try:
             self.statements(stops, statements)
         except (TooLong, RecursionError):
-            if stops or self.depth:  # what stands around it cannot be read, either
+            if stops or self.depth:  # the text around it cannot be read, either
                 raise
             cut = True
         if stops and self.at >= len(self.text):
@@ -79,12 +79,13 @@ class Parser(Lexer):
         return Script(statements, self.broken, cut, self.text[start : self.at])
 
     def statements(self, stops, found: "list | None" = None) -> list:
-        """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end.
+        """Return the statements before one of `stops` (keywords, ``)``, ``;;``) or the end, without reading past it.
 
-        Appended to `found`, each as soon as it has been read.
+        Each is appended to `found` as soon as it has been read.
         """
         text, end = self.text, len(self.text)
-        found = [] if found is None else found
+        if found is None:
+            found = []
         while True:
             self.spend(1)
             self.lines()
@@ -108,7 +109,7 @@ class Parser(Lexer):
                 found.append(self.statement())
 
     def block(self, stops) -> list:
-        """The statements before one of `stops`, of which there has to be one."""
+        """Return the statements before one of `stops`; at least one is required."""
         found = self.statements(stops)
         self.broken = self.broken or not found
         return found
@@ -131,7 +132,9 @@ class Parser(Lexer):
             self.blanks()
             operator = self.text[self.at : self.at + 2]
             if operator not in ("&&", "||"):
-                return Chain(node, rest) if rest else node
+                if rest:
+                    return Chain(node, rest)
+                return node
             self.at += 2
             self.lines()
             rest.append((operator, self.pipeline()))
@@ -150,11 +153,16 @@ class Parser(Lexer):
                 return Command([], [])  # `time` alone
         parts = [self.command()]
         while self.text.startswith("|", self.at) and not self.text.startswith("||", self.at):
-            self.at += 2 if self.text.startswith("|&", self.at) else 1
+            self.at += 1 + self.text.startswith("|&", self.at)
             self.lines()
             parts.append(self.command())
-        node = parts[0] if len(parts) == 1 else Pipeline(parts)
-        return Negated(node) if negated else node
+        if len(parts) == 1:
+            node = parts[0]
+        else:
+            node = Pipeline(parts)
+        if negated:
+            return Negated(node)
+        return node
 
     def command(self):
         """A command, simple or compound, and the blanks behind it."""
@@ -163,12 +171,17 @@ class Parser(Lexer):
             self.open += 1
             if self.open > MOST_OPEN:
                 raise TooLong
-            node = self.parenthesis() if not keyword else _COMPOUNDS[keyword](self)
+            if not keyword:
+                node = self.parenthesis()
+            else:
+                node = _COMPOUNDS[keyword](self)
             self.open -= 1
             redirects: list = []
             while self.redirection(redirects):
                 pass
-            return Redirected(node, redirects) if redirects else node
+            if redirects:
+                return Redirected(node, redirects)
+            return node
         words: list = []
         redirects = []
         while self.at < len(text):
@@ -281,7 +294,9 @@ class Parser(Lexer):
 
     def loop_body(self) -> list:
         self.lines()
-        return self.body("{", "}") if self.keyword() == "{" else self.body("do", "done")
+        if self.keyword() == "{":
+            return self.body("{", "}")
+        return self.body("do", "done")
 
     def body(self, opening: str, end: str) -> list:
         self.required(opening)
@@ -321,7 +336,7 @@ class Parser(Lexer):
         return self.function_called(name)
 
     def function_called(self, name: str):
-        """What stands behind the name of a function: ``()``, mostly, and a command."""
+        """Read the function behind its name: mostly ``()``, and a command."""
         if self.text.startswith("(", self.at):
             self.at += 1
             self.blanks()
@@ -342,7 +357,9 @@ class Parser(Lexer):
 
 def _printing(script: "Script") -> "Script":
     """`script` as a substitution has it: ``$(< file)`` prints the file."""
-    only = script.statements[0] if len(script.statements) == 1 else None
+    only = None
+    if len(script.statements) == 1:
+        only = script.statements[0]
     if isinstance(only, Command) and not only.words and [one.operator for one in only.redirects] == ["<"]:
         only.words.append(Word("cat", ["cat"]))
     return script

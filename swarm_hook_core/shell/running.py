@@ -1,4 +1,4 @@
-"""Running a command whose words are known: a function, the shell's own, or a program."""
+"""Runs a command whose words are known: a function, a builtin, or a program."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ from swarm_hook_core.shell.statements import statement
 from swarm_hook_core.shell.word_reader import TooLong
 
 MOST_WORDS = 4000  # of a command that writes
-SECONDS_TO_LOAD = 0.008  # what one program needs, of the Budget's for all
+SECONDS_TO_LOAD = 0.008  # for loading one program; the Budget limits all of them
 
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
-# What nearly every program calls the subcommands that only look.
+# Names of read-only subcommands in nearly every program.
 _LOOKS = frozenset(
     "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
     " history version help".split()
@@ -48,7 +48,7 @@ def run(walk, scope, words: list[str]):
         return _program(walk, scope, words)
     except (TooLong, RecursionError, MemoryError):
         raise
-    except Exception as error:  # what goes wrong with one command must not take the rest with it
+    except Exception as error:  # a fault in one command must not lose the others
         scope.last = before
         walk.not_understood(scope, error, " ".join(map(walk.shown, words)))
         return None
@@ -74,7 +74,10 @@ def _function(walk, scope, words):
 
 def _program(walk, scope, words):
     name = words[0]
-    base = name.rpartition("/")[2] if is_known(name) else walk.shown(name)
+    if is_known(name):
+        base = name.rpartition("/")[2]
+    else:
+        base = walk.shown(name)
     call = Call(walk, base, words[1:], scope.folder, scope.stdin.rest())
     if not is_known(name):
         call.guess("a computed command")
@@ -105,7 +108,7 @@ def _program(walk, scope, words):
             call.guess(_unknown(walk, scope, name))
         _name_outputs(call)
         return None
-    if program.runs:  # what may take long
+    if program.runs:  # these may take long
         program.does(call)
         return call.output
     if call.name in walk.met:
@@ -114,7 +117,7 @@ def _program(walk, scope, words):
     walk.met.add(call.name)
     budget, before, start, modules = walk.budget, walk.end, time.thread_time(), len(sys.modules)
     end, left, imported = budget.end, budget.to_load, budget.imported
-    walk.end += max(min(left, SECONDS_TO_LOAD), left / 2)  # it may import what it needs: more where that is slow
+    walk.end += max(min(left, SECONDS_TO_LOAD), left / 2)  # importing takes time: allow more if imports are slow
     try:
         _do(call, program)
     finally:
@@ -126,18 +129,18 @@ def _program(walk, scope, words):
 
 
 def _note_program(walk, name: str, words) -> None:
-    """Note that the program runs: what is said of commands as a whole goes by their programs."""
+    """Record that the program runs: some rules about whole commands go by their programs."""
     programs = walk.effects.programs
     programs.add(name)
     if name == "git":
         at = 1
         while at < len(words) and words[at][:1] == "-":
-            at += 2 if words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1
+            at += 1 + (words[at] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace"))
         programs.update(f"git {word}" for word in words[at : at + 1])
 
 
 def _do(call, program) -> None:
-    """What the program does; and, of a script that nobody read, what its options name."""
+    """Run the program's row; for an interpreter with an unread script, also take the outputs that its options name."""
     guesses = len(call.walk.effects.guesses)
     program.does(call)
     if program.module == "interpreters" and len(call.walk.effects.guesses) > guesses:
@@ -151,7 +154,7 @@ def _after_script(words):
 
 
 def _name_outputs(call, words=None) -> None:
-    """As `undeclared.name_outputs`."""
+    """Call `undeclared.name_outputs`."""
 
     def load():
         from swarm_hook_core.shell.programs.undeclared import name_outputs
@@ -162,13 +165,13 @@ def _name_outputs(call, words=None) -> None:
 
 
 def _is_a_script_called_so(name: str, program) -> bool:
-    """Whether `name` is a file of the project that has the name of a program which writes nothing: ``./info``."""
+    """Return True if `name` is a project file with the name of a read-only program: ``./info``."""
     reads = program.reads and not program.module
     return reads and "/" in name and name[0] != "/" and "/.bin/" not in name and "venv/" not in name
 
 
 def _loaded(walk, name: str):
-    """The Program `name`, or None."""
+    """Return the Program `name`, or None."""
 
     def load():
         from swarm_hook_core.shell.programs import program
@@ -187,14 +190,16 @@ def _own_shell(walk, scope, text: str, words: list[str]):
 
 
 def _unknown(walk, scope, name: str) -> str:
-    whole = absolute(scope.folder, name) if "/" in name else None
+    whole = None
+    if "/" in name:
+        whole = absolute(scope.folder, name)
     if whole is not None and os.path.isfile(whole):
         return "an opaque script"
     return f"{walk.shown(name)} is not known"
 
 
 def _script_text(walk, scope, name: str, base: str):
-    """The text of the shell script that command `name` runs, or None."""
+    """Return the text of the shell script that command `name` runs, or None."""
     known = _loaded(walk, base)
     if known is not None and (known.module or not known.reads) and base not in _COMMON_NAMES:
         return None
@@ -203,10 +208,14 @@ def _script_text(walk, scope, name: str, base: str):
         return None
     from swarm_hook_core.shell.programs.shells import is_shell_script
 
-    return stream.text if is_shell_script(stream.text, base) else None
+    if is_shell_script(stream.text, base):
+        return stream.text
+    return None
 
 
 def only_reads(walk, words) -> bool:
-    """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
-    known = _loaded(walk, words[0].rpartition("/")[2]) if words else None
+    """Return True if the command writes nothing, so that its arguments and repetitions do not matter."""
+    known = None
+    if words:
+        known = _loaded(walk, words[0].rpartition("/")[2])
     return known is not None and known.reads

@@ -1,6 +1,6 @@
 """Lists, pipes, branches and loops: one function for each kind of statement in `syntax`.
 
-Each takes the walk, the Scope that it changes and the statement, and gives the Stream that is printed, or None.
+Each takes the walk, the Scope that it changes and the statement, and returns the Stream that is printed, or None.
 """
 
 from swarm_hook_core.shell import globs, syntax
@@ -30,7 +30,7 @@ def sequence(walk, scope, nodes):
 
 
 def _in_each_folder(walk, scope, node):
-    """The statement in the folder where the shell should be, and what it may do in those where it may be as well."""
+    """Run the statement in the shell's likely folder, and record its possible effects in the other possible folders."""
     others, scope.elsewhere = scope.elsewhere, ()
     before = scope.fork()
     stream = statement(walk, scope, node)
@@ -44,7 +44,7 @@ def _in_each_folder(walk, scope, node):
 
 
 def statement(walk, scope, node):
-    """One statement; the Stream it prints, or None where that is not known."""
+    """Run one statement. Return the Stream it prints, or None if unknown."""
     if scope.elsewhere and not walk.doubts:
         return _in_each_folder(walk, scope, node)
     walk.spend()
@@ -57,10 +57,18 @@ def chain(walk, scope, node):
     for operator, right in node.rest:
         if scope.ended:
             break
-        goes_on = scope.status if operator == "&&" else None if scope.status is None else not scope.status
+        if operator == "&&":
+            goes_on = scope.status
+        elif scope.status is None:
+            goes_on = None
+        else:
+            goes_on = not scope.status
         asked = scope.predicate
         failed = scope.failed()
-        other = failed.fork() if operator == "||" else scope.fork()
+        if operator == "||":
+            other = failed.fork()
+        else:
+            other = scope.fork()
         other.if_failed = ()
         if goes_on is not True and (goes_on is False or operator == "||" or asked or not rarely_fails(left)):
             other.shown = False
@@ -76,9 +84,12 @@ def chain(walk, scope, node):
             where = [*other.if_failed, failed.folder, *scope.if_failed[1:]]
             scope.adopt(other)
             scope.if_failed = tuple(dict.fromkeys(one for one in where if one not in (None, scope.folder)))
-            scope.status = False if scope.status is False else None  # it may not have been reached
+            if scope.status:
+                scope.status = None  # it may not have been reached
         elif goes_on is None:
-            before = failed if operator == "&&" else scope.fork()
+            before = failed
+            if operator != "&&":
+                before = scope.fork()
             before.if_failed = ()
             scope.merge([before, other], walk.one_of)
             scope.status = None
@@ -88,7 +99,9 @@ def chain(walk, scope, node):
 def pipeline(walk, scope, node):
     stream = None
     shown = shown_parts(node.parts)
-    line = [] if scope.line is None else scope.line
+    line = []
+    if scope.line is not None:
+        line = scope.line
     for part, spans in zip(node.parts, shown):
         inside = scope.fork()
         inside.line, inside.shown = line, scope.shown and spans is not None
@@ -150,7 +163,9 @@ def cases(walk, scope, node):
         hit = None
         if is_known(subject):
             wanted = [pattern(walk, scope, word) for word in patterns]
-            hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
+            hit = None
+            if all(map(is_known, wanted)):
+                hit = any(globs.match(subject, one, True) for one in wanted)
         if (hit is False or sure) and not falls:
             continue  # another pattern is known to be the one
         falls = goes_on
@@ -193,10 +208,13 @@ def rounds(walk, scope, node):
     shown = scope.shown
     for _number in range(MOST_ROUNDS):
         sequence(walk, scope, node.condition)
-        decided = scope.status if not node.until or scope.status is None else not scope.status
+        if not node.until or scope.status is None:
+            decided = scope.status
+        else:
+            decided = not scope.status
         if scope.ended or decided is False:
             break
-        if decided is None:  # how often it goes round, nobody knows: once as it is, once with what that changed
+        if decided is None:  # the number of rounds is unknown: one as it is, one with the variables that it changed
             before = scope.fork()
             scope.shown = False
             printed.append(_round(walk, scope, node.body))
@@ -238,7 +256,7 @@ def _forget_changed(walk, before, scope) -> bool:
 
 
 def _left_loop(walk, scope) -> bool:
-    """Whether the body ended in a way that ends the loop; `break` and `continue` end with it."""
+    """Return True if the body ended in a way that ends the loop; `break` and `continue` end with it."""
     ended = scope.ended
     if ended in ("break", "continue"):
         scope.ended = ""
@@ -253,7 +271,10 @@ def define(walk, scope, node):
 
 def negated(walk, scope, node):
     stream = statement(walk, scope, node.inner)
-    scope.status = None if scope.status is None else not scope.status
+    if scope.status is None:
+        scope.status = None
+    else:
+        scope.status = not scope.status
     if scope.if_failed:
         scope.folder, scope.if_failed = scope.if_failed[0], (scope.folder, *scope.if_failed[1:])
     return stream

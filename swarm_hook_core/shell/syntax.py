@@ -1,17 +1,17 @@
-"""What the parser makes of a shell script: statements, the words in them, the parts of the words.
+"""The parser's output: statements, the words in them, the parts of the words.
 
     Script ─ statements ─ Command ─ words ─ parts: text, Literal, Double, Parameter, Substitution, Calculation, Array
 
-What a word stands for only the walk can tell (`words`).
+Only the walk can expand a word (`words`).
 """
 
-TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
 
 class Node:
-    """A part of a script; made of the values of its fields, in the order in which they are declared."""
+    """A part of a script; made of the values of its fields, in the order of their declaration."""
 
     fields: tuple[str, ...] = ()
 
@@ -38,7 +38,7 @@ class Script(Node):
 
 
 class Word(Node):
-    """One word: as it was written, and what it is made of; text that stands there without quotes is a str."""
+    """One word: `raw` as it was written, and its `parts`; unquoted text is a str."""
 
     raw: str
     parts: "list[str | Node]"
@@ -63,8 +63,8 @@ class Double(Node):
 class Parameter(Node):
     """``${flag name[index] operator argument operator other}``, or ``$name``.
 
-    flag      ``$`` where it has no braces; ``#`` its length, ``!`` what it names, ``=`` split in zsh, too; else empty
-    name      empty where it is nothing that can be read
+    flag      ``$`` without braces; ``#`` its length, ``!`` an indirection, ``=`` split in zsh, too; else empty
+    name      empty if it cannot be read
     other     the replacement behind ``/``, the length behind ``:``; else None
     """
 
@@ -99,7 +99,7 @@ class Array(Node):
 
 
 class Redirect(Node):
-    """One redirection. `fd`: what stands before it, mostly empty; `body`: of a here-document, as it is."""
+    """One redirection. `fd`: the descriptor before it, mostly empty; `body`: the here-document, unchanged."""
 
     fd: str
     operator: str
@@ -152,7 +152,7 @@ class Pipeline(Node):
 
 
 class Chain(Node):
-    """``first && a || b``; `rest`: pairs of an operator and what follows it."""
+    """``first && a || b``; `rest`: pairs of an operator and the command after it."""
 
     first: "Node"
     rest: "list[tuple[str, Node]]"
@@ -171,14 +171,14 @@ class Subshell(Node):
 
 
 class If(Node):
-    """`clauses`: pairs of a condition and a body; `otherwise`: what ``else`` has, or None."""
+    """`clauses`: pairs of a condition and a body; `otherwise`: the body of ``else``, or None."""
 
     clauses: "list[tuple[list[Node], list[Node]]]"
     otherwise: "list[Node] | None"
 
 
 class Case(Node):
-    """`items`: ``(patterns, body, whether it goes on to the next item)``."""
+    """`items`: ``(patterns, body, True if it falls through to the next item)``."""
 
     word: "Word"
     items: "list[tuple[list[Word], list[Node], bool]]"
@@ -193,7 +193,7 @@ class For(Node):
 
 
 class While(Node):
-    """A loop; `until`: it ends where its condition is met; `step`: arithmetic done after each round, or None."""
+    """A loop; `until`: it ends once its condition is met; `step`: arithmetic done after each round, or None."""
 
     condition: "list[Node]"
     body: "list[Node]"

@@ -1,4 +1,4 @@
-"""Marks: what stands in a word for what only the disk, or only a run, can tell."""
+"""Marks: placeholders in a word for names that only the disk, or only a run, can tell."""
 
 import os
 
@@ -8,7 +8,7 @@ MOST_CHOICES = 16  # texts that a variable may hold after branches, before it co
 
 
 class Names:
-    """A mark's meaning: these texts. `all_of`: each of them in turn (a loop), or just one, nobody knows which."""
+    """A mark's meaning: these texts. `all_of`: each of them in turn (a loop); otherwise an unknown one of them."""
 
     __slots__ = ("texts", "all_of")
 
@@ -18,13 +18,13 @@ class Names:
 
 
 class Unknowns:
-    """The marks that were given out, and what they stand for."""
+    """The marks given out so far, with their meanings."""
 
     def __init__(self):
         self.meanings: dict = {}  # mark -> list of Found, or Names
 
     def found(self, word: str, folder):
-        """The Founds that `word`, seen from `folder`, as a whole stands for; None where that cannot be told.
+        """Return the Founds that `word`, seen from `folder`, as a whole stands for; None if unknown.
 
         It may be a mark, or a mark between known texts.
         """
@@ -39,14 +39,16 @@ class Unknowns:
             paths = [absolute(folder, before + text + after) for text in meaning.texts if before + text + after]
             if None in paths or not paths:
                 return None
-            return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), True if meaning.all_of else None))]
+            return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), meaning.all_of or None))]
         if not before and not after:
             return meaning
         if before and not before.endswith("/"):
             return None
-        if before:  # `build/$f`: what the names are seen from is not known
+        if before:  # `build/$f`: the folder that the names are relative to is unknown
             start = absolute(folder, before)
-            return None if start is None else [Found(start, lambda _path: None)]
+            if start is None:
+                return None
+            return [Found(start, lambda _path: None)]
         return [Found(one.root, _with_end(one.admits, after)) for one in meaning]
 
     def mark(self, found) -> str:
@@ -60,7 +62,7 @@ class Unknowns:
         return "".join(part if place % 2 == 0 else "…" for place, part in enumerate(word.split("\0")))
 
     def has_found(self, text: str) -> bool:
-        """Whether there is a mark in `text` that stands for names."""
+        """Return True if a mark in `text` stands for names."""
         return "\0" in text and any(place % 2 and part != "?" for place, part in enumerate(text.split("\0")))
 
     def renamed(self, text: str, change, operator: str, argument: str, otherwise=UNKNOWN) -> str:
@@ -78,15 +80,18 @@ class Unknowns:
         return self._marked(Names(list(texts), all_of=True))
 
     def some_of(self, texts: list) -> str:
-        """A mark that stands for some of `texts`, nobody knows which."""
+        """Return a mark for an unknown subset of `texts`."""
         return self._marked(Names(list(texts), all_of=False))
 
     def one_of(self, texts: list) -> str:
-        """A text that is one of `texts`, nobody knows which."""
+        """Return a text that stands for an unknown one of `texts`."""
         flat: list = []
         for text in texts:
             meaning = self.meanings.get(text)
-            flat += meaning.texts if isinstance(meaning, Names) else [text]
+            if isinstance(meaning, Names):
+                flat += meaning.texts
+            else:
+                flat.append(text)
         flat = list(dict.fromkeys(flat))
         if len(flat) > MOST_CHOICES or not all(map(is_known, flat)):
             return UNKNOWN

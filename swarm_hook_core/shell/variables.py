@@ -24,7 +24,7 @@ class Assignment:
 
 
 def assignment(word: "Word") -> "Assignment | None":
-    """The Assignment that `word` is, or None."""
+    """Return `word` as an Assignment, or None."""
     left, mark, right = word.raw.partition("=")
     name, bracket, index = left.removesuffix("+").partition("[")
     if not mark or not is_name(name) or (bracket and index[-1:] != "]"):
@@ -45,39 +45,58 @@ def assign(walk, scope, to: "Assignment") -> None:
     listed = next((part for part in to.value.parts if isinstance(part, Array)), None)
     if listed is not None:
         items = _items(walk, scope, listed.words, scope.variables.get(name))
-        held = scope.variables.get(name) if adds else None
+        held = None
+        if adds:
+            held = scope.variables.get(name)
         if isinstance(items, list) and isinstance(held, (list, str)):
-            items = ([held] if isinstance(held, str) else held) + items
+            if isinstance(held, str):
+                held = [held]
+            items = held + items
         scope.variables[name] = items
         return
     text = value(walk, scope, to.value)
-    held = scope.variable(name) if adds else None
+    held = None
+    if adds:
+        held = scope.variable(name)
     if isinstance(held, list):
-        scope.variables[name] = [*held[:-1], held[-1] + text] if held else [text]
+        scope.variables[name] = [*held[:-1], "".join(held[-1:]) + text]
     else:
-        scope.variables[name] = (held or "") + text if adds and not isinstance(held, dict) else text
+        if adds and not isinstance(held, dict):
+            text = (held or "") + text
+        scope.variables[name] = text
 
 
 def _assign_element(walk, scope, name, index, text, adds) -> None:
     held = scope.variables.get(name)
     if isinstance(held, dict):
         key = value(walk, scope, index)
-        scope.variables[name] = {**held, key: held.get(key, "") + text if adds else text}
+        if adds:
+            text = held.get(key, "") + text
+        scope.variables[name] = {**held, key: text}
         return
     number = number_of(walk, scope, index)
-    listed = list(held) if isinstance(held, list) else [] if held is None else [held]
+    if isinstance(held, list):
+        listed = list(held)
+    elif held is None:
+        listed = []
+    else:
+        listed = [held]
     if not is_known(number) or not -len(listed) <= int(number) <= 1000:
         scope.variables[name] = [*listed, UNKNOWN]
         return
     place = int(number)
     listed += [""] * (place + 1 - len(listed))
-    listed[place] = listed[place] + text if adds else text
+    if adds:
+        text = listed[place] + text
+    listed[place] = text
     scope.variables[name] = listed
 
 
 def _items(walk, scope, words: "list[Word]", held):
     """A list; a dict where all is ``[key]=value`` and the variable was declared so."""
-    named: dict = dict(held) if isinstance(held, dict) else {}
+    named: dict = {}
+    if isinstance(held, dict):
+        named = dict(held)
     listed: list[str] = []
     for word in words:
         walk.spend()
@@ -89,7 +108,9 @@ def _items(walk, scope, words: "list[Word]", held):
         listed.append(text)
         if isinstance(held, dict):
             named[value(walk, scope, word_of(key[1:]))] = text
-    return named if isinstance(held, dict) else listed
+    if isinstance(held, dict):
+        return named
+    return listed
 
 
 def declare(walk, scope, words: "list[Word]") -> None:
@@ -103,7 +124,10 @@ def declare(walk, scope, words: "list[Word]") -> None:
             local = local and "g" not in word.raw
             continue
         to = assignment(word)
-        variable = to.name if to else word.raw
+        if to:
+            variable = to.name
+        else:
+            variable = word.raw
         if not variable.isidentifier():
             value(walk, scope, word)
             continue
@@ -167,7 +191,8 @@ def read(walk, scope, words):
         return Stream("")
     rest = line
     for place, name in enumerate(names):
-        rest = rest.lstrip(" \t") if " " in separators else rest
+        if " " in separators:
+            rest = rest.lstrip(" \t")
         cut = min((rest.find(one) for one in separators if one in rest), default=-1)
         if place == len(names) - 1 or cut < 0:
             scope.variables[name], rest = rest.rstrip(" \t\n"), ""
@@ -179,7 +204,9 @@ def read(walk, scope, words):
 def map_file(walk, scope, words):
     """mapfile, readarray."""
     given = split(words[1:], short="dnOsuCc")
-    name = given.operands[0] if given.operands else "MAPFILE"
+    name = "MAPFILE"
+    if given.operands:
+        name = given.operands[0]
     stream = scope.stdin.rest()
     if stream is not None and stream.found is not None:
         text_of(stream)

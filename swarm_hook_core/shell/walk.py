@@ -1,7 +1,7 @@
 """Goes through a script as a shell would, without running any of it.
 
-A branch that may be taken is walked like one that is; what the branches leave behind is merged. Loops over names
-that are known go round for each. Time and steps are bounded: what is left then becomes a guess.
+A branch that may be taken is walked like one that is; the resulting states are merged. Loops over known names go round
+for each of them. Time and steps are bounded: the rest of the script then becomes a guess.
 """
 
 import os
@@ -22,8 +22,8 @@ from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
 SECONDS = 0.008  # of the check's Budget
-SECONDS_TO_PARSE = 0.005  # of those, for a script as a whole: what was read of it in that time is gone through
-SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
+SECONDS_TO_PARSE = 0.005  # of those, for a whole script; the part that was read in this time is walked
+SECONDS_TO_LIST = 0.012  # besides those, for listing the results of searches
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock
 
@@ -31,10 +31,10 @@ STEPS_A_LOOK = 4  # at the clock
 class Walk(Unknowns):
     """A walk that adds to `effects`. See the package's docstring; programs use the public methods.
 
-    effects      what was found so far
+    effects      the Effects found so far
     files        the files as the script has left them so far
     scope        the Scope of the command that is being run
-    budget       that of the effects; the walk itself has until `end` of it
+    budget       the Budget of the effects; the walk may use it until `end`
     """
 
     def __init__(self, effects: Effects, folder: "str | None", environment):
@@ -43,18 +43,18 @@ class Walk(Unknowns):
         self.budget = effects.budget
         self.files = Files(effects, self)
         effects.texts = self.files.contents
-        # A folder of None: nobody knows where it runs.
+        # A folder of None is unknown.
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.depth = 0
-        self.doubts = 0  # how many times over it is in a part of which nothing is certain
+        self.doubts = 0  # nesting depth of parts without certain effects
         self.steps = self.clock_at = 0
         self.fresh = 0  # paths given out for process substitutions
         self.met: set = set()  # programs met so far
         self.end = self.budget.part(SECONDS)
         self.seconds_to_list = SECONDS_TO_LIST
 
-    # What programs use
+    # Methods for programs
 
     def script(self, text: str) -> None:
         """Walk a whole script. Never raises."""
@@ -66,9 +66,9 @@ class Walk(Unknowns):
             self.not_understood(self.scope, error, "")
 
     def nested(self, text: str, folder=None, words=(), stdin=None, shell=""):
-        """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None.
+        """Walk script `text` in a shell of its own (``bash -c``). Return the Stream it prints, or None.
 
-        `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
+        `shell`: its name, if it is a different shell than that of the script around it, without functions and aliases.
         """
         scope = self._inside(folder, stdin)
         scope.shown = scope.shown and not scope.spans  # it may print more than one file
@@ -79,15 +79,19 @@ class Walk(Unknowns):
         return self.evaluated(scope, text)
 
     def found(self, word: str, folder=None):
-        """As `Unknowns.found`, seen from where the command runs."""
-        return super().found(word, self.scope.folder if folder is None else folder)
+        """Call `Unknowns.found`, seen from the command's folder."""
+        if folder is None:
+            folder = self.scope.folder
+        return super().found(word, folder)
 
     def run(self, words: list[str], stdin=None, folder=None):
-        """Run the simple command `words`, already expanded, and give the Stream it prints, or None."""
-        return self.simple(self._inside(folder, stdin), words) if words else None
+        """Run the simple command `words`, already expanded. Return the Stream it prints, or None."""
+        if words:
+            return self.simple(self._inside(folder, stdin), words)
+        return None
 
     def _inside(self, folder, stdin):
-        """A shell in `folder` that reads `stdin` (None: what this one reads)."""
+        """Return a shell in `folder` that reads `stdin` (None: this one's)."""
         scope = self.scope.fork()
         scope.folder = folder
         if stdin is not None:
@@ -95,7 +99,7 @@ class Walk(Unknowns):
         return scope
 
     def only_reads(self, words) -> bool:
-        """As `running.only_reads`, for programs."""
+        """Call `running.only_reads`, for programs."""
         return only_reads(self, words)
 
     def simple(self, scope, words: list[str]):
@@ -104,7 +108,7 @@ class Walk(Unknowns):
         return self.within(scope, DEEPEST_STATEMENT, run, words)
 
     def within(self, scope, deepest: int, work, given):
-        """What ``work(self, scope, given)`` gives, a level deeper. Raises TooLong below level `deepest`."""
+        """Return ``work(self, scope, given)``, run a level deeper. Raises TooLong below level `deepest`."""
         before, self.scope = self.scope, scope
         self.depth += 1
         try:
@@ -126,7 +130,7 @@ class Walk(Unknowns):
                 raise TooLong
 
     def untimed(self, load):
-        """What ``load()`` gives. Where it imports, the time that it takes is not held against the script."""
+        """Return ``load()``. If it imports modules, its time is not held against the script."""
         before, modules = time.thread_time(), len(sys.modules)
         try:
             return load()
@@ -135,11 +139,11 @@ class Walk(Unknowns):
                 self.forgive_import(time.thread_time() - before)
 
     def forgive_import(self, seconds: float) -> None:
-        """So much of the time went into loading what knows a program, and into nothing else."""
+        """Give back time that went only into importing."""
         self.end += self.budget.forgive_import(seconds)
 
     def forgive(self, seconds: float) -> None:
-        """In so much of the time what knows a program was loaded, too; there is a limit to that."""
+        """Give back time that went partly into importing, up to a limit."""
         self.end += self.budget.forgive(seconds)
 
     def in_doubt(self, work, *given) -> None:
@@ -152,7 +156,9 @@ class Walk(Unknowns):
         finally:
             self.doubts -= 1
             found = [(absolute(one.folder, one.path), one) for one in effects.writes[writes:]]
-            known = {absolute(one.folder, one.path) for one in effects.writes[:writes]} if found else ()
+            known = ()
+            if found:
+                known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
             doubted = [Tree(one.root, one.by, _at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
             doubted += [Tree(path, one.by, _possible_at(path), one.how) for path, one in found if path not in known]
             del effects.writes[writes:], effects.trees[trees:]
@@ -178,7 +184,9 @@ class Walk(Unknowns):
         self.spend(2)
         names = globs.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
-            return names + self._made(wanted, scope, names) if self.files.contents else names
+            if self.files.contents:
+                return names + self._made(wanted, scope, names)
+            return names
         if scope.folder is None and not wanted.startswith("/"):
             return [UNKNOWN]
         parts = wanted.split("/")
@@ -195,11 +203,13 @@ class Walk(Unknowns):
         self.spend(1 + len(self.files.contents) // 8)
         admits = globs.admits(wanted, scope.folder, scope.options)
         made = [path for path in self.files.contents if admits(path)]
-        start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
+        start = ""
+        if wanted[0] != "/":
+            start = scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
     def substituted(self, scope, script: Script) -> str:
-        """What ``$(script)`` stands for; its effects count."""
+        """Return the text of ``$(script)``; its effects count."""
         inside = scope.fork()
         inside.heard, inside.shown = True, False
         stream = self.nested_in(inside, script)
@@ -208,8 +218,12 @@ class Walk(Unknowns):
         if stream.found is not None:
             text_of(stream)
         if stream.text is not None:
-            return stream.text.rstrip("\n") if len(stream.text) <= MOST_TEXT else UNKNOWN
-        return UNKNOWN if stream.found is None else self.mark(stream.found)
+            if len(stream.text) <= MOST_TEXT:
+                return stream.text.rstrip("\n")
+            return UNKNOWN
+        if stream.found is None:
+            return UNKNOWN
+        return self.mark(stream.found)
 
     def process(self, scope, script: Script, writes: bool) -> str:
         """A path that stands for ``<(script)`` or ``>(script)``."""
@@ -229,12 +243,12 @@ class Walk(Unknowns):
         return computed(self, scope, text)
 
     def evaluated(self, scope, text: str):
-        """Walk the script `text` in `scope`, and give the Stream it prints, or None."""
+        """Walk the script `text` in `scope`. Return the Stream it prints, or None."""
         end = min(self.end, time.thread_time() + SECONDS_TO_PARSE)
         return self.nested_in(scope, script_of(text, end))
 
     def nested_in(self, scope, script: Script):
-        """Walk `script` in `scope`, and give the Stream it prints, or None."""
+        """Walk `script` in `scope`. Return the Stream it prints, or None."""
         self.spend(3)
         if script.broken:
             self.guess(scope, "not understood as shell", " ".join(script.text.split()))

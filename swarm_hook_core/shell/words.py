@@ -1,6 +1,6 @@
-"""What a word stands for: braces, quotes, expansions, splitting, patterns.
+"""Expands a word: braces, quotes, expansions, splitting, patterns.
 
-`fields` gives the arguments that a word becomes, `value` the one text of an assignment or a redirection.
+`fields` returns the arguments that a word becomes, `value` the one text of an assignment or a redirection.
 """
 
 import os
@@ -22,11 +22,13 @@ _SPECIAL = frozenset("\\'\"$`*?[{~<>(")
 
 
 def fields(walk, scope, word: "Word") -> list[str]:
-    """The arguments that `word` becomes: none, one, or many."""
+    """Return the arguments that `word` becomes: zero, one, or many."""
     if not _SPECIAL.intersection(word.raw):
         return [word.raw]
     found: list[str] = []
-    signs = globs.SIGNS if "noglob" not in scope.options else ()
+    signs = ()
+    if "noglob" not in scope.options:
+        signs = globs.SIGNS
     for parts in braces(word.parts) if "{" in word.raw else [word.parts]:
         out = _Fields(scope.separators())
         Expansion(walk, scope, out).put(with_home(scope, parts))
@@ -51,14 +53,14 @@ def value(walk, scope, word: "Word") -> str:
 
 
 def pattern(walk, scope, word: "Word") -> str:
-    """The shell pattern that `word` is: what was quoted is escaped."""
+    """Return `word` as a shell pattern: quoted parts are escaped."""
     out = _Fields()
     Expansion(walk, scope, out).put(word.parts)
     return "".join(map(_as_pattern, out.finish()[:1]))
 
 
 def document(walk, scope, body: str) -> str:
-    """The text of a here-document whose delimiter is not quoted."""
+    """Return the text of a here-document with an unquoted delimiter."""
     return _text(walk, scope, document_of(body), quoted=True)
 
 
@@ -75,7 +77,9 @@ def _text(walk, scope, parts: "list[str | Node]", quoted: bool = False) -> str:
 
 def with_home(scope, parts: "list[str | Node]") -> "list[str | Node]":
     """`parts` with a leading ``~`` (or one behind ``name=``) replaced by the folder."""
-    first = parts[0] if parts else None
+    first = None
+    if parts:
+        first = parts[0]
     if not isinstance(first, str):
         return parts
     before, tilde, rest = first.partition("~")
@@ -83,7 +87,10 @@ def with_home(scope, parts: "list[str | Node]") -> "list[str | Node]":
     if not tilde or (before and not (before[-1] == "=" and before[:-1].isidentifier())) or (parts[1:] and not slash):
         return parts
     if user in ("+", "-"):
-        home = scope.folder if user == "+" else scope.previous
+        if user == "+":
+            home = scope.folder
+        else:
+            home = scope.previous
     elif not user:
         home = scope.variable("HOME")
     elif all(letter in NAME_LETTERS or letter in "-." for letter in user):
@@ -108,11 +115,14 @@ class Expansion:
         self.vanished = False  # the last double quotes held a list of nothing
 
     def put(self, parts, quoted: bool = False, splits: bool = False) -> None:
-        """Put what `parts` stand for. `quoted`: they are in double quotes; `splits`: text in them is split, too."""
+        """Put the texts of `parts`. `quoted`: they are in double quotes; `splits`: text in them is split, too."""
         out, walk, scope = self.out, self.walk, self.scope
         for part in parts:
             if isinstance(part, str):
-                out.put_split(part) if splits else out.put(part, not quoted)
+                if splits:
+                    out.put_split(part)
+                else:
+                    out.put(part, not quoted)
             elif isinstance(part, Literal):
                 out.put(part.text)
             elif isinstance(part, Double):
@@ -134,16 +144,21 @@ class Expansion:
     def put_parameter(self, part: "Parameter", quoted: bool) -> None:
         found = expanded(self, part)
         if isinstance(found, Word):  # of ``${x:-word}``
-            self.put(with_home(self.scope, found.parts) if not quoted else found.parts, quoted, splits=not quoted)
+            parts = found.parts
+            if not quoted:
+                parts = with_home(self.scope, parts)
+            self.put(parts, quoted, splits=not quoted)
         elif quoted and isinstance(found, list) and "@" not in (part.name, part.index and part.index.raw):
             self.add(" ".join(found), quoted)
         else:
             self.add(found, quoted, whole=self.whole and part.flag != "=")
 
     def add(self, found, quoted: bool, whole: bool = False) -> None:
-        """`found`: a text, or a list for what ``$@`` stands for. `whole`: it is not split where it is not quoted."""
+        """Put `found`: a text, or a list for ``$@``. `whole`: it is not split if unquoted."""
         if isinstance(found, list):
-            texts = [text for text in found if text] if whole and not quoted else found
+            texts = found
+            if whole and not quoted:
+                texts = [text for text in found if text]
             self.out.put_list(texts, quoted or whole)
             self.vanished = quoted and not found
         elif quoted or (whole and found):
@@ -151,7 +166,7 @@ class Expansion:
         elif not whole:
             self.out.put_split(found)
 
-    # What parameters need
+    # Methods for parameters
 
     def value(self, word: "Word") -> str:
         return value(self.walk, self.scope, word)
@@ -164,9 +179,9 @@ class Expansion:
 
 
 class _Fields:
-    """Fields being built: each a list of (text, whether pattern letters in it count).
+    """Fields being built: each a list of (text, True if pattern letters in it count).
 
-    `separators`: where what is not quoted is split; None: nowhere.
+    `separators`: letters at which unquoted text is split; None: it is not split.
     """
 
     __slots__ = ("separators", "done", "open")
@@ -206,11 +221,17 @@ class _Fields:
             self.put(piece, True)
 
     def put_list(self, texts: list, quoted: bool) -> None:
-        """What ``$@`` or ``${a[@]}`` stands for."""
+        """Put the texts of ``$@`` or ``${a[@]}``."""
         for place, text in enumerate(texts):
             if place:
-                self.put(" ") if self.separators is None else self.next()
-            self.put(text) if quoted else self.put_split(text)
+                if self.separators is None:
+                    self.put(" ")
+                else:
+                    self.next()
+            if quoted:
+                self.put(text)
+            else:
+                self.put_split(text)
 
     def finish(self) -> list:
         self.next()
@@ -218,8 +239,13 @@ class _Fields:
 
     def text(self) -> str:
         """All as one text; UNKNOWN where it is too long."""
-        text = "".join(text for text, _magic in self.finish()[0]) if self.open is not None else ""
-        return text if len(text) <= LONGEST_VALUE else UNKNOWN
+        if self.open is not None:
+            text = "".join(text for text, _magic in self.finish()[0])
+        else:
+            text = ""
+        if len(text) <= LONGEST_VALUE:
+            return text
+        return UNKNOWN
 
 
 def _as_pattern(pieces) -> str:
@@ -232,7 +258,9 @@ def _as_pattern(pieces) -> str:
 def braces(parts: "list[str | Node]") -> "list[list[str | Node]]":
     """The parts of a word with ``{a,b}`` and ``{1..3}`` in its text multiplied out, at most `MOST_FIELDS` of them."""
     items = [item for part in parts for item in (part if isinstance(part, str) else (part,))]
-    return [_joined(one) for one in _expanded(items)] if "{" in items else [parts]
+    if "{" in items:
+        return [_joined(one) for one in _expanded(items)]
+    return [parts]
 
 
 def text_braces(text: str) -> list[str]:
@@ -260,7 +288,9 @@ def _joined(items: list) -> "list[str | Node]":
     """`items` with the letters that stand side by side put together; `$x{a,b}` is `$xa $xb`."""
     parts: list[str | Node] = []
     for item in items:
-        before = parts[-1] if parts else None
+        before = None
+        if parts:
+            before = parts[-1]
         if isinstance(item, str) and isinstance(before, str):
             parts[-1] = before + item
         elif (
@@ -273,7 +303,7 @@ def _joined(items: list) -> "list[str | Node]":
 
 
 def _first_group(items: list, at: int, left: list[int]):
-    """(place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
+    """Return (place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
     while left[0] > 0 and "{" in items[at:]:
         at = items.index("{", at)
         found = _alternatives(items, at + 1, left)
@@ -284,7 +314,7 @@ def _first_group(items: list, at: int, left: list[int]):
 
 
 def _alternatives(items: list, at: int, left: list[int]):
-    """(place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
+    """Return (place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
     first, deep, commas = at, 0, []
     while at < len(items) and left[0] > 0:
         left[0] -= 1
@@ -304,12 +334,16 @@ def _alternatives(items: list, at: int, left: list[int]):
         cuts = [first - 1, *commas, at]
         return at + 1, [items[start + 1 : end] for start, end in zip(cuts, cuts[1:])]
     inside = items[first:at]
-    listed = _sequence("".join(inside)) if all(isinstance(item, str) for item in inside) else None
-    return (at + 1, [list(one) for one in listed]) if listed else None
+    listed = None
+    if all(isinstance(item, str) for item in inside):
+        listed = _sequence("".join(inside))
+    if listed:
+        return (at + 1, [list(one) for one in listed])
+    return None
 
 
 def _sequence(text: str) -> "list[str] | None":
-    """The members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
+    """Return the members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
     parts = text.split("..")
     if len(parts) not in (2, 3) or any(len(part) > 9 for part in parts):
         return None
@@ -320,8 +354,13 @@ def _sequence(text: str) -> "list[str] | None":
     if _is_number(left) and _is_number(right):
         low, high = int(left), int(right)
         padded = any(one.lstrip("-").startswith("0") and len(one) > 1 for one in (left, right))
-        width = max(len(left), len(right)) if padded else 0
-        numbers = range(low, high + 1, by) if low <= high else range(low, high - 1, -by)
+        width = 0
+        if padded:
+            width = max(len(left), len(right))
+        if low <= high:
+            numbers = range(low, high + 1, by)
+        else:
+            numbers = range(low, high - 1, -by)
         return [str(number).zfill(width) for number in numbers[:MOST_FIELDS]]
     if len(left) == len(right) == 1 and left.isascii() and right.isascii() and left.isalpha() and right.isalpha():
         low, high = ord(left), ord(right)

@@ -1,19 +1,18 @@
-"""Commits whose hooks put unstaged changes aside, or set the work tree back, while they run (``commit_hooks``).
+"""Commits whose hooks put unstaged changes aside, or reset the work tree, while they run (``commit_hooks``).
 
-Such a call notes the top of its work tree (``aside`` in its journal) when it is let pass, and that it is over
-(``back``) after it, at the latest when its agent makes the next call. Other sessions meet the note at each write in
-that work tree.
+Such a call notes the top of its work tree (``aside``) when it is let pass, and its end (``back``) afterwards, at the
+latest with its agent's next call. Writes of other sessions in that work tree meet the entry.
 """
 
 import os
 
 from swarm_hook_core.traces import OFF, Trail, journal, journal_name, level, place_of
 
-LONGEST_SECONDS = 120  # for so long a commit may run; what goes on for longer keeps nobody
+LONGEST_SECONDS = 120  # longest commit; after that it keeps other sessions out no longer
 
 
 def open_in(data: bytes, now: float) -> list:
-    """The entries of such calls in the journal `data` that are not over yet."""
+    """Return the ``aside`` entries in the journal `data` whose calls are not over."""
     if b" aside " not in data:
         return []
     found = []
@@ -27,14 +26,14 @@ def open_in(data: bytes, now: float) -> list:
 
 
 def note_end(own: bytes, trail, now: float) -> None:
-    """Note in `trail` that the calls of its agent are over that the session's journal `own` has as running."""
+    """Note in `trail` the end of the calls that the journal `own` lists as running, for the trail's agent."""
     for entry in open_in(own, now):
         if entry.agent == trail.call.agent:
             trail.note_at(entry.key, "back")
 
 
 def end(config, call, now: float) -> None:
-    """Note that `call`, which is over, puts nothing aside any more. Raises OSError."""
+    """Note that `call`, which has ended, puts nothing aside any more. Raises OSError."""
     place = place_of(call.folder)
     own = journal.read(os.path.join(place, journal_name(config.runtime_name, call.session_id)))
     if open_in(own, now):

@@ -1,12 +1,12 @@
-"""What a call clears: files and folders that it removes with all in them, or in which git throws changes away.
+"""Calls that clear a folder: they remove it with everything in it, or git discards all changes in it.
 
-Two writes of one file meet by its name, whichever comes first (``verdict``). Here the name of the file is not known
-beforehand, so what is cleared is noted as a whole, before the call looks at what others do (``clears`` in its journal;
-``spares`` where it is denied). Whoever writes a file in there meets that note. The other way round the call meets
-writes in there that are being checked, or were let pass and are not made yet.
+Writes of one file by two sessions meet by the file's name (``verdict``). Here the names are not known beforehand, so
+the folder is noted as a whole before the call looks at others' traces (``clears`` in its journal, ``spares`` after a
+denial). A write of a file in the folder meets that entry. In the other direction, the call meets pending writes in the
+folder.
 
-Only what is bounded is noted: not what a predicate picks out of a folder (``find -delete``), nor what git does by an
-alias, or where it puts changes aside and brings them back (``--autostash``).
+Not noted, as their extent is unknown: files that a predicate selects (``find -delete``), git aliases, and git commands
+that bring the changes back (``--autostash``).
 """
 
 import os
@@ -14,12 +14,12 @@ import os
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.traces import keys_of
 
-MOST = 50  # folders, and git commands, of one call that are looked at
-_VERBS = ("checkout", "clean", "reset", "restore", "stash", "switch")  # of git: those that lose what is changed
+MOST = 50  # folders, and git commands, of one call
+_VERBS = ("checkout", "clean", "reset", "restore", "stash", "switch")  # git commands that can discard changes
 
 
 def places_of(effects) -> dict:
-    """``{absolute path without links: what happens to all that is in it, as a verb}`` of a call with these Effects."""
+    """Return ``{resolved path: verb}`` of the folders and files that a call with these Effects clears."""
     if effects is None or not (effects.trees or effects.git):
         return {}
     found: dict = {}
@@ -34,16 +34,16 @@ def places_of(effects) -> dict:
 
 
 def note(trail, kind: str, places, at_ns: int = 0) -> None:
-    """Add to `trail` that the call ``clears``, or ``spares``, these `places`, as `places_of` has them."""
+    """Add to `trail` that the call clears (`kind` ``clears``) or spares these `places`, a result of `places_of`."""
     for path, deed in places.items():
-        inside = trail.places_with(path) if deed == REMOVE else ()  # git leaves other repositories alone
+        inside = trail.places_with(path) if deed == REMOVE else ()  # git commands leave nested repositories alone
         for place in {trail.place_of(path), *inside}:
             for key in keys_of(path):
                 trail.note_at(key, kind, deed, at_ns, place)
 
 
 def endangered(effects, meetings) -> list:
-    """``(Trace, how, by)`` of others' writes that are still to come where git commands of the call lose them."""
+    """Return ``[(Trace, how, by)]`` of others' pending writes that git commands of the call would discard."""
     found = []
     for git_call in effects.git[:MOST]:
         clearing = GitClearing.of(git_call)
@@ -54,13 +54,13 @@ def endangered(effects, meetings) -> list:
 
 
 class GitClearing:
-    """A git command that loses what is changed: in `places` (without links), `deed` says how."""
+    """A git command that discards changes in `places` (resolved paths); `deed` is its verb."""
 
     __slots__ = ("places", "deed", "_call", "_top", "_options", "_specs")
 
     @classmethod
     def of(cls, git_call):
-        """That of a GitCall; None for one that loses nothing, or may not run where it seems to."""
+        """Return the GitClearing of a GitCall; None if it discards nothing, or may run in another place."""
         if git_call.words[0] not in _VERBS or git_call.in_doubt:
             return None
         from swarm_hook_core.shell.programs.git import by_words
@@ -87,7 +87,7 @@ class GitClearing:
         self.places = [os.path.join(top, path) if path else top for path in self._specs.plain_paths()] or [top]
 
     def would_lose(self, files) -> list:
-        """Those of `files`, absolute paths without links, that it may lose once they are changed."""
+        """Return those of `files` (resolved paths) whose changes it may discard."""
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
         from swarm_hook_core.traces.sweeps import SECONDS
 

@@ -1,7 +1,7 @@
-"""Which of the files that a command shows its session has seen by that: whole, or all that has changed in it.
+"""Looks by shell commands: which files a command has shown whole, or as a complete diff.
 
-A part of a file is no look, nor is a search in it; the parts that several commands show make one where nothing is
-missing between them.
+Showing a part of a file, or searching in it, is no look. Parts shown by several commands together are one if they leave
+no gap.
 """
 
 import os
@@ -9,20 +9,20 @@ import os
 from swarm_hook_core.traces import journal, state_of
 
 LONGEST = 4 * 1024 * 1024  # bytes of a file whose lines are counted
-MOST_PARTS = 40  # of one file that are put together
+MOST_PARTS = 40  # parts of one file that are combined
 SECONDS = 0.5  # for git's answers
 
 
 def note(trail, meetings, reads, written) -> None:
-    """Add to `trail` which of the files of these Reads the session has seen then; not those that it has `written`.
+    """Add to `trail` the files that these Reads have shown to the session, except those in `written`.
 
     `meetings`: the Meetings of the call.
     """
-    parts: dict = {}  # path -> (first, last) of what this call shows of it
+    parts: dict = {}  # path -> [(first, last)] lines shown by this call
     for read in reads:
         for path in trail.looked_at(read.folder, read.path):
             if path in written:
-                continue  # before or after that, nobody knows
+                continue  # read before or after the write: unknown
             if read.since:
                 if _shows_changes(meetings, path, read.since):
                     trail.note("saw", path)
@@ -33,9 +33,9 @@ def note(trail, meetings, reads, written) -> None:
 
 
 def _note_part(trail, meetings, path: str, spans, parts: list) -> None:
-    """Note a look at some lines of the file at `path`: as one at the whole, where that is all of them.
+    """Note that some lines of the file at `path` were shown; as a look at the file if they are all of it.
 
-    `parts`: those that the same call has shown before, which it adds to.
+    `parts`: the parts shown before by the same call; this adds to them.
     """
     from swarm_hook_core.shell.spans import are_whole, joined_lines
 
@@ -57,7 +57,7 @@ def _note_part(trail, meetings, path: str, spans, parts: list) -> None:
 
 
 def _earlier_parts(own: bytes, path: str, state: str) -> list:
-    """``(first, last)`` of the lines that were shown of the file while it was in this `state`."""
+    """Return ``[(first, last)]`` of lines shown while the file was in this `state`."""
     found: list = []
     for entry in journal.newest_first(own, path, ("part",)):
         words = entry.text.rsplit(" ", 2)
@@ -68,7 +68,7 @@ def _earlier_parts(own: bytes, path: str, state: str) -> list:
 
 
 def _measured(path: str) -> tuple:
-    """``(lines, bytes)`` of a plain file that is not too large; ``(None, None)`` of any other."""
+    """Return ``(lines, bytes)`` of a plain file, ``(None, None)`` for a large file or any other."""
     from swarm_hook_core.watching.snapshot import read
 
     try:
@@ -79,12 +79,12 @@ def _measured(path: str) -> tuple:
 
 
 def _shows_changes(meetings, path: str, since: str) -> bool:
-    """Whether ``git diff`` of the file shows all that is not committed in it: where some is staged, HEAD is named."""
+    """Return True if ``git diff`` of the file shows all uncommitted changes: if some are staged, it must name HEAD."""
     from swarm_hook_core.repository import tree_over
     from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
     if meetings.unseen(path, path) is None:
-        return False  # there is nothing to be seen: most looks cost no question
+        return False  # no unseen change: most looks cost no question to git
     tree = tree_over(os.path.dirname(path))
     if tree is None:
         return False

@@ -1,10 +1,10 @@
-"""What others have written and not committed, where a call meets it.
+"""The uncommitted changes of other sessions, looked up for one call.
 
-Another session's trace on a file is *fresh* while it means something: its writer lives, the file has changed since it
-was noted (``others``), git does not say that it is committed or undone (``committed``), and it is younger than a day.
-It is *unseen* by a session that has neither read nor written the file since (``seen``). A write that is *pending*,
-still to come, is met whatever was read before it. Commands that nobody had read when they ran leave traces that whoever
-meets them reads (``unread``).
+A trace of another session is *fresh* if all of this holds: its session lives; the file has changed since the entry was
+made (``others``); git does not report the change as committed or undone (``committed``); it is younger than a day. A
+fresh trace is *unseen* if this session has neither read nor written the file since (``seen``). A *pending* write was
+let pass or is being checked, but has not reached the disk; a look at the file does not end it. Unparsed commands of
+others are parsed here (``unread``).
 """
 
 import os
@@ -18,17 +18,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.transcript import Transcript
 
-MOST_CHANGED = 50  # files below one folder of which is asked whether commands that nobody read wrote them
-MOST_BELOW = 300  # traces below one folder that are looked at, the newest
-WAIT_SECONDS = 2.0  # for so long, from its check on, an edit waits for another's write to be made
+MOST_CHANGED = 50  # changed files below one folder that are searched for in unparsed commands
+MOST_BELOW = 300  # newest traces below one folder
+WAIT_SECONDS = 2.0  # longest wait for another session's write, from its check on
 PAUSE = 0.004
-LONG_PAUSE = 0.03  # where nothing tells when it is over
+LONG_PAUSE = 0.03  # seconds between two looks where no event tells the end
 
 
 class Meetings:
-    """The traces of others beside those of `trail`, the Trail of a call.
+    """The traces of others for `trail`, the Trail of one call.
 
-    `reader`: the store's LockReader; `budget`: of the check of the call, where it has one.
+    `reader`: the store's LockReader; `budget`: processor time of the call's check, or None.
     """
 
     def __init__(self, trail, reader, now: float, budget=None):
@@ -37,16 +37,16 @@ class Meetings:
         self._now = now
         self._real = real_paths()
         self._budget = budget
-        self._reading: object = None  # these two until they are needed: few calls meet anything
+        self._reading: object = None  # This one and the next are made when needed: few calls meet another's trace.
         self._committed: object = None
-        self._writes_on: dict = {}  # path -> its keys, [(entry, its OthersJournal)]; what is replaced asks twice
-        self._own: dict = {}  # place -> entries of the session itself
+        self._writes_on: dict = {}  # path -> its keys, [(entry, its OthersJournal)]; a replaced file is asked for twice
+        self._own: dict = {}  # place -> the session's own entries
         self._others: dict = {}  # place -> [OthersJournal]
         self._transcript: Transcript | None = None
-        self._quiet: dict = {}  # place -> whether nobody is at work there just now
+        self._quiet: dict = {}  # place -> True if no write there can be pending
 
     def reading(self):
-        """The Reading by which this call reads commands that nobody has read."""
+        """Return the Reading that parses others' commands for this call."""
         if self._reading is None:
             from swarm_hook_core.traces.unread import Reading
 
@@ -62,9 +62,9 @@ class Meetings:
         return self._committed
 
     def unseen(self, path: str, resolved: str, once: bool = False):
-        """The fresh Trace on absolute `path`, `resolved` without links, that this session has not seen, or None.
+        """Return the fresh Trace on absolute `path` that this session has not seen, or None. `resolved`: without links.
 
-        One that is still to come is unseen; `once`: unless the session was told of that.
+        A pending write counts as unseen. `once`: unless the session was told of it.
         """
         fresh = self._newest_on(path, resolved, only_unseen=True, once=once)
         if fresh is None or fresh.is_pending:
@@ -72,7 +72,7 @@ class Meetings:
         return fresh if self._git.left_of([fresh]) and not self._was_shown(path, resolved) else None
 
     def _was_shown(self, path: str, resolved: str) -> bool:
-        """Return True if the client's own transcript says that the model has seen that file as it is now."""
+        """Return True if the client's transcript shows that the model has seen the file as it is now."""
         config, call = self.trail.config, self.trail.call
         if not call.transcript or not config.transcript:
             return False
@@ -83,10 +83,11 @@ class Meetings:
         return self._transcript.has_shown(path, resolved)
 
     def once_made(self, trace, own_at_ns: int, path: str, resolved: str):
-        """What ``unseen(path, resolved, True)`` says once the write of `trace`, which it has said, is made or given up.
+        """Wait until the pending write of `trace` is made or given up; return the result of ``unseen(path, resolved,
+        True)``.
 
-        That of a call which is checked still and was noted after this one, at `own_at_ns`, is not waited for: it waits
-        for this one. Nobody waits for long: a person may be asked.
+        Return at once if the other call is still being checked and was noted after this one (`own_at_ns`): it waits for
+        this call. The wait is short, as the other call may wait for a person.
         """
         end = time.monotonic() + WAIT_SECONDS
         place = self.trail.place_of(os.path.dirname(resolved))
@@ -103,10 +104,11 @@ class Meetings:
         return trace
 
     def clearing(self, resolved: str, own_at_ns: int, waits: bool):
-        """``(Trace, deed, place)`` of another's call that clears what the file at `resolved` is in, or None.
+        """Return ``(Trace, deed, place)`` of another session's call that removes or resets the folder of `resolved`, or
+        None.
 
-        Whoever `waits` does so until it has, but for one that was noted after this call, at `own_at_ns`: it meets this
-        one. The Trace is of the file.
+        `waits`: wait until that call is over, unless it was noted after this one (`own_at_ns`): then it meets this
+        call. The Trace names the file.
         """
         place = self.trail.place_of(os.path.dirname(resolved))
         if self._is_quiet(place):
@@ -129,25 +131,26 @@ class Meetings:
                 self._others.pop(place, None)
 
     def standing(self, path: str, resolved: str):
-        """The Trace of another living session's write of that file, lately, seen or not; git is not asked."""
+        """Return the newest Trace of another living session on that file, seen or unseen; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False)
 
     def is_theirs(self, trace) -> bool:
-        """Whether what is not committed in the file of `trace` is its writer's, seen or not, and not this session's."""
+        """Return True if the uncommitted change in the file of `trace` is its writer's, and not this session's own."""
         own = self.own_entries(os.path.dirname(trace.path))
         return not seen.is_own(own, trace.path, keys_of(trace.path), trace.at_ns) and bool(self._git.left_of([trace]))
 
     def times_denied(self, path: str, call_id: str) -> int:
-        """How many calls of this session were denied for the file at `path` lately, with no look at it in between."""
+        """Return the number of calls of this session denied for the file lately, since its last look at it."""
         from swarm_hook_core.storms import SECONDS
 
         own = self.own_entries(os.path.dirname(path))
         return seen.times_denied(own, path, call_id, int((self._now - SECONDS) * 1e9))
 
     def aside(self, resolved: str, waits: bool):
-        """``(Trace, name)`` of another's call during which `name` puts changes aside where the file is, or None.
+        """Return ``(Trace, name)`` of another session's commit during which the hook `name` puts changes aside, or
+        None.
 
-        Whoever `waits` does so until it is over, two seconds at most. The Trace is of the file.
+        `waits`: wait until it is over, two seconds at most. The Trace names the file.
         """
         from swarm_hook_core.traces import asides
 
@@ -172,18 +175,18 @@ class Meetings:
                 self._others.pop(place, None)
 
     def on_other_machines(self, resolved: str) -> list:
-        """The Traces of writes, on other machines, of the file at `resolved` that are not pushed, the newest first."""
+        """Return the unpushed Traces of the file at `resolved` from other machines, the newest first."""
         others = self._others_in(self.trail.place_of(os.path.dirname(resolved)))
         found = [trace for theirs in others if (trace := theirs.far_on(keys_of(resolved)))]
         return sorted(found, key=lambda trace: -trace.at_ns)
 
     def on_other_machines_below(self, root: str) -> list:
-        """All of them at and below absolute `root`."""
+        """Return the unpushed Traces from other machines at and below absolute `root`."""
         root = self._real(root)
         return [one for theirs in self._others_in(self.trail.place_of(root)) for one in theirs.far_below(root)]
 
     def unseen_below(self, root: str, admits) -> list:
-        """The fresh unseen Traces at and below absolute `root` of which `admits(path)` is true."""
+        """Return the fresh unseen Traces at and below absolute `root`, for paths that `admits(path)` accepts."""
         root = self._real(root)
         places = self.trail.places_with(root)
         coming = [trace for trace in self._pending_in(places, root) if admits(trace.path)]
@@ -198,7 +201,7 @@ class Meetings:
         return coming + [trace for trace in left if not self._was_shown(trace.path, trace.path)]
 
     def pending_below(self, root: str) -> list:
-        """The Traces of others' writes at and below `root`, of one repository, that are still to come."""
+        """Return the Traces of pending writes at and below `root`, in one repository."""
         return self._pending_in([self.trail.place_of(root)], root)
 
     def _pending_in(self, places, root: str) -> list:
@@ -212,19 +215,21 @@ class Meetings:
         return list(found.values())
 
     def fresh_below(self, root: str) -> list:
-        """The fresh Traces at and below absolute `root`, seen or not, the newest first."""
+        """Return the fresh Traces at and below absolute `root`, seen and unseen, the newest first."""
         root = self._real(root)
         below = self._below(root, {self.trail.place_of(root): [root]}, changed_first=True)
         found = [trace for path, writes in below if (trace := _newest_of(path, [path], writes))]
         return self._git.without_committed_since(self._git.left_of(found)) if found else []
 
     def fresh_of_each_below(self, root: str) -> list:
-        """As `fresh_below`, but where several sessions have changed a file, the Trace of each of them."""
+        """Return the same as `fresh_below`, with one Trace for each session that has changed a file."""
         found = self._made_by_each_below(root)
         return self._git.without_committed_since(self._git.left_of(found)) if found else []
 
     def unpushed_of_each_below(self, root: str) -> list:
-        """The Traces of each session at and below absolute `root` that are not pushed; of no ignored files."""
+        """Return one Trace for each session and file at and below `root` with unpushed changes. Ignored files are left
+        out.
+        """
         found = self._made_by_each_below(root)
         return self._git.unpushed_of(found) if found else []
 
@@ -240,9 +245,9 @@ class Meetings:
         return found
 
     def untold_below(self, root: str, most: int) -> tuple:
-        """The newest fresh Traces below absolute `root` that this session has neither seen nor been told of.
+        """Return the newest fresh Traces below `root` that this session has not seen nor been told of, at most `most`.
 
-        And the paths of those among them (`most` in all) that git says are committed.
+        The second value: the paths among them that git reports as committed.
         """
         root = self._real(root)
         own = self.own_entries(root)
@@ -261,12 +266,12 @@ class Meetings:
         return left, [trace.path for trace in found if trace not in left]
 
     def own_below(self, root: str) -> list:
-        """The paths below absolute `root` that this session has written itself and not committed, the newest first."""
+        """Return this session's own uncommitted paths below absolute `root`, the newest first."""
         paths = [entry.key for entry in journal.entries_below(self.own_entries(root), root, ("wrote",))[:MOST_BELOW]]
         return self._git.left_of_paths(paths)
 
     def own_entries(self, folder: str) -> bytes:
-        """The session's own journal in the place of absolute `folder`."""
+        """Return the session's own journal in the place of absolute `folder`."""
         place = self.trail.place_of(folder)
         if place not in self._own:
             own = self._entries_of(os.path.join(place, self.trail.own_name))
@@ -274,11 +279,11 @@ class Meetings:
         return self._own[place]
 
     def living_others(self, folder: str) -> list:
-        """The OthersJournal of each other living session that has one in that place."""
+        """Return the OthersJournal of each other living session in the folder's place."""
         return [theirs for theirs in self._others_in(self.trail.place_of(folder)) if theirs.writer is not None]
 
     def note_own_files(self, folder: str) -> None:
-        """Note in the trail what the session's own last writes have left, where that was not noted yet."""
+        """Collect in the trail the states that the session's last writes have left, if not noted before."""
         own = self.own_entries(folder)
         seen.note_what_was_left(own, self.trail)
         if seen.has_open_command(own, self.trail.call.agent):
@@ -299,10 +304,11 @@ class Meetings:
         return _newest_of(resolved, keys, found, own, or_pending=only_unseen, once=once)
 
     def _below(self, root: str, places, changed_first: bool = False) -> list:
-        """``(path, [(entry, its OthersJournal)])`` of the paths at and below `root`: the newest of each session.
+        """Return ``[(path, [(entry, its OthersJournal)])]`` for paths at and below `root`, with each session's newest
+        entry.
 
-        `places`: place -> the folders in it that are at and below `root`. Of very many, with
-        `changed_first` those on the paths that git says are changed stand first.
+        `places`: place -> its folders at and below `root`. `changed_first`: among very many, put those first that git
+        reports as changed.
         """
         found: dict = {}
         for theirs, folders in [(theirs, places[place]) for place in places for theirs in self._others_in(place)]:
@@ -322,11 +328,11 @@ class Meetings:
         return some[:MOST_BELOW]
 
     def _stamps(self, place: str, file: str = "") -> list:
-        """What is another once somebody else has noted something in `place`, or has changed `file`."""
+        """Return a list that changes when another session adds an entry in `place`, or changes `file`."""
         return [state_of(path) for path in (*others_in(place, self.trail.own_name), *([file] if file else ()))]
 
     def _is_quiet(self, place: str) -> bool:
-        """Whether nobody else has noted anything in `place` for so long that none of it is still to come."""
+        """Return True if no other session has added an entry in `place` lately: no write there is pending."""
         if place not in self._quiet:
             from swarm_hook_core.traces.others import OVERDUE_SECONDS
 
@@ -335,7 +341,7 @@ class Meetings:
         return self._quiet[place]
 
     def _others_in(self, place: str) -> list:
-        """The OthersJournal of each other session in `place`."""
+        """Return the OthersJournal of each other session in `place`."""
         if place not in self._others:
             from swarm_hook_core.traces.others import OthersJournal
 
@@ -350,9 +356,9 @@ class Meetings:
         return self._others[place]
 
     def _entries_of(self, path: str) -> bytes:
-        """Return the journal at `path`. What is no file there is as if it were not: it must not hide the others.
+        """Return the journal at `path`, b"" for a folder, link or pipe there: one bad file must not hide the others.
 
-        Raises NotChecked, as ``Trail.pass_over`` does.
+        Raises NotChecked, see ``Trail.pass_over``.
         """
         try:
             return journal.read(path)
@@ -362,7 +368,7 @@ class Meetings:
 
 
 def _age(path: str, now: float) -> float:
-    """How many seconds ago the file at `path` was changed; more than any number where it is gone."""
+    """Return the seconds since the file at `path` was changed, infinity for a missing file."""
     try:
         return now - os.stat(path).st_mtime
     except OSError:
@@ -370,7 +376,7 @@ def _age(path: str, now: float) -> float:
 
 
 def _is_in_tree(path: str, entry) -> bool:
-    """Whether the file at `path` belongs to the work tree with the top that the `entry` is about."""
+    """Return True if the file at `path` is in the work tree whose top folder is the entry's key."""
     if not path.startswith(entry.key + "/"):
         return False
     from swarm_hook_core.repository import tree_over
@@ -380,10 +386,10 @@ def _is_in_tree(path: str, entry) -> bool:
 
 
 def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False, once: bool = False):
-    """The newest fresh Trace of `writes`, (entry, the OthersJournal it stands in), of the file at `path`, or None.
+    """Return the newest fresh Trace of the file at `path` among `writes` (pairs of entry and OthersJournal), or None.
 
-    `own`: entries of a session that has not seen it, None for seen or not; `keys`: those of the path. `or_pending`: it
-    may be one whose write is still to come; with `once` none that the session was told of.
+    `keys`: keys of the path. `own`: the session's own journal: traces that it has seen are skipped; None keeps them.
+    `or_pending`: pending writes count. `once`: except those that the session was told of.
     """
 
     def alike(entry) -> bool:
@@ -410,5 +416,5 @@ def _newest_of(path: str, keys, writes, own=None, or_pending: bool = False, once
 
 
 def _last_written(one) -> int:
-    """Of a path with its `writes`: what sorts the newest to the front."""
+    """Return the sort key of a path with its writes: the newest first."""
     return -max(entry.at_ns for entry, _theirs in one[1])

@@ -1,7 +1,7 @@
-"""The text that a call is about to put in the place of a file, where that is known, and what it keeps of what is there.
+"""The text that a call will put in place of a file, and if it keeps the uncommitted changes of the present one.
 
-A session may have looked at the file with a tool of its client that has no hook of ours. What it writes then tells that
-it has: the lines that another has changed are in it.
+The session may have read the file with a client's tool that has no hook. If the new text contains the other's lines,
+the session has seen them.
 """
 
 import os
@@ -10,21 +10,22 @@ from swarm_hook_core.change import REPLACE
 
 SECONDS = 0.5  # for git's answer
 LONGEST = 1024 * 1024  # bytes
-_KEYS = ("content", "contents", "file_text", "new_content", "text")  # where tools that write whole files have the text
+# parameters that hold the text, in tools that write whole files
+_KEYS = ("content", "contents", "file_text", "new_content", "text")
 _ADD = "*** Add File: "
 
 
 def keeps(config, call, effects, path: str, resolved: str) -> bool:
-    """Return True if what the call is about to write there has all changes in it that are not committed.
+    """Return True if the new content contains all uncommitted changes of the file.
 
-    `path`: as it was named, `resolved` without links; `effects`: of a call that does not say its files, else None.
+    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None.
     """
     text = _of_tool(config, call, path) if effects is None else _of_script(effects, path)
     return text is not None and _has_all_changes(text, resolved)
 
 
 def _of_tool(config, call, path: str):
-    """The new text of the file, by the input of a tool that writes whole files."""
+    """Return the new text from the input of a tool that writes whole files, or None."""
     given = call.input
     if not isinstance(given, dict):
         return _added_in(given, path, call.folder) if isinstance(given, str) else None
@@ -36,7 +37,7 @@ def _of_tool(config, call, path: str):
 
 
 def _added_in(patch: str, path: str, folder: str):
-    """The text that an apply_patch envelope puts into the file, by its own header alone; None where that is not so."""
+    """Return the text that an apply_patch envelope gives the file with an "Add File" header; None without one."""
     parts = [part for part in patch.split(_ADD)[1:] if os.path.join(folder, part.partition("\n")[0].strip()) == path]
     if len(parts) != 1:
         return None
@@ -49,7 +50,7 @@ def _added_in(patch: str, path: str, folder: str):
 
 
 def _of_script(effects, path: str):
-    """The new text of the file, where one statement of a script writes it."""
+    """Return the new text if exactly one statement of a script writes it, or None."""
     whole = os.path.normpath(path)
     writes = [one for one in effects.writes if os.path.normpath(os.path.join(one.folder, one.path)) == whole]
     if len(writes) != 1 or writes[0].how != REPLACE:
@@ -60,7 +61,7 @@ def _of_script(effects, path: str):
 
 
 def _has_all_changes(text: str, path: str) -> bool:
-    """Whether `text` has what was added to the file since the last commit, and has not what was taken out."""
+    """Return True if `text` has all lines added to the file since the last commit, and none of those removed."""
     from swarm_hook_core.watching.snapshot import read
 
     try:
@@ -74,14 +75,14 @@ def _has_all_changes(text: str, path: str) -> bool:
     added = [line for line, count in present.items() if count > before.get(line, 0)]
     taken_out = [line for line, count in before.items() if count > present.get(line, 0)]
     if not added and not taken_out:
-        return False  # it is something else that has changed: their order, a permission
+        return False  # something else has changed: the lines' order, or the file's mode
     return all(new.get(line, 0) >= present[line] for line in added) and all(
         new.get(line, 0) <= present.get(line, 0) for line in taken_out
     )
 
 
 def _committed(path: str):
-    """The text of the file as the last commit has it; None where there is none."""
+    """Return the file's text in the last commit, or None."""
     from swarm_hook_core.repository import tree_over
     from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
@@ -95,7 +96,7 @@ def _committed(path: str):
 
 
 def _counted(text: str) -> dict:
-    """``{line: how often it is there}``."""
+    """Return ``{line: number of times}``."""
     found: dict = {}
     for line in text.splitlines():
         found[line] = found.get(line, 0) + 1

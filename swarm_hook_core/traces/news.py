@@ -1,7 +1,7 @@
-"""What a session is told, when it starts and at each turn's beginning, of what others have changed and not committed.
+"""News for a session, at its start and at the beginning of each turn: files that others have changed and not committed.
 
-At most five lines, and nothing twice: what it has been told stands in its own journal. It reads, asks git about some
-files at most, and never keeps a turn from beginning.
+At most five lines, and each change once: the session's own journal has what it was told. This only reads, asks git
+about a few files, and never keeps a turn from beginning.
 """
 
 import os
@@ -10,17 +10,14 @@ from swarm_hook_core.budget import Budget
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import git_root
 
-MOST = 50  # files that are looked at, the newest
-FILES = 8  # that one line names
+MOST = 50  # files, the newest
+FILES = 8  # files named in one line
 LINES = 5
-SECONDS = 0.1  # of processor time, for commands of others that nobody has read
+SECONDS = 0.1  # of processor time, for parsing others' commands
 
 
 class News:
-    """The changes of others around the session of `trail`, in `words` for its model, which may be none.
-
-    `told` notes that it has read them.
-    """
+    """Others' changes around the session of `trail`, as `words` for its model; empty if there are no changes."""
 
     def __init__(self, trail, driver, now: float):
         self.words = ""
@@ -29,7 +26,7 @@ class News:
         self._find(trail, driver, now)
 
     def told(self) -> None:
-        """Note that, so that it is not said again. Raises OSError."""
+        """Note that the session was told, so that it is not repeated. Raises OSError."""
         for path in self._paths:
             self._trail.note("told", path)
         if self._paths:
@@ -43,14 +40,14 @@ class News:
         root, reader = git_root(trail.call.folder), StoreReader(local_store(), driver)
         session = reader.session(trail.config.runtime_name, trail.call.session_id)
         if session is None:
-            return  # whoever is not known leaves no traces, so that it could not be noted either
+            return  # an unknown session has no journal to note this in
         found, committed = Meetings(trail, reader, now, Budget(SECONDS)).untold_below(root, MOST)
         if found:
             self._say(found, os.path.realpath(root), token(session.label, "identity"), now)
-        self._paths += committed  # there is nothing to be said of these any more
+        self._paths += committed  # committed meanwhile: no need to mention them later
 
     def _say(self, found: list, root: str, identity: str, now: float) -> None:
-        """Put the Traces `found`, the newest first, into words: a line for each session, its files by their names."""
+        """Put the Traces `found`, the newest first, into words: one line per session, with its files."""
         from swarm_hook_core.traces.wording import changed_by
         from swarm_hook_core.untrusted_text import NOTE, named
         from swarm_hook_core.wording import holder

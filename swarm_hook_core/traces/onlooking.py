@@ -1,4 +1,4 @@
-"""The Trail of a look at what sessions have changed, which is no call of a client: a commit's, the page's, a team's.
+"""A Trail for readers of the traces that are no calls of a client: commits, the page, the team agent.
 
 Only the coordinator loads this.
 """
@@ -11,9 +11,9 @@ from swarm_hook_core.traces import Trail
 
 
 class OnlookersTrail(Trail):
-    """A Trail in `folder` of a look by the part `part` of `reader`; a fault is recorded under these two names.
+    """A Trail in `folder` for the part `part` of `reader`; faults are recorded under these two names.
 
-    `runtime` and `session_id` are those of the session for which it looks, if any: that one's changes are its own.
+    `runtime` and `session_id`: the session for which it reads, if any. That session's changes count as its own.
     """
 
     __slots__ = ("_reader", "_part")
@@ -24,5 +24,5 @@ class OnlookersTrail(Trail):
         self._part = part
 
     def pass_over(self, error: OSError) -> None:
-        """Record that a journal cannot be read: nothing is denied for that, as nothing is written."""
+        """Record that a journal cannot be read. Nothing is denied, as nothing is written."""
         faults.record_hourly(self._reader, self._part, faults.describe(error))

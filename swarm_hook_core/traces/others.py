@@ -1,4 +1,4 @@
-"""What the journal of another session says of files, and what the store says of that session."""
+"""One other session's journal, read for one call, with the store's facts about that session."""
 
 import os
 
@@ -6,17 +6,17 @@ from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.traces import NO_FILE, escaped, journal, seen, state_of
 
-PENDING_SECONDS = 5  # for so long a call may be checked; a hook that was killed says no more of it
-OVERDUE_SECONDS = 120  # for so long a write that was let pass may still be to come, where nothing says that it is over
-FEW_FILES = 16  # that are searched for one by one; for more, the journal's writes are listed once
-WRITES = ("wrote", "will", "wont")  # kinds of entries that say whether a file was written
+PENDING_SECONDS = 5  # longest check of a call; a hook that was killed adds no further entry
+OVERDUE_SECONDS = 120  # longest time from a check to the write, if no entry tells the end of the call
+FEW_FILES = 16  # files searched for one by one; for more, the journal's writes are listed once
+WRITES = ("wrote", "will", "wont")  # kinds of entries about the writing of a file
 
 
 class Trace:
-    """A fresh trace: `held` says whose, since when and what for, as wording takes it; `path` is the file's.
+    """A fresh trace on the file at `path`. `held`: its session, time and purpose, as ``wording`` takes them.
 
-    `is_pending`: whether the write may still be to come, so that git knows nothing of it; `is_checked`: whether it is
-    being checked still. `journal`: the name of the journal that it stands in.
+    `is_pending`: the write may not have reached the disk, so git does not know it. `is_checked`: the call is still
+    being checked. `journal`: the file name of the journal.
     """
 
     __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked", "journal")
@@ -32,9 +32,9 @@ class Trace:
 
 
 class OthersJournal:
-    """The journal with the entries `data`, for one call. `reader`: the store's LockReader; `name`: that of its file.
+    """Another session's journal with the entries `data`, for one call.
 
-    `reading()`: the Reading by which commands are read that nobody has read.
+    `reading()`: the Reading that parses commands; `reader`: the store's LockReader; `name`: the journal's file name.
     """
 
     __slots__ = ("data", "name", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
@@ -44,21 +44,21 @@ class OthersJournal:
         self.data = data
         self.name = name
         self._reading = reading
-        self._commands: object = None  # not asked yet
+        self._commands: object = None  # None: not asked yet
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
-        self._lines: dict | None = None  # the newest write of each key in it, once they have been listed
-        self._writer: tuple | None = ()  # not asked yet
+        self._lines: dict | None = None  # each key's newest write, once they were listed
+        self._writer: tuple | None = ()  # (): not asked yet
         self._purpose = None
-        self._clearings: list | None = None  # as `_cleared_since` has them
+        self._clearings: list | None = None  # result of `_cleared_since`
 
     def writes_on(self, keys) -> list:
-        """The newest entry of a write for each of these keys of one file, and those of commands that wrote it."""
+        """Return the newest writes of one file with these `keys`, including those by unparsed commands."""
         self._asked += 1
         if self._asked <= FEW_FILES:
             names = {escaped(os.path.basename(key)) for key in keys}
-            named = keys if any(name in self.data for name in names) else ()  # in most journals it is in none
+            named = keys if any(name in self.data for name in names) else ()  # most journals do not name the file
             entries = [entry for key in named for entry in self._writes_of(key)]
         else:
             if self._lines is None:
@@ -68,7 +68,7 @@ class OthersJournal:
         return entries + self.commands_that_wrote(keys)
 
     def _writes_at(self, key: str, line: bytes) -> list:
-        """As `_writes_of`, where the newest entry about the path stands in `line`."""
+        """Return the same as `_writes_of`, where `line` holds the newest entry about the path."""
         try:
             newest = journal.Entry(line)
         except ValueError:
@@ -76,7 +76,7 @@ class OthersJournal:
         return [newest] if newest.kind == "wrote" else self._writes_of(key)
 
     def _writes_of(self, key: str) -> list:
-        """The newest write of the path with this key, and one that is being checked right now."""
+        """Return the newest write of the path with this key, and the one that is being checked."""
         newest = journal.newest(self.data, key, WRITES)
         if newest is None or newest.kind == "wrote":
             return [newest] if newest else []
@@ -84,23 +84,23 @@ class OthersJournal:
         return [entry for entry in (newest, before) if entry and entry.kind != "wont"]
 
     def commands_that_wrote(self, keys) -> list:
-        """The entries of the newest commands that nobody had read and that wrote the file with one of these keys."""
+        """Return the entries of the newest unparsed commands that wrote a file with one of these keys."""
         commands = self._unread()
         return commands.that_wrote(keys) if commands is not None else []
 
     @property
     def has_commands(self) -> bool:
-        """Whether there are commands in it that nobody had read."""
+        """Return True if the journal holds unparsed commands."""
         return self._unread() is not None
 
     def writes_below(self, root: str) -> list:
-        """The newest entry of a write for each path at and below absolute `root`; not those of commands."""
+        """Return each path's newest write at and below absolute `root`, without those by unparsed commands."""
         own = journal.newest(self.data, root, ("wrote",))
         entries = journal.entries_below(self.data, root, ("wrote",))
         return [entry for entry in ([own, *entries] if own else entries) if entry.key.startswith("/")]
 
     def lately_below(self, root: str, most: int):
-        """``(path, entry)`` of the newest writes at and below `root`, by commands that nobody read too."""
+        """Yield ``(path, entry)`` of the newest writes at and below `root`, including those by unparsed commands."""
         for entry in journal.newest_below(self.data, root, ("wrote",), most):
             if entry.key.startswith("/"):
                 yield entry.key, entry
@@ -109,12 +109,13 @@ class OthersJournal:
             yield from commands.lately_below(root)
 
     def commands_lately_below(self, root: str) -> list:
-        """``(path, entry)`` of the files at and below `root` that the newest commands name and wrote, a day at most."""
+        """Return ``(path, entry)`` of files at and below `root` that unparsed commands of the last day name and wrote.
+        """
         commands, since = self._unread(), self._now - journal.DAY_SECONDS
         return list(commands.written_below(root, int(since * 1e9))) if commands is not None else []
 
     def pending_below(self, root: str) -> list:
-        """The entries of writes at and below absolute `root` that are checked, or were let pass, just now."""
+        """Return ``[(path, entry)]`` of pending writes at and below absolute `root`."""
         own = journal.newest(self.data, root, WRITES)
         entries = [*journal.entries_below(self.data, root, WRITES), *([own] if own else ())]
         pending = [(entry.key, entry) for entry in entries if entry.kind != "wont" and entry.key.startswith("/")]
@@ -124,9 +125,10 @@ class OthersJournal:
         return [(path, entry) for path, entry in pending if self.is_pending(path, entry)]
 
     def clearing_of(self, keys, since_ns: int):
-        """``(entry, deed, place)`` of a call since then that clears a place with the file of these keys in it, or None.
+        """Return ``(entry, deed, place)`` of a call since `since_ns` that clears the folder of the file with these
+        keys.
 
-        Of a place that has gone it is over.
+        None if there is no such call, or if the folder is gone already: then the call is over.
         """
         if self._clearings is None:
             self._clearings = self._cleared_since(since_ns)  # once for all files of the call
@@ -147,16 +149,16 @@ class OthersJournal:
         return found + (commands.cleared_since(since_ns) if commands is not None else [])
 
     def made(self, path: str, newest):
-        """`newest`, an entry about the file at `path`, or the last one before it whose write was made; None for none.
+        """Return `newest`, or the last entry before it whose write was really made; None if there is none.
 
-        One that was let pass may have failed, or been refused by a person: the file is in the state of before it.
+        A write that was let pass may have failed, or a person may have refused it: then the file's state is unchanged.
         """
         state = state_of(path)
         if state == NO_FILE:
-            return None  # nothing is there that could be lost
+            return None  # a missing file: nothing can be lost
         if newest.kind == "will":
             return None
-        if newest.kind != "wrote":  # a command that nobody read, nor looked at the files that it wrote
+        if newest.kind != "wrote":  # an unparsed command, noted without the files' states
             return newest if _is_since(state, newest) else None
         if newest.text != state:
             return newest
@@ -164,29 +166,29 @@ class OthersJournal:
         return next((entry for entry in earlier if entry.text != state), None)
 
     def far_on(self, keys):
-        """The Trace of a write, on another machine, of the file with these keys, None for none."""
+        """Return the Trace of a write of the file with these keys on another machine, or None."""
         if b" far " not in self.data:
             return None
         found = [entry for key in keys if (entry := journal.newest(self.data, key, ("far",)))]
         return self.trace(keys[0], found[0]) if found else None
 
     def far_below(self, root: str) -> list:
-        """The Traces of writes, on another machine, of files at and below absolute `root`."""
+        """Return the Traces of writes on other machines at and below absolute `root`."""
         if b" far " not in self.data:
             return []
         entries = journal.entries_below(self.data, root, ("far",))
         return [trace for entry in entries if entry.key.startswith("/") and (trace := self.trace(entry.key, entry))]
 
     def is_pending(self, path: str, newest, alike=None) -> bool:
-        """Whether `newest`, a write of the file at `path`, is being checked, or was let pass and is not made yet.
+        """Return True if `newest`, a write of the file at `path`, is being checked, or was let pass but not made yet.
 
-        `alike(entry)`: whether the change of the file since may be that of another write.
+        `alike(entry)`: True if the file's change since may come from another write.
         """
         age = self._now - newest.at_ns / 1e9
         if age >= (PENDING_SECONDS if newest.kind == "will" else OVERDUE_SECONDS):
             return False
         if newest.kind == "will":
-            return True  # whatever others do with the file meanwhile
+            return True  # other changes of the file do not end the check
         state = state_of(path)
         if newest.kind == "ran":
             is_made = state != NO_FILE and _is_since(state, newest)
@@ -195,11 +197,12 @@ class OthersJournal:
         return not is_made and not self.ended_ns(newest)
 
     def ended_ns(self, entry) -> int:
-        """When the call that this entry is of is known to have ended, as ``seen.ended_ns`` has it."""
+        """Return the end of the entry's call; see ``seen.ended_ns``."""
         return seen.ended_ns(self.data, entry)
 
     def trace(self, path: str, entry, is_pending: bool = False):
-        """The Trace of this `entry`, a write that was made, about the file at `path`; None where it means nothing now.
+        """Return the Trace of `entry`, a write of the file at `path`; None if it is older than a day or its session is
+        gone.
 
         Git is asked later.
         """
@@ -216,7 +219,7 @@ class OthersJournal:
 
     @property
     def writer(self):
-        """``(instance id, label)`` of the session that writes it, None where that has gone."""
+        """``(instance id, label)`` of the journal's session, None if that has ended."""
         if self._writer == ():
             self._writer = self._living()
         return self._writer
@@ -232,7 +235,7 @@ class OthersJournal:
         return None if departed(evidence, self._now, host_id()) else (instance_id, label)
 
     def _unread(self):
-        """The UnreadCommands in it, None where there are none."""
+        """Return the UnreadCommands of the journal, or None."""
         if self._commands is None:
             self._commands = False
             if b" ran " in self.data:
@@ -243,11 +246,11 @@ class OthersJournal:
 
 
 def is_in(keys, place: str) -> bool:
-    """Whether the file with these keys is at or in the place with this key."""
+    """Return True if the file with these keys is at or in the place with this key."""
     start = place.rstrip("/") + "/"
     return any((key + "/").startswith(start) for key in keys)
 
 
 def _is_since(state: str, entry) -> bool:
-    """Whether a file in that `state` was changed since the `entry` was noted."""
+    """Return True if a file in that `state` was changed after `entry` was noted."""
     return int(state.partition(" ")[0]) >= entry.at_ns - journal.SLACK_NS

@@ -1,10 +1,10 @@
-"""Telling sessions what becomes of the changes that they have not committed, by a command that nobody waits for."""
+"""Notices to sessions about their overwritten changes, sent by a detached command."""
 
 MOST = 20  # files of one call
 
 
 def tell(config, call, owners, coordinator=None) -> None:
-    """Have the owner of each of these files told, as ``Trail.owners`` has them. Raises OSError."""
+    """Start the command that tells each owner in `owners` (see ``Trail.owners``). Raises OSError."""
     from swarm_hook_core.coordinator import command
     from swarm_hook_core.spawn import start_detached
 

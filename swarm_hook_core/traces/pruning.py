@@ -1,11 +1,11 @@
-"""Journals that mean nothing any more, and how they go."""
+"""Removal of journals: of sessions that have ended, and old ones."""
 
 import os
 
 from swarm_hook_core.state import NotOrdinary, clear_place
 from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
 
-UNKNOWN_SECONDS = 600  # after its last entry the journal of a session that this store does not know goes
+UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
 
 
 def forget(runtime: str, session_id: str) -> None:
@@ -17,9 +17,9 @@ def forget(runtime: str, session_id: str) -> None:
 
 
 def prune(is_known, now: float) -> int:
-    """Remove the journals that nothing was added to for a day, and those of unknown sessions; how many went.
+    """Remove journals without a new entry for a day, and those of unknown sessions; return their number.
 
-    `is_known(runtime, session id)`: whether the store has that session. `now` in Unix seconds. Raises OSError.
+    `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError.
     """
     gone = 0
     for place in _places():
@@ -64,11 +64,11 @@ def _remove(path: str) -> None:
             clear_place(file)
             os.remove(file)
         except OSError:
-            continue  # there is none, or another has been faster
+            continue  # missing, or removed by another process
 
 
 def _close(place: str) -> None:
     try:
         os.rmdir(place)
     except OSError:
-        return  # others have journals there
+        return  # it has other journals

@@ -1,8 +1,8 @@
-"""Entries of the stash, which all work trees of a repository share: whose each of them is.
+"""Owners of stash entries. All work trees of a repository share one stash.
 
-Git does not say who has made an entry, only when. A session's journal has when it was about to make one (``stash``, and
-the text of commands that nobody read): an entry belongs to whoever said so last before it was made, if that was not
-long before. Where two may have made it, or nobody is known to have, nothing is said.
+Git records the time of an entry, but not its session. Each session's journal has the times of its stash commands
+(``stash``, and the texts of unparsed commands). An entry belongs to the session with the last such command before it,
+if that was shortly before. Where two sessions come into question, or no session does, the entry has no known owner.
 """
 
 from swarm_hook_core.decision import Denial, Loss
@@ -13,16 +13,16 @@ from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Rep
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.journal import Entry
 
-WITHIN_SECONDS = 600  # from the note to the entry: a person may have been asked first
-TOGETHER_SECONDS = 3  # two that noted so close to one another may each have made what came then
+WITHIN_SECONDS = 600  # from the command to the entry: a person may have been asked in between
+TOGETHER_SECONDS = 3  # commands closer than this may each have made the same entry
 MOST_ENTRIES = 200
-MOST_COMMANDS = 20  # of one journal that are read to see whether they put something aside
+MOST_COMMANDS = 20  # commands of one journal that are parsed for stashes
 
 _TAKES_OUT = ("pop", "drop", "clear", "branch")
 
 
 class Note:
-    """When a session was about to put something aside; `instance_id` is empty for the session itself."""
+    """The time of a session's stash command; `instance_id` is empty for the call's own session."""
 
     __slots__ = ("at", "instance_id", "label")
 
@@ -33,35 +33,37 @@ class Note:
 
 
 def verb_of(words) -> str:
-    """The verb of ``git stash <words>``: push where there is none."""
+    """Return the verb of ``git stash <words>``; the default is push."""
     return words[1] if len(words) > 1 and words[1][:1] != "-" else "push"
 
 
 def puts_aside(git_call, words, seconds: float, is_first: bool) -> bool:
-    """Whether ``git <words>`` makes an entry. `is_first`: nothing of its call can have changed a file before it."""
+    """Return True if ``git <words>`` makes a stash entry. `is_first`: no earlier part of the call can have changed
+    files.
+    """
     if words[0] != "stash" or verb_of(words) not in ("push", "save"):
         return False
     options = split(words[1:], "m", ("--message", "--pathspec-from-file"))
     top = tree_of(git_call)
     if top is None or not is_first or options.has("-u", "--include-untracked", "-a", "--all"):
         return top is not None
-    try:  # where nothing is to be put aside git makes no entry
+    try:  # git makes no entry if there is nothing to put aside
         return bool(Repository(top, seconds, git_call.top, git_call.environment).against("HEAD", [""]))
     except (NoAnswer, Refused):
         return True
 
 
 def note(git_calls, trail) -> None:
-    """Note in `trail` which of a call's git commands put something aside, where nobody else is there to be met."""
+    """Note in `trail` the stash commands of a call whose session is alone."""
     for one in git_calls:
         if one.words[0] == "stash" and verb_of(one.words) in ("push", "save") and not one.aside:
             trail.note_at(one.folder, "stash")
 
 
 def judge(git_call, words, sweeps):
-    """``(Denial or None, line)`` of a command that takes an entry of another living session; None for other commands.
+    """Judge a command that takes another living session's entry: ``(Denial or None, line)``; None for other commands.
 
-    `sweeps`: the ``sweeps.Sweeps`` that it is one of; the entries that those before it make are this session's own.
+    `sweeps`: the ``sweeps.Sweeps`` of the call. Entries made by its earlier commands are this session's own.
     """
     verb = verb_of(words)
     if words[0] != "stash" or verb not in (*_TAKES_OUT, "apply"):
@@ -89,7 +91,9 @@ def judge(git_call, words, sweeps):
 
 
 def _meant(words, verb: str, made: int) -> list:
-    """Which entry ``git stash <verb>`` is about, as it is numbered now; `made`: entries that will be there by then."""
+    """Return the present number of the entry that ``git stash <verb>`` names, in a list; `made`: entries made before
+    it.
+    """
     operands = split(words[2:]).operands[1 if verb == "branch" else 0 :]
     number = operands[0] if operands else "0"
     number = number.removeprefix("refs/").removeprefix("stash@{").removesuffix("}")
@@ -97,7 +101,7 @@ def _meant(words, verb: str, made: int) -> list:
 
 
 def _times(git_call, seconds: float) -> list:
-    """When each entry was made, in Unix seconds, the newest first."""
+    """Return the times of the entries in Unix seconds, the newest first."""
     top = tree_of(git_call)
     if top is None:
         return []
@@ -110,7 +114,7 @@ def _times(git_call, seconds: float) -> list:
 
 
 def _maker(made: int, times, notes):
-    """The Note of whoever made the entry of this time; None where that cannot be told."""
+    """Return the Note of the session that made the entry of time `made`, or None if that is not certain."""
     before = [note for note in notes if int(note.at) <= made < note.at + WITHIN_SECONDS]
     if not before:
         return None
@@ -119,11 +123,11 @@ def _maker(made: int, times, notes):
     if any(note.instance_id != last.instance_id for note in close):
         return None
     earlier = sum(1 for other in times if int(last.at) <= other < made)
-    return last if earlier < len(close) else None  # else what it made is another one
+    return last if earlier < len(close) else None  # otherwise its command made another entry
 
 
 def _notes(folder: str, meetings) -> list:
-    """What the journals of this session and of the other living ones say, of the repository around `folder`."""
+    """Return the Notes of this session and of the other living ones, for the repository around `folder`."""
     sources = [("", "", meetings.own_entries(folder))]
     sources += [(*theirs.writer, theirs.data) for theirs in meetings.living_others(folder)]
     reading = meetings.reading()
@@ -131,7 +135,7 @@ def _notes(folder: str, meetings) -> list:
 
 
 def _noted(data: bytes, reading) -> list:
-    """When, in Unix seconds, the session with these entries was about to put something aside."""
+    """Return the times (Unix seconds) of the stash commands in a journal."""
     found, read = [], 0
     for raw in reversed(data.split(b"\n")) if b"stash" in data else ():
         if b"stash" not in raw:

@@ -1,6 +1,6 @@
-"""Git commands that would throw away, or take along, what other sessions have changed and not committed.
+"""Git commands that would discard, stage or commit other sessions' uncommitted changes.
 
-Whether git itself would refuse is known (``shell/programs/git/uncommitted``): where it does, nothing is said.
+Commands that git itself would refuse are let pass (``shell/programs/git/uncommitted``).
 """
 
 import os
@@ -15,12 +15,13 @@ from swarm_hook_core.shell.programs.git.table import asks, only_reads
 from swarm_hook_core.traces import NOTICE, TURN, journal, stash_entries
 from swarm_hook_core.wording import way_past_hooks
 
-SECONDS = 0.5  # for all git commands of a call together
-MOST_CALLS = 50  # git commands of one call that are looked at
+SECONDS = 0.5  # for all git commands of one call
+MOST_CALLS = 50  # git commands of one call
 
 
 def judge(session, call, effects, meetings, trail, now: float):
-    """``(Denial or None, words for the model)`` of the git commands of a call; what is to be noted goes to `trail`."""
+    """Return ``(Denial or None, words for the model)`` for the git commands of a call; entries to note go to `trail`.
+    """
     writes_too = bool(effects.writes or effects.trees or effects.guesses)
     sweeps = Sweeps(session, call, meetings, trail, now, writes_too)
     lines = []
@@ -40,10 +41,10 @@ def judge(session, call, effects, meetings, trail, now: float):
 
 
 class Sweeps:
-    """The git commands of one call, in their order, and whether it `writes_too`, beside them.
+    """The git commands of one call, in their order. `writes_too`: the call also writes files by other means.
 
-    `stashed_in`: folders in which those so far put changes aside; `put_aside`: top of a work tree -> what puts changes
-    aside there while one of them runs.
+    `stashed_in`: folders in which earlier commands stash changes; `put_aside`: work tree -> name of the hook manager
+    that puts changes aside there during a command.
     """
 
     def __init__(self, session, call, meetings, trail, now: float, writes_too: bool):
@@ -54,16 +55,16 @@ class Sweeps:
         self.identity = token(session.label, "identity")
         self.stashed_in: list = []
         self.put_aside: dict = {}
-        self._has_begun = writes_too  # whether files may be others by now than they are on the disk
+        self._has_begun = writes_too  # True if the files may differ by now from those on disk
         self._end = time.monotonic() + SECONDS
-        self._fresh: dict = {}  # file or folder -> the fresh traces of others at and below it
-        self._near: list = []  # the traces that the command at hand may be about
-        self._words: list = []  # of that command, with aliases put in their place
-        self._staged: dict = {}  # paths that an earlier command of the call has staged
-        self._committed: dict = {}  # and those that one has committed
+        self._fresh: dict = {}  # file or folder -> others' fresh traces at and below it
+        self._near: list = []  # traces that the present command may affect
+        self._words: list = []  # the present command, aliases expanded
+        self._staged: dict = {}  # path -> trace, staged by an earlier command of the call
+        self._committed: dict = {}  # path -> trace, committed by an earlier one
 
     def of(self, git_call):
-        """``(Denial or None, line for the model)`` of the next one. Raises NoAnswer where git does not say in time."""
+        """Return ``(Denial or None, line for the model)`` for the next command. Raises NoAnswer if git is too slow."""
         self._near, self._words = [], []
         words = touched_files.without_aliases(git_call, self.left())
         if not words or only_reads(words) or not (asks(words) or words[0] == "worktree"):
@@ -76,16 +77,19 @@ class Sweeps:
                 return found
         lost, taken = self._met(git_call)
         if words[0] == "commit":
-            lost = [trace for trace in lost if trace.path not in self._staged]  # those go into the commit
+            # staged by this call: they go into the commit
+            lost = [trace for trace in lost if trace.path not in self._staged]
             git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-commit")
         elif words[0] == "push":
             git_call.aside = git_call.aside or self._hooks_of(git_call, words, "pre-push")
         if git_call.aside:
             lost += self.meetings.pending_below(tree_of(git_call))
-        # Asked last, since it goes through the whole work tree: in a large one nothing else would be told in time.
+        # Checked last: this searches the whole work tree, and in a large one would use up the time of the other
+        # questions.
         elif words[0] == "stash" and not lost and stash_entries.puts_aside(git_call, words, self.left(), is_first):
             self.stashed_in.append(git_call.folder)
-        taken = [trace for trace in taken if trace.path not in self._staged]  # of which was spoken already
+        # those were reported with the command that staged them
+        taken = [trace for trace in taken if trace.path not in self._staged]
         self._go_on(words, taken)
         if git_call.aside and not git_call.in_doubt and (not lost or self.level == NOTICE):
             self.put_aside[tree_of(git_call)] = git_call.aside
@@ -98,9 +102,9 @@ class Sweeps:
         return None, ""
 
     def of_late(self, git_call):
-        """As `of`, where git did not say in time which files the command would change: what others noted decides.
+        """Return the same as `of`, after git was too slow: decide by the command's words and the others' traces.
 
-        Where the command's words do not say that it means a file of theirs, the model is told that it may.
+        If the words do not say that the command means one of their files, the model is told that it may.
         """
         if not self._near or not self._words:
             return None, ""
@@ -118,11 +122,11 @@ class Sweeps:
         return None, sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
 
     def left(self) -> float:
-        """Seconds that are left for questions to git."""
+        """Return the seconds left for questions to git."""
         return max(0.0, self._end - time.monotonic())
 
     def _hooks_of(self, git_call, words, hook: str) -> str:
-        """What puts unstaged changes aside while this `hook` runs; empty for nothing, or where git says nothing."""
+        """Return the name of the hook manager that puts unstaged changes aside during this `hook`, or ""."""
         from swarm_hook_core.shell.programs.git import commit_hooks
         from swarm_hook_core.shell.programs.git.repository import Repository
         from swarm_hook_core.shell.programs.git.table import options_of
@@ -137,13 +141,15 @@ class Sweeps:
             return ""
 
     def _met(self, git_call):
-        """``(lost, taken)``: the fresh traces of others that it meets."""
+        """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it stages or
+        commits.
+        """
         fresh: dict = {}
         for root in uncommitted.roots(git_call, self.left()):
             if root not in self._fresh:
                 began = time.monotonic()
                 self._fresh[root] = self.meetings.fresh_below(root)
-                self._end += time.monotonic() - began  # git has time of its own for that
+                self._end += time.monotonic() - began  # these questions have time of their own
             fresh.update((trace.path, trace) for trace in self._fresh[root] if trace.path not in self._committed)
         if not fresh:
             return [], []
@@ -152,7 +158,7 @@ class Sweeps:
         return [fresh[path] for path in lost], [fresh[path] for path in taken]
 
     def _go_on(self, words, taken) -> None:
-        """Take it that the command has run, for those that follow it in the same call."""
+        """Assume that the command has run, for the commands after it."""
         if words[0] in ("add", "stage", "apply"):
             self._staged.update((trace.path, trace) for trace in taken)
         elif words[0] == "commit":
@@ -175,11 +181,11 @@ class Sweeps:
         return None, sweep_wording.line(git_call.by, deed, traces, way, self.identity, self.now, may)
 
     def _way(self, git_call, words, theirs) -> str:
-        """What to do in its place, for the model."""
+        """Return the advice for the model: a narrower command."""
         from swarm_hook_core.traces import narrow_forms
 
         top = tree_of(git_call)
-        is_here = top == work_tree(self.call.folder)  # elsewhere the command would not reach them by their names alone
+        is_here = top == work_tree(self.call.folder)  # elsewhere the files' relative names would be wrong
         own = [path for path in self.meetings.own_below(top) if path not in theirs] if top and is_here else []
         try:
             lost, taken = uncommitted.swept(git_call, own, self.left()) if own else ([], [])
@@ -192,14 +198,14 @@ class Sweeps:
 
 
 def went_on_with(meetings, trace) -> bool:
-    """Whether this session has written the file of `trace` since: it knows what it takes along."""
+    """Return True if this session has written the file of `trace` since: it knows the change."""
     own = meetings.own_entries(os.path.dirname(trace.path))
     last = journal.newest(own, trace.path, ("wrote",))
     return last is not None and last.at_ns > trace.at_ns
 
 
 def deed_of(words) -> str:
-    """What ``git <words>`` does to changes that nobody has committed, as a verb."""
+    """Return the verb for the effect of ``git <words>`` on uncommitted changes."""
     verb, goes_on = words[0], any(word in ("--abort", "--skip", "--continue") for word in words)
     if verb == "stash" or (verb in ("rebase", "merge", "pull") and not goes_on):
         return "put aside"

@@ -1,10 +1,10 @@
-"""Looks of a session at a file that no hook sees: by the transcript that its client writes.
+"""Looks at files that no hook sees, found in the transcript that the client writes.
 
-The client's own reading tool has no hook, and a client refuses to overwrite what its model has not seen in some
-releases, with some models, after some events only. The transcript holds the text that each read has shown. A file has
-been shown if each of its lines, as it is now, stands there at its place: neither clocks nor the client's word count.
+The clients' own reading tools have no hook here, and clients refuse to overwrite unread files only in some releases and
+cases. The transcript has the text that each read has shown. A file counts as shown if each of its present lines is in
+the transcript at its line number.
 
-It is read only where a call meets another session's change, from its end, and no further than `TAILS` say.
+The transcript is read only when a call meets another session's change, from its end, up to the sizes in `TAILS`.
 """
 
 import os
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     Look = tuple[str, object, object, int]
 
-TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at a transcript's end: the second where the first does not say
+TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at the transcript's end; the second if the first has no answer
 LARGEST = 1024 * 1024  # bytes of a file that is compared
-MOST_SECONDS = 1.0  # for all files of one call; those behind that count as not shown
-PATIENCE = 0.3  # seconds for which the result of a read may be missing in the transcript
+MOST_SECONDS = 1.0  # for all files of one call; later ones count as not shown
+PATIENCE = 0.3  # seconds to wait for the missing result of a read
 PAUSE = 0.05
 OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
 
 
 class Form:
-    """How one family of clients writes its transcripts.
+    """The transcript format of one family of clients.
 
-    looks     ``entry -> [(call, path, text, first)]``: calls of the reading tool have a `path` and None for `text`;
-              results have the text that was shown, which begins in line `first`, empty where the read has failed. Those
-              that name both need no id of a call. It may raise what it likes for an entry of another shape
-    of_agent  ``(path of the session's, agent) -> path`` of a sub-agent's transcript
+    looks     ``entry -> [(call, path, text, first)]``: a call of the reading tool has a `path` and None for `text`;
+              its result has the shown text, beginning in line `first`, or "" if the read failed. An item with both path
+              and text needs no call id. May raise ValueError, TypeError, AttributeError, KeyError for other entries
+    of_agent  ``(path of the session's transcript, agent) -> path`` of the sub-agent's transcript
     """
 
     def __init__(self, looks: "Callable[[dict], Iterable[Look]]", of_agent: "Callable[[str, str], str]"):
@@ -51,9 +51,9 @@ class Transcript:
         self._spent = 0.0
 
     def has_shown(self, path: str, resolved: str) -> bool:
-        """Return True if the model was shown the file at `path`, `resolved` without links, as it is now.
+        """Return True if the model was shown the file at `path` as it is now. `resolved`: the path without links.
 
-        In doubt it was not: the transcript is missing, of another form, or goes back further than is read.
+        False in doubt: a missing transcript, an unknown format, a read further back than `TAILS`.
         """
         if self._spent > MOST_SECONDS:
             return False
@@ -66,7 +66,7 @@ class Transcript:
             self._spent += time.monotonic() - begun
 
     def _is_shown(self, names, resolved: str, end: float) -> bool:
-        """As `has_shown`; a result that is missing is waited for until `end`. Raises OSError, ValueError."""
+        """Do the work of `has_shown`; wait until `end` for a missing result. Raises OSError, ValueError."""
         lines = _lines(_regular(resolved, LARGEST))
         while True:
             is_shown, is_awaited = self._search(names, resolved, lines)
@@ -75,7 +75,7 @@ class Transcript:
             time.sleep(PAUSE)
 
     def _search(self, names, resolved: str, lines: list) -> tuple:
-        """``(it was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
+        """Return ``(file was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
         is_awaited = False
         for size in TAILS:
             data, is_all = _tail(self._path, size)
@@ -89,7 +89,7 @@ class Transcript:
                 if first > 0 and lines[first - 1 : first - 1 + len(shown)] == shown:
                     left.difference_update(range(first - 1, first - 1 + len(shown)))
             if len(lines) > 1 and not lines[-1]:
-                left.discard(len(lines) - 1)  # behind the end of the last line
+                left.discard(len(lines) - 1)  # the empty line after the last line's end
             if not left:
                 return True, False
             is_awaited = is_awaited or bool(awaited)
@@ -98,7 +98,7 @@ class Transcript:
         return False, is_awaited
 
     def _looks(self, data: bytes, names, resolved: str) -> "Iterator[tuple[str, str | None, int]]":
-        """``(call, text, first line)`` of the reads of the file in `data`; None for the text of a call."""
+        """Yield ``(call, text, first line)`` of the reads of the file in `data`; the text of a call is None."""
         found: dict = {}
         for mark in {mark for name in names for mark in _spellings(name)}:
             found.update(_lines_with(mark, data))
@@ -112,7 +112,7 @@ class Transcript:
                     yield call, None, 0
                 elif isinstance(text, str) and isinstance(first, int):
                     yield call, text, first
-        for made in of_file:  # their results need not name the file
+        for made in of_file:  # results need not name the file
             for _place, raw in _lines_with(made.encode("utf-8", "replace"), data):
                 for call, path, text, first in self._parsed(raw):
                     if path is None and call == made and isinstance(text, str):
@@ -124,10 +124,10 @@ class Transcript:
         try:
             entry = loads_object(raw.decode("utf-8", "surrogateescape"))
             if not self._is_agent and entry.get("isSidechain") is True:
-                return []  # older clients: of a sub-agent
+                return []  # older clients: an entry of a sub-agent
             return list(self._form.looks(entry))
         except (ValueError, TypeError, AttributeError, KeyError):
-            return []  # cut off, or of another shape
+            return []  # torn, or of another format
 
     def _leads_to(self, path: str, resolved: str) -> bool:
         try:
@@ -137,12 +137,12 @@ class Transcript:
 
 
 def _of_blocks(entry: dict) -> "Iterator[Look]":
-    """The looks of one entry in which messages consist of blocks, as Anthropic's API has them."""
+    """Yield the looks in one entry of a transcript with content blocks (Anthropic's API)."""
     told = entry.get("toolUseResult")
     attached = entry["attachment"].get("content") if isinstance(entry.get("attachment"), dict) else None
     for holder in (told, attached):
         if isinstance(holder, dict):
-            file = holder.get("file", holder)  # what was written stands in the result itself
+            file = holder.get("file", holder)  # results of writes have the text at the top
             if "filePath" in file and isinstance(file.get("content"), str):
                 yield "", file["filePath"], file["content"], file.get("startLine", 1)
     blocks = entry["message"]["content"] if isinstance(entry.get("message"), dict) else ()
@@ -154,7 +154,7 @@ def _of_blocks(entry: dict) -> "Iterator[Look]":
 
 
 def _numbered(content: object) -> tuple:
-    """``(text, first line)`` of a result whose lines begin with their numbers; empty where they do not."""
+    """Return ``(text, first line)`` of a result with numbered lines; ("", 0) without numbers."""
     if isinstance(content, list):
         content = "\n".join(block["text"] for block in content if block.get("type") == "text")
     first = 0
@@ -162,14 +162,14 @@ def _numbered(content: object) -> tuple:
     for line in str(content).split("\n"):
         number, tab, rest = line.partition("\t" if "\t" in line else "→")
         if not tab or not number.strip().isdecimal() or (first and int(number) != first + len(lines)):
-            break  # a word of the client's own behind the text
+            break  # a note of the client after the text
         first = first or int(number)
         lines.append(rest)
     return "\n".join(lines), first
 
 
 def _of_parts(entry: dict) -> "Iterator[Look]":
-    """The looks of one entry in which messages consist of parts, as Google's API has them."""
+    """Yield the looks in one entry of a transcript with parts (Google's API)."""
     for part in entry["message"]["parts"] if isinstance(entry.get("message"), dict) else ():
         made, answered = part.get("functionCall"), part.get("functionResponse")
         if isinstance(made, dict) and made.get("name") == "read_file":
@@ -179,7 +179,7 @@ def _of_parts(entry: dict) -> "Iterator[Look]":
 
 
 def _paged(output: object) -> tuple:
-    """``(text, first line)`` of what a read has shown: the file as it is, or a page of it under a heading."""
+    """Return ``(text, first line)`` of a shown file: whole, or one page under a heading."""
     if not isinstance(output, str):
         return "", 0
     heading, rule, text = output.partition("\n\n---\n\n")
@@ -202,7 +202,7 @@ FORMS = {"blocks": Form(_of_blocks, _agent_of_blocks), "parts": Form(_of_parts, 
 
 
 def _lines_with(mark: bytes, data: bytes) -> "Iterator[tuple[int, bytes]]":
-    """``(place, line)`` of each line in which `mark` stands."""
+    """Yield ``(index, line)`` of each line that contains `mark`."""
     place = data.find(mark)
     while place >= 0:
         begin, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
@@ -211,7 +211,7 @@ def _lines_with(mark: bytes, data: bytes) -> "Iterator[tuple[int, bytes]]":
 
 
 def _spellings(name: str) -> list:
-    """How a JSON text may spell `name`."""
+    """Return the spellings of `name` in JSON."""
     from swarm_hook_core.json_text import quote
 
     plain = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -219,7 +219,7 @@ def _spellings(name: str) -> list:
 
 
 def _lines(data: bytes) -> list:
-    """The lines of a file, as clients show them. Raises ValueError where it is no text."""
+    """Return the lines of a file, as clients show them. Raises ValueError for a file that is not text."""
     return _without_returns(data.decode("utf-8-sig")).split("\n")
 
 
@@ -228,7 +228,7 @@ def _without_returns(text: str) -> str:
 
 
 def _regular(path: str, most: int) -> bytes:
-    """What is in the ordinary file at `path`. Raises OSError; ValueError where it is longer than `most` bytes."""
+    """Return the bytes of the ordinary file at `path`. Raises OSError; ValueError if it is longer than `most` bytes."""
     data, is_all = _tail(path, most)
     if not is_all:
         raise ValueError("too long")
@@ -236,7 +236,7 @@ def _regular(path: str, most: int) -> bytes:
 
 
 def _tail(path: str, size: int) -> tuple:
-    """``(at most size bytes at the end of the ordinary file at path, they are all of it)``. Raises OSError."""
+    """Return ``(last size bytes of the ordinary file at path, True if that is all)``. Raises OSError."""
     handle = open_private(path, os.O_RDONLY, follows=True)
     try:
         begin = max(os.fstat(handle).st_size - size, 0)

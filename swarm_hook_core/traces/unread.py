@@ -1,6 +1,6 @@
-"""Shell commands that nobody had read when they ran, since their session was alone (``ran``): what they wrote.
+"""Unparsed shell commands (``ran``): parsed later, when another session's call may concern the files that they wrote.
 
-Whoever meets them later reads those that may be about its files, in the time that the check of its own call has left.
+A session that is alone notes its commands without parsing them. The parsing takes its time from the later call's check.
 """
 
 import os
@@ -10,9 +10,9 @@ from swarm_hook_core.change import REMOVE
 from swarm_hook_core.paths import keys_for
 from swarm_hook_core.traces import journal
 
-MOST_COMMANDS = 40  # of one session that are read to see whether they wrote a file
-MOST_FILES = 40  # of one call that are looked for in them, its first
-MOST_LATELY = 30  # of one session that are read for the files that they wrote
+MOST_COMMANDS = 40  # commands of one session that are parsed in search of a file
+MOST_FILES = 40  # files of one call that are searched for, its first
+MOST_LATELY = 30  # commands of one session that are parsed for their written files
 
 
 _STAND_FOR_MANY = (
@@ -37,19 +37,17 @@ _GO_ON = (b">", b";", b"|", b"&", b"\\n", b"$", b"`", b"--output")
 
 
 class Reading:
-    """Reading commands of others for one call, in the time of its `budget`; None: a Budget begins with the first.
-
-    Each is read once, whatever its files are asked about.
-    """
+    """Parses others' commands for one call, each command once. `budget`: processor time; None: a new Budget."""
 
     def __init__(self, budget, real):
         self._budget = budget
-        self._until = None  # there is some time for it, whatever the call itself took
+        # set at the first command: parsing has a part of its own, whatever the call's own check took
+        self._until = None
         self._read: dict = {}  # (command, its folder) -> its Effects
         self.real = real
 
     def effects_of(self, entry):
-        """The Effects of the command of an Entry; None where there is no time left."""
+        """Return the Effects of an Entry's command; None if no time is left."""
         found = self._read.get((entry.text, entry.key))
         if found is not None:
             return found
@@ -67,7 +65,7 @@ class Reading:
         return found
 
     def written_by(self, entry) -> tuple:
-        """``([(folder, path as spelled)], [Tree])`` of the files that this command certainly wrote."""
+        """Return ``([(folder, path as spelled)], [Tree])`` of files and folders that the command certainly wrote."""
         effects = self.effects_of(entry)
         if effects is None:
             return [], []
@@ -82,20 +80,20 @@ class Reading:
 
 
 class UnreadCommands:
-    """Those in the journal with the entries `data`."""
+    """The unparsed commands in the journal with the entries `data`."""
 
     __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_read")
 
     def __init__(self, data: bytes, reading: Reading):
         self._reading = reading
         self._data = data
-        self._lines: list | None = None  # their entries as they stand there, once somebody asked
-        self._wide: list = []  # those of them in which a word may stand for many names
+        self._lines: list | None = None  # raw entries of commands that do more than look, the newest first
+        self._wide: list = []  # those with patterns or programs that may write files not named
         self._asked = 0  # files so far
-        self._read: dict = {}  # such a line -> its entry, None for none; the keys of what the command wrote; its Trees
+        self._read: dict = {}  # raw entry -> (entry or None, keys of the written files, written Trees)
 
     def that_wrote(self, keys) -> list:
-        """The entries of the newest commands that wrote the file with one of these keys."""
+        """Return the entries of the newest commands that wrote the file with one of these keys."""
         self._asked += 1
         if self._asked > MOST_FILES:
             return []
@@ -113,7 +111,7 @@ class UnreadCommands:
         return found
 
     def lately_below(self, root: str):
-        """``(path, entry)`` of the files at and below `root` that the newest commands run there wrote."""
+        """Yield ``(path, entry)`` of files at and below `root` written by the newest commands run there."""
         for entry in journal.newest_below(self._data, root, ("ran",), MOST_LATELY):
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
@@ -121,7 +119,7 @@ class UnreadCommands:
                     yield path, entry
 
     def written_below(self, root: str, since_ns: int):
-        """``(path, entry)`` of the files at and below `root` that commands since then certainly write."""
+        """Yield ``(path, entry)`` of files at and below `root` certainly written by commands after `since_ns`."""
         for entry in self._since(since_ns):
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
@@ -129,7 +127,7 @@ class UnreadCommands:
                     yield path, entry
 
     def cleared_since(self, since_ns: int) -> list:
-        """``(entry, deed, place)`` of the places that commands since then clear."""
+        """Return ``[(entry, deed, place)]`` for the places cleared by commands after `since_ns`."""
         found = []
         for entry in self._since(since_ns):
             from swarm_hook_core.traces import clearing
@@ -139,7 +137,7 @@ class UnreadCommands:
         return found
 
     def _since(self, at_ns: int):
-        """The entries since then of commands that do more than look, the newest first."""
+        """Yield the entries after `at_ns` of commands that do more than look, the newest first."""
         for entry in journal.newest_of(self._data, "ran"):
             if entry.at_ns < at_ns:
                 return
@@ -147,7 +145,7 @@ class UnreadCommands:
                 yield entry
 
     def _of(self, raw: bytes) -> tuple:
-        """``(entry, keys of the files that its command wrote, Trees that it wrote)`` of a line; no entry where torn."""
+        """Return ``(entry, keys of the written files, written Trees)`` of a raw entry; None for a torn one."""
         if raw not in self._read:
             self._read[raw] = None, frozenset(), ()
             try:
@@ -163,12 +161,12 @@ class UnreadCommands:
 
 
 def _is_in(tree, keys) -> bool:
-    """Whether a file with one of these keys is certainly among those that the Tree stands for."""
+    """Return True if the Tree certainly includes a file with one of these keys."""
     return any(key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for key in keys)
 
 
 def _looks_only(raw: bytes) -> bool:
-    """Whether the command in this entry is plainly one that only looks: mostly many of them name a file."""
+    """Return True if the command plainly only looks: most commands that name a file do."""
     text = raw.rpartition(b"\0")[2]
     first, _, rest = text.partition(b" ")
     if first == b"git":

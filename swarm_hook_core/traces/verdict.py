@@ -1,4 +1,4 @@
-"""What a call comes to that meets what others have written and not committed, by the level in force."""
+"""The decision about a call that meets uncommitted changes of other sessions, by the level in force."""
 
 import os
 import time
@@ -8,14 +8,13 @@ from swarm_hook_core.decision import Denial, Loss
 from swarm_hook_core.traces import NOTICE, seen
 from swarm_hook_core.traces.meetings import Meetings
 
-MOST_ELSEWHERE = 50  # files of one call of which it is asked whether they were written on other machines
+MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on other machines
 
 
 def judge(config, session, call, targets, effects, trail, reader, now: float):
-    """``(Denial or None, words for the model)`` of a call that no lock denies; its traces are added to `trail`.
+    """Return ``(Denial or None, words for the model)`` for a call that no lock denies; its traces go to `trail`.
 
-    `targets`: the files that it certainly writes, as ``Trail.targets_of`` has them; `effects`: of a call that does not
-    say its files, else None.
+    `targets`: its certain writes, from ``Trail.targets_of``; `effects`: effects of a shell or MCP call, or None.
     """
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     meetings.note_own_files(call.folder)
@@ -97,12 +96,12 @@ def judge(config, session, call, targets, effects, trail, reader, now: float):
 
 
 def _is_folder(path: str) -> bool:
-    """Whether a folder is there: to write it, or to remove it while it is empty, loses nothing."""
+    """Return True for a folder: creating it, or removing it while empty, loses nothing."""
     return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _keeps(trail, effects, path: str, resolved: str, how: str) -> bool:
-    """Whether what the call puts in the place of the file is known, and has in it what others have changed there."""
+    """Return True if the new content of the file is known and keeps the other session's changes."""
     if how != REPLACE:
         return False
     from swarm_hook_core.traces import new_text
@@ -111,7 +110,7 @@ def _keeps(trail, effects, path: str, resolved: str, how: str) -> bool:
 
 
 def _cleared_by(effects) -> dict:
-    """The places that a call with these Effects clears, as ``clearing.places_of`` has them; nearly always none."""
+    """Return the result of ``clearing.places_of`` for these Effects; mostly empty."""
     if effects is None or not (effects.trees or effects.git):
         return {}
     from swarm_hook_core.traces import clearing
@@ -120,7 +119,7 @@ def _cleared_by(effects) -> dict:
 
 
 def _swept(effects, meetings) -> list:
-    """``(Trace, how, by)`` of others' writes that are still to come where git commands of the call lose them."""
+    """Return ``[(Trace, how, by)]`` of others' pending writes that git commands of the call would discard."""
     if effects is None or not effects.git:
         return []
     from swarm_hook_core.traces import clearing
@@ -129,10 +128,9 @@ def _swept(effects, meetings) -> list:
 
 
 def _note_first(trail, targets, cleared) -> int:
-    """Note what the call is about to write before it looks at what others do.
+    """Note the intended writes before looking at others' traces; return the time of these entries (ns).
 
-    Of two calls that are checked at the same moment one at least sees the other then, whose write is still to come.
-    Returns the time that stands in the notes (ns).
+    So, of two calls checked at the same moment, at least one sees the other's pending write.
     """
     at_ns = time.time_ns()
     for path in dict.fromkeys(target[1] for target in targets):
@@ -143,16 +141,16 @@ def _note_first(trail, targets, cleared) -> int:
         clearing.note(trail, "clears", cleared, at_ns)
     try:
         trail.leave()
-    except OSError as error:  # a full disk: what others do can be looked at all the same
+    except OSError as error:  # a full disk: others' traces can be read all the same
         _record(trail, error)
     return at_ns
 
 
 def _note_denial(trail, lost, targets, cleared) -> str:
-    """Note that the call is denied for the Traces in `lost`: what the model is told where that cannot be noted.
+    """Note that the call is denied for the Traces in `lost`. Return a notice if that cannot be noted, else "".
 
-    Then no look at the file could be noted either, and it would be denied for ever. Raises NotChecked where a person
-    wants what cannot be checked to be denied.
+    Without notes a look at the file could not be noted either, and the call would be denied for ever: so it goes ahead.
+    Raises NotChecked if the user's settings deny what cannot be checked.
     """
     for trace, _how, _by in lost:
         trail.note("met", trace.path, trail.call.id or seen.NO_ID)
@@ -177,7 +175,7 @@ def _await(trail, name: str) -> None:
 
     try:
         endings.await_end(name)
-    except OSError as error:  # the session's next call says it as well
+    except OSError as error:  # the other session's next call notes its end anyway
         _record(trail, error)
 
 
@@ -188,7 +186,7 @@ def _record(trail, error: OSError) -> None:
 
 
 def _take_back(trail, targets, cleared) -> None:
-    """Note that a call that is denied will not write what it was about to, nor clear those places."""
+    """Note that a denied call will not make its writes, nor clear folders."""
     for path in dict.fromkeys(target[1] for target in targets):
         trail.note("wont", path)
     if cleared:
@@ -198,7 +196,7 @@ def _take_back(trail, targets, cleared) -> None:
 
 
 def _denial(session, call, lost, meetings, now: float):
-    """The Denial of a call that would lose what others have changed; `lost`: (Trace, how, by) of each file."""
+    """Return the Denial of a call that would destroy others' changes; `lost`: (Trace, how, by) of each file."""
     from swarm_hook_core.labels import token
     from swarm_hook_core.traces import wording
 
@@ -215,18 +213,18 @@ def _denial(session, call, lost, meetings, now: float):
 
 
 def _during_hooks(session, call, aside):
-    """The Denial of a call that would write where another session's commit has put changes aside."""
+    """Return the Denial of a write during another session's commit whose hook puts changes aside."""
     from swarm_hook_core.labels import token
     from swarm_hook_core.traces import wording
 
     words = wording.during_hooks(aside[0], aside[1], token(session.label, "identity"))
-    again = " Wait until that is over, a few seconds mostly, and try again; what you read meanwhile may be older text."
+    again = " Wait until that is over, mostly a few seconds, and try again; until then, files you read may have older text."
     loss = Loss("moment", aside[0].held, "overwrite", at=aside[0].at_ns / 1e9)
     return Denial(aside[0].path, None, f"swarm: {call.client_tool} was not run: {words}{again}", loss=loss)
 
 
 def _storms(denial, first) -> list:
-    """What the owner of the file, and at last a person, is to hear of a session that is denied again and again."""
+    """Return the facts for the owner, and later a person, about a session that is denied again and again."""
     from swarm_hook_core.storms import MANY, PERSON
 
     trace, how, by = first
@@ -234,11 +232,11 @@ def _storms(denial, first) -> list:
 
 
 def keep_content(path: str, now: float) -> str:
-    """Keep what is in the file at `path` for `swarm-mcp restore`; where that is kept, empty where it cannot be."""
+    """Keep a copy of the file at `path` for `swarm-mcp restore`; return the copy's path, or ""."""
     from swarm_hook_core.paths import key_of
     from swarm_hook_core.watching.kept import Kept, NotKept
 
     try:
         return Kept(now).keep(key_of(path), path).path
     except (NotKept, OSError, ValueError):
-        return ""  # it is larger than what is kept, or gone
+        return ""  # too large to keep, or gone

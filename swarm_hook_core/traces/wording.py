@@ -1,20 +1,20 @@
-"""The words in which a model is told what other sessions have changed and not committed."""
+"""Denials and notices for a model about other sessions' uncommitted changes."""
 
 from swarm_hook_core.change import REMOVE
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.wording import duration, holder
 
-NAMED = 5  # files that one line names
+NAMED = 5  # files named in one line
 
 
 def changed_by(trace, identity: str, now: float) -> str:
-    """Who has changed the file of a Trace, when, and what they work on, as far as this identity may know."""
+    """Return the session that changed the file, when, and its purpose if this identity may know it."""
     who, _note, _ask = holder(trace.held, identity)
     return f"{who} {duration(now - trace.held.since)} ago{purpose(trace, identity)}"
 
 
 def purpose(trace, identity: str) -> str:
-    """What the session that wrote it works on, in brackets after a blank; empty where that is not known or said."""
+    """Return the purpose of the session, in brackets after a blank, or "" if it is unknown or private."""
     if not trace.held.note.strip() or not same_circle(identity, token(trace.held.label, "identity")):
         return ""
     from swarm_hook_core.untrusted_text import quoted
@@ -28,9 +28,9 @@ def _writing(trace, identity: str) -> str:
 
 
 def would_lose(call, trace, how: str, by: str, others, identity: str, now: float, times: int) -> str:
-    """Why a call was denied that would have replaced or removed a file with a change that its session has not seen.
+    """Return the denial of a call that would replace or remove a file with a change that its session has not seen.
 
-    `others`: the Traces of more such files; `times`: how often the session was denied for this one lately.
+    `others`: Traces of further such files; `times`: number of recent denials of the session for this file.
     """
     from swarm_hook_core.storms import MANY, PERSON
     from swarm_hook_core.untrusted_text import command, named
@@ -39,16 +39,16 @@ def would_lose(call, trace, how: str, by: str, others, identity: str, now: float
     paths = [trace.path, *(one.path for one in others[: NAMED - 1])]
     if times >= MANY:
         who = holder(trace.held, identity)[0]
-        why = f"{who} is writing it" if trace.is_pending else f"a change by {who} is in it that you have not seen"
+        why = f"{who} is writing it" if trace.is_pending else f"it has a change by {who} that you have not seen"
         said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
         said += " Trying again changes nothing"
         if times >= PERSON:
-            return f"{said}. Stop: {_look(paths, call)}, or do what can be done without it and say what is left to do."
+            return f"{said}. Stop: {_look(paths, call)}, or do the rest without this file and report that."
         first = "wait until that is made, then " if trace.is_pending else ""
         return f"{said}: {first}{_look(paths, call)} first, or edit only your lines."
     if trace.is_pending:
         return (
-            f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when {_writing(trace, identity)}:"
+            f"swarm: {tool}{part} would write {named(trace.path)} while {_writing(trace, identity)}:"
             f" one of the two changes would be lost. {_way(trace, paths, call)}"
         )
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
@@ -60,7 +60,7 @@ def would_lose(call, trace, how: str, by: str, others, identity: str, now: float
 
 
 def would_lose_shortly(call, trace, how: str, identity: str) -> str:
-    """The same for a client that has room for a few words: the way past it first."""
+    """Return a short denial, for clients with room for few words: the way out comes first."""
     from swarm_hook_core.untrusted_text import cut, named
 
     who = cut(holder(trace.held, identity)[0], 40)
@@ -75,21 +75,21 @@ def _verb(how: str) -> str:
 
 
 def _way(trace, paths, call) -> str:
-    """What to do now: it names a look that is seen, which a client's own tool for reading mostly is not."""
+    """Return the advice: a command that counts as a look. A client's own reading tool mostly has no hook."""
     if trace.is_pending:
         return (
-            f"Wait until it is made, {_look(paths, call)}, then write what keeps it. Until then this is denied each"
-            " time, for two minutes at most if nothing tells its end. Or edit only your lines."
+            f"Wait until it is made, {_look(paths, call)}, then write a text that keeps it. Until then this is denied"
+            " each time, for two minutes at most if its end is not reported. Or edit only your lines."
         )
     it = "them" if len(paths) > 1 else "it"
     return (
         f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
-        " look here), then write what keeps their change: that passes. Or edit only your lines, or leave it to them."
+        " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it to them."
     )
 
 
 def _look(paths, call) -> str:
-    """The command that shows these files, which lets the session write them."""
+    """Return the command that shows these files; after it the session may write them."""
     from swarm_hook_core.watching.report import quoted
 
     start = call.folder.rstrip("/") + "/"
@@ -98,25 +98,25 @@ def _look(paths, call) -> str:
 
 
 def cannot_be_noted(error: OSError) -> str:
-    """What is said of a call that goes ahead over another's change, since nothing can be noted of it."""
+    """Return the notice that a call goes ahead over another's change, because nothing can be noted."""
     why = error.strerror or type(error).__name__
     return (
-        f"swarm: that would be denied, but nothing can be written into swarm's state folder ({why}), so it goes ahead:"
+        f"swarm: this call would be denied, but nothing can be written into swarm's state folder ({why}), so it goes ahead:"
         " keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
     )
 
 
 def are_cleared(clearings, identity: str) -> str:
-    """One line for each of a few files that a call goes ahead to write in what another call clears at this moment.
+    """Return one line per file that the call writes while another call clears its folder.
 
-    `clearings`: as ``Meetings.clearing`` has them.
+    `clearings`: results of ``Meetings.clearing``.
     """
     from swarm_hook_core.untrusted_text import named
 
     lines = []
     for trace, deed, place in clearings[:NAMED]:
         who, _note, _ask = holder(trace.held, identity)
-        what = f"{deed} {'all that is in' if deed == REMOVE else 'what is changed in'} {named(place)}"
+        what = f"{deed} {'everything in' if deed == REMOVE else 'the changes in'} {named(place)}"
         lines.append(
             f"swarm: {named(trace.path)}: at this very moment {who} is about to {what}{purpose(trace, identity)}."
             " Read the file again afterwards: if your change is missing, make it again."
@@ -125,7 +125,7 @@ def are_cleared(clearings, identity: str) -> str:
 
 
 def were_written_elsewhere(traces, identity: str, now: float) -> str:
-    """One line for each of a few files that a call goes ahead to write, and that others write on other machines."""
+    """Return one line per file that the call writes and that sessions on other machines have written."""
     from swarm_hook_core.untrusted_text import named
 
     lines = [
@@ -139,18 +139,18 @@ def were_written_elsewhere(traces, identity: str, now: float) -> str:
 
 
 def during_hooks(trace, name: str, identity: str) -> str:
-    """Say why the file of `trace` is better left alone: during another session's commit `name` puts changes aside."""
+    """Return the reason not to write the file now: during another session's commit `name` puts changes aside."""
     from swarm_hook_core.untrusted_text import cut, named
 
     who, _note, _ask = holder(trace.held, identity)
     return (
-        f"{who} is committing or pushing in this work tree, and {cut(name, 40)}, which that runs, puts changes aside or"
-        f" sets files back at its end: what is written to {named(trace.path)} now may be lost."
+        f"{who} is committing or pushing in this work tree, and its hooks ({cut(name, 40)}) put changes aside or reset files"
+        f" at the end: a change written to {named(trace.path)} now may be lost."
     )
 
 
 def were_changed(traces, identity: str, now: float) -> str:
-    """One line for each of a few files that a call goes ahead to write, and that others have changed."""
+    """Return one line per file that the call goes ahead to write although others have changed it."""
     from swarm_hook_core.untrusted_text import named
 
     lines = []

@@ -1,10 +1,9 @@
-"""Locked files around an edit, compared at the session's next hook: a formatter that another plugin runs after edits.
+"""Locked files around an edit, compared at the session's next hook: another plugin may run a formatter after edits.
 
-    <state>/watched-edits/<session>    the last edit of this session that went ahead beside locks of others
+    <state>/watched-edits/<session>    the session's last edit that went ahead beside locks of others
 
-Clients run such a formatter beside our own hook after the edit, so that nothing is compared then, and no process is
-started for it. These records do not lie in `watched`: while that folder is there, hooks of all sessions start Python
-after each call.
+Clients run such a formatter at the same time as our own hook after the edit, so a comparison there would come too
+early. These records are not in `watched`: while that folder exists, all sessions' hooks start Python after each call.
 """
 
 import os
@@ -18,12 +17,12 @@ from swarm_hook_core.watching import records, watch
 MOST_LOCKS = 40
 MOST_FILES = 60
 _NEXT_EDIT = "edit"
-# Holders that tell nobody what they do themselves: a person's terminal, and a command that holds a lock while it runs.
+# Holders without hooks: a person's terminal, and a command that holds a lock while it runs.
 _UNMARKED = (TERMINAL, HOLD)
 
 
 def begin(config, call, session, peers, now: float) -> list:
-    """Note the locked files around an edit that goes ahead; return the breaches since the last one of this session."""
+    """Note the locked files around an edit that goes ahead; return the breaches since this session's last one."""
     try:
         if not call.session_id:
             return []
@@ -40,8 +39,9 @@ def begin(config, call, session, peers, now: float) -> list:
 
 
 def settle(config, event) -> list:
-    """Return the breaches since the session's last edit; the record goes, but at a PreToolUse soon after it."""
-    # A session that is being compacted goes on.
+    """Return the breaches since the session's last edit. The record is removed, unless this is a PreToolUse soon after.
+    """
+    # A compacted session goes on.
     return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)
 
 
@@ -53,7 +53,7 @@ def _settled(config, session_id: str, hook: str) -> list:
         breaches = watch.compare(facts, True)
         if hook == "PreToolUse" and time.time_ns() < facts["began"] + watch.EDIT_NS:
             write_private(_path(session_id), dumps(facts))
-        elif hook != _NEXT_EDIT:  # which leaves a record of its own, for which marks of the holders are still needed
+        elif hook != _NEXT_EDIT:  # the next edit makes a record of its own, and needs the holders' marks
             _close()
         return breaches
     except Exception as error:
@@ -63,7 +63,7 @@ def _settled(config, session_id: str, hook: str) -> list:
 
 
 def _near(call, session, peers) -> list:
-    """Return locks of others in the same checkout, those on patterns and of holders without hooks apart."""
+    """Return locks of others in the same checkout, without those on patterns and those of holders without hooks."""
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.paths import git_root
 
@@ -90,7 +90,7 @@ def _note(config, call, held, now: float) -> None:
 
 
 def _edit_of(config, call) -> str:
-    """Return the edit in a few words: the tool and the first of its files."""
+    """Return the edit in a few words: the tool and its first file."""
     from swarm_hook_core.targets import absolute_paths
 
     paths = absolute_paths(config, call.tool, call.input, call.folder)
@@ -104,7 +104,7 @@ def _path(session_id: str) -> str:
 
 
 def _taken(session_id: str):
-    """Return the facts of a session's last edit, from now on nobody else's; None where there are none."""
+    """Take the record of a session's last edit and return its facts; None if there is no record."""
     path = _path(session_id)
     mine = f"{path}.{os.getpid()}.taken"
     try:
@@ -124,7 +124,7 @@ def _taken(session_id: str):
 
 
 def _close() -> None:
-    """Remove the folder where no session has a record any more, and the marks that nobody needs then."""
+    """Remove the folder if it is empty, and then the holders' marks."""
     try:
         os.rmdir(edited_dir())
     except OSError:
@@ -134,7 +134,7 @@ def _close() -> None:
 
 
 def _drop_old() -> None:
-    """Drop what sessions left that were killed."""
+    """Remove the records of killed sessions."""
     end = time.time() - records.DROPPED_SECONDS
     try:
         for entry in os.scandir(edited_dir()):

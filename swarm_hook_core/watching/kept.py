@@ -1,13 +1,13 @@
-"""Earlier contents of locked files, kept so that `swarm-mcp restore` can bring them back.
+"""Earlier contents of locked files, kept for `swarm-mcp restore`.
 
-A flat private folder. A version's name says all there is to know of it, so one listing finds a file's
-versions, their age and what they take together:
+They are in one flat private folder. A version's name says all about it, so one listing gives a file's versions, their
+age and total size:
 
     <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
 
-`file` is a digest of the file's key (``paths.key_of``), `content` one of what is in it, `mode` octal, `mtime` in
-nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds. Which file has a digest stands in another folder, for
-listings of all that is kept: ``<state>/kept-names/<file>`` has the path.
+`file` is a digest of the file's key (``paths.key_of``), `content` a digest of its bytes, `mode` octal, `mtime` in
+nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds. ``<state>/kept-names/<file>`` holds the path for a
+digest, for listings of all versions.
 """
 
 import os
@@ -21,24 +21,24 @@ TOTAL_FILES = 2000
 AGE_SECONDS = 7 * 86400
 
 LONGEST_PATH = 16384  # bytes
-TICK_NS = 2 * 10**9  # no file system keeps coarser times
+TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
 
 _MASK = (1 << 64) - 1
 _HALF = ".tmp"
 
 
 def folder() -> str:
-    """Where versions are kept. It need not exist."""
+    """Return the folder of the versions. It need not exist."""
     return os.path.join(state_dir(), "kept")
 
 
 def names_folder() -> str:
-    """Where the paths of the files stand of which versions are kept. It need not exist."""
+    """Return the folder of the files' paths. It need not exist."""
     return os.path.join(state_dir(), "kept-names")
 
 
 class Version:
-    """One kept content of one file: its `name` in the folder, its `path`, what the file was (`seen`) and when."""
+    """One kept content of a file: its `name` in the folder, its `path`, the file's state (`seen`) and the time."""
 
     __slots__ = ("name", "path", "file", "seen", "kept_at")
 
@@ -55,15 +55,15 @@ class NotKept(Exception):
 
 
 class Kept:
-    """The folder as it was when this was made, and what has been added since.
+    """The versions in the folder, listed once, and those added since.
 
-    `now` in Unix seconds. Raises OSError where the folder is somebody else's or cannot be listed.
+    `now` in Unix seconds. Raises OSError if the folder belongs to another user or cannot be listed.
     """
 
     def __init__(self, now: float):
         self.base = folder()
         self.now = int(now)
-        # What was there when room was first needed, newest first.
+        # versions, newest first; None before room is first needed
         self._aging: "list | None" = None  # noqa: UP037 - Python 3.9
         self._total = self._count = 0
         try:
@@ -71,23 +71,23 @@ class Kept:
         except FileNotFoundError:
             names = []
         self._names = set(filter(_is_whole, names))
-        self._by_state: dict = {}  # the newest of each
+        self._by_state: dict = {}  # state in the name -> name of its newest version
         for name in self._names:
             state = _state_in(name)
             if _kept_at(self._by_state.get(state, "-0")) <= _kept_at(name):
                 self._by_state[state] = name
 
     def of(self, key: str) -> list:
-        """This file's versions, newest first."""
+        """Return the versions of the file with this key, newest first."""
         return self._of(digest_of(os.fsencode(key)))
 
     def by_path(self) -> dict:
-        """Return ``{path: versions}``, the newest first, of each file whose path is known."""
+        """Return ``{path: versions}``, newest first, for each file with a known path."""
         files = {name.partition("-")[0] for name in self._names}
         return {path: self._of(file) for file in sorted(files) if (path := _path_of(file))}
 
     def forget_names(self) -> None:
-        """Remove the paths of files of which no version is left. Raises OSError."""
+        """Remove the paths of files without versions. Raises OSError."""
         files = {name.partition("-")[0] for name in self._names}
         base = names_folder()
         for file in os.listdir(base) if os.path.isdir(base) else ():
@@ -100,22 +100,22 @@ class Kept:
         return sorted(newest.values(), key=_age, reverse=True)
 
     def at(self, path: str):
-        """The version that is kept at `path`, or None."""
+        """Return the version kept at `path`, or None."""
         base, name = os.path.split(path)
         return _version(name, base) if base == self.base and name in self._names else None
 
     def version_of(self, key: str, seen):
-        """The version that holds what `seen` (a Snapshot without digest) saw under this key, or None.
+        """Return the version with the content that `seen` (a Snapshot without digest) saw under this key, or None.
 
-        None also where the file might have been written once more in the same tick of its clock, or later: size and
-        mtime can be put back, ctime cannot.
+        Also None if the file may have been written again in the same tick of its clock, or later: size and mtime can be
+        set back, ctime cannot.
         """
         known = self._known(key, seen)
         changed_ns = max(seen.mtime_ns, seen.ctime_ns)
         return known if known and known.kept_at * 10**9 > changed_ns + TICK_NS else None
 
     def keep(self, key: str, path: str, limit: int = FILE_BYTES):
-        """The Version of what is in `path` now, made if there is none. Raises NotKept or OSError."""
+        """Return the Version of the present content of `path`; keep it if there is none. Raises NotKept or OSError."""
         try:
             seen, data = read(path, limit)
         except OSError as error:
@@ -135,7 +135,7 @@ class Kept:
         return Version(name, self.base)
 
     def prune(self) -> int:
-        """Remove what is too old, or more than there is room for; how many went."""
+        """Remove versions that are too old, or over the limits; return their number."""
         before = len(self._names)
         try:
             self._make_room(0)
@@ -158,7 +158,7 @@ class Kept:
         return Version(name, self.base)
 
     def _make_room(self, size: int) -> None:
-        """Remove what is too old, and the oldest until `size` bytes more fit. Raises NotKept where they never will."""
+        """Remove old versions, and the oldest until `size` bytes more fit. Raises NotKept if they cannot fit."""
         if self._aging is None:
             found = filter(None, (_version(name, self.base) for name in self._names))
             self._aging = sorted(found, key=_age, reverse=True)
@@ -179,13 +179,13 @@ class Kept:
             self._total -= oldest.seen.size
             self._count -= 1
         if self._total + size > TOTAL_BYTES or self._count + bool(size) > TOTAL_FILES:
-            raise NotKept("there is no room for more")  # all the rest is of this call
+            raise NotKept("there is no room for more")  # everything left belongs to this call
         self._total += size
         self._count += bool(size)
 
 
 def content_of(version: Version) -> bytes:
-    """What a version holds. Raises OSError where it is gone, or is not what its name says."""
+    """Return a version's content. Raises OSError if it is gone or was changed."""
     seen, data = read(version.path, TOTAL_BYTES)
     if seen.digest != version.seen.digest:
         raise OSError(f"{version.path} has been changed")
@@ -193,7 +193,7 @@ def content_of(version: Version) -> bytes:
 
 
 def forget_broken(now: float) -> None:
-    """Remove halves that a killed process left."""
+    """Remove half-written versions of killed processes."""
     base = folder()
     for name in os.listdir(base):
         if name.endswith(_HALF):
@@ -223,7 +223,7 @@ def _version(name: str, base: str):
     try:
         return Version(name, base)
     except ValueError:
-        return None  # not ours
+        return None  # not a version
 
 
 def _age(version: Version):
@@ -231,7 +231,7 @@ def _age(version: Version):
 
 
 def _write(path: str, data: bytes) -> None:
-    """A new private file at `path`, whole or not at all."""
+    """Create a private file at `path` atomically."""
     scratch = f"{path}.{os.urandom(6).hex()}{_HALF}"
     handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
@@ -246,7 +246,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _note_path(file: str, path: str) -> None:
-    """Write down the path of a file. A version is good without it: whoever names the file finds it."""
+    """Note the path of a file. Versions can be restored without it, by the file's name."""
     note = os.path.join(names_folder(), file)
     if os.path.lexists(note):
         return
@@ -257,7 +257,7 @@ def _note_path(file: str, path: str) -> None:
 
 
 def _path_of(file: str) -> str:
-    """Return the path of a file as it was written down; empty where it was not."""
+    """Return the noted path of a file, or ""."""
     try:
         handle = open_private(os.path.join(names_folder(), file), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:

@@ -1,26 +1,27 @@
-"""What is said when a locked file changed while a call ran: to the session that made the call, and to the holder."""
+"""Notices about locked files that changed during a call: to the session that made the call, and to the holders."""
 
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.paths import key_of, keys_for
 
-TOLD_AT_ONCE = 100  # breaches that one report names to the holders
-LISTED = 6  # files that the words for the model name
+TOLD_AT_ONCE = 100  # breaches named to the holders in one report
+LISTED = 6  # files named in the notice
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@%,")
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
 def tell(config, session_id: str, breaches: list, coordinator=None, driver=None) -> str:
-    """The words for the session that made the breaches; its holders are told. Raises whatever goes wrong."""
+    """Tell the holders; return the notice for the session that made the breaches. Raises any error."""
     session, standing = _standing(config, session_id, breaches, driver)
     _tell_holders(config, session_id, breaches, coordinator)
-    # A lock that has been given up meanwhile is for the coordinator to judge: it knows when.
+    # Released locks are left to the coordinator: it knows the time of the release.
     own_id = session.instance_id if session else ""
     return _words(standing, _identity(config, session), own_id) if standing else ""
 
 
 def _standing(config, session_id: str, breaches: list, driver):
-    """``(this session or None, those breaches whose lock still stands)``; all where the store cannot tell."""
+    """Return ``(this session or None, breaches whose lock still exists)``; all breaches if the store does not answer.
+    """
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
@@ -58,11 +59,12 @@ def _tell_holders(config, session_id: str, breaches: list, coordinator) -> None:
         for breach in some:
             words += [f"--holder={breach.holder}", f"--kind={breach.kind}", f"--kept={breach.kept}"]
             words += [f"--at={breach.at:.3f}"]
-        if any(key_of(breach.file) != breach.key for breach in some):  # links have come: only we know what it was
+        # links have appeared meanwhile: pass the earlier keys
+        if any(key_of(breach.file) != breach.key for breach in some):
             words += [f"--key={breach.key}" for breach in some]
         try:
             start_detached([*argv, "altered", *words, "--", *(breach.file for breach in some)])
-        except (OSError, ValueError) as error:  # what cannot be said there is said to the model all the same
+        except (OSError, ValueError) as error:  # the model is still told
             faults.record(config.runtime_name, "watch", faults.describe(error))
 
 
@@ -74,7 +76,7 @@ def _identity(config, session) -> str:
 
 
 def _words(breaches: list, viewer: str, own_id: str) -> str:
-    """What the model of the writing session reads."""
+    """Return the notice for the model of the writing session."""
     first = breaches[0]
     is_edit = all(breach.edit for breach in breaches)
     ran = "while your last command ran" if all(breach.ended for breach in breaches) else "since your command began"
@@ -90,8 +92,8 @@ def _words(breaches: list, viewer: str, own_id: str) -> str:
     these, whom = "this change" if one else "these changes", _whom(breaches, viewer, own_id)
     if is_edit:
         lines.append(
-            f"Something that is run after edits, a formatter perhaps, changes more than the edited file. Do not build"
-            f" on {these} and do not repair anything by hand: before you edit again have it leave other files alone,"
+            f"A program that runs after edits, perhaps a formatter, changes more than the edited file. Do not build"
+            f" on {these} and do not repair anything by hand: before your next edit make it leave other files alone,"
             f" or ask the person running you. Tell {whom} what happened."
         )
     else:
@@ -139,7 +141,7 @@ def _may_name(breach, viewer: str) -> bool:
 
 
 def quoted(word: str) -> str:
-    """`word` as a shell reads it back; what is no plain text in it as escapes that bash, zsh and ksh know."""
+    """Return `word` quoted for a shell; control characters as escapes that bash, zsh and ksh know."""
     if word and not set(word) - _SAFE:
         return word
     if untrusted_text.one_line(word) != word:

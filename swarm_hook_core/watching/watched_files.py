@@ -1,20 +1,21 @@
-"""Which files are compared for a lock: those it covers when a call begins, and later those that have come."""
+"""The files compared for a lock: those that it covers when a call begins, and those that have appeared later."""
 
 import os
 
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.watching.snapshot import glance
 
-_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `.git`; reading rewrites the rest
-ENTRIES_SEEN = 2000  # of a locked folder's tree, before it counts as too large to look through
-FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
+# of `.git`; the other files change by reading alone
+_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")
+ENTRIES_SEEN = 2000  # entries of a locked folder's tree, before it counts as too large
+FILES_IN_FOLDER = 200  # files of a locked folder, in order of names
 PATTERN_SECONDS = 0.05  # for all patterns of one call
 
 
 def files_of(locks, room: int):
-    """For each of `locks` (Held) ``(lock, place, its key, files, whether that is all of them)``, in order of names.
+    """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
-    At most `room` files in all. `place`: the folder or file that they are in or are.
+    At most `room` files in all. `place`: the folder of the files, or the file itself.
     """
     patterns = [lock for lock in locks if lock.pattern]
     covered = dict(zip(map(id, patterns), _pattern_files(patterns))) if patterns else {}
@@ -31,7 +32,7 @@ def files_of(locks, room: int):
 
 
 def _files_at(file: str, room: int):
-    """``(files to watch for a lock on `file`, in order, whether that is all of them)``."""
+    """Return ``(files to watch for a lock on `file`, in order; True if complete)``."""
     place = file
     if glance(file).is_link:
         place = os.path.realpath(file)
@@ -47,16 +48,16 @@ def _files_at(file: str, room: int):
 
 
 def key_of_file(file: str, key: str, path: str) -> str:
-    """The key of `path`, found by `_files_at` for a lock on `file` that has this key."""
+    """Return the key of `path`, found by `_files_at` for a lock on `file` with this key."""
     if path == file:
         return key
     folder = file if path.startswith(file + os.sep) else key
-    # No link was followed on the way down, so the rest of the path is the rest of the key.
+    # no link was followed on the way down: the rest of the path is the rest of the key
     return key_of(path) if key.startswith(NO_CASE) else key + path[len(folder) :]
 
 
 def _files_below(tops: list):
-    """``(files below these folders, whether those are all)``; what repositories keep for themselves is left out."""
+    """Return ``(files below these folders, True if complete)``, without the insides of repositories."""
     found, pending, seen = [], list(tops), 0
     while pending:
         folder = pending.pop()
@@ -79,7 +80,8 @@ def _files_below(tops: list):
 
 
 def new_files(lock: dict, known: set):
-    """``(place, files)`` that have appeared in a locked folder, or fit a locked pattern, since it was noted."""
+    """Return ``(place, files)`` that have appeared in a locked folder, or under a locked pattern, since it was noted.
+    """
     until, place = lock["until"], lock["file"]
     if until == "":
         return place, []
@@ -94,9 +96,9 @@ def new_files(lock: dict, known: set):
 
 
 def _pattern_files(locks):
-    """For each of `locks` (with ``file``, ``pattern``, ``base``) ``(folder, its key, files, whether those are all)``.
+    """Return ``[(folder, its key, files, True if complete)]`` for `locks` with ``file``, ``pattern`` and ``base``.
 
-    `folder`: the one that all files of the pattern are in, as the lock spells it. Nothing for what cannot be read.
+    `folder`: the folder of all files of the pattern, as the lock spells it. Unreadable folders give no files.
     """
     from swarm_hook_core.pattern_match import Cover, covered_below
 
@@ -120,7 +122,7 @@ def _pattern_files(locks):
 
 
 class _Remembered:
-    """A lock on a pattern as a record of ours has it."""
+    """A lock on a pattern, from a record."""
 
     __slots__ = ("file", "pattern", "base")
 

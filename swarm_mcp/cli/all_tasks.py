@@ -1,4 +1,4 @@
-"""``swarm-mcp dispatch --all``: what is said while many tasks are done, and of what came of them."""
+"""``swarm-mcp dispatch --all``: progress while many tasks are worked on, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dispatch_all(args: Arguments, store: Store, requester: Session, request: Dis
                     changes.wait(work.seconds_left())
         except KeyboardInterrupt:
             progress.end()
-            progress.say("workers that are at work go on; swarm-mcp dispatch --all looks on, and starts the others")
+            progress.say("running workers go on; swarm-mcp dispatch --all waits for them again, and starts the others")
             raise
         progress.end()
     ends = work.ends(store)
@@ -48,7 +48,7 @@ def dispatch_all(args: Arguments, store: Store, requester: Session, request: Dis
         show(_answer(ends, work.stopped, mail))
     else:
         _say_ends(ends, work.stopped, mail, reader)
-    if flush():  # only what is out of this process has been delivered
+    if flush():  # messages count as delivered once the output is written
         store.messages.acknowledge([message.id for message in mail])
     return 0 if is_well(ends) else 1
 
@@ -106,7 +106,7 @@ def _say_ends(ends: list[TaskEnd], stopped: str, mail: list[Message], reader: Re
         facts = f"workers={end.workers}  tries={end.tries}  {took or '-'}  cost={cost or '-'}"
         plain.append(f"  {short(row.id)}  [{row.status}]  {facts}  {row.title}{f'  ({said})' if said else ''}")
     headers = ("id", "status", "workers", "tries", "took", "cost", "title", "note")
-    listing(headers, cells, plain, empty="(no task of this scope is to be done)")
+    listing(headers, cells, plain, empty="(this scope has no open task)")
     for message in mail:
         if "[auto] " not in (message.content or "")[:80]:
             say(f"message from {reader.called(message.sender)}: {message.content}")
@@ -117,6 +117,6 @@ def _say_ends(ends: list[TaskEnd], stopped: str, mail: list[Message], reader: Re
     money = "cost unknown" if total is None else f"${total:.4f}"
     say(f"{', '.join(f'{number} {status}' for status, number in counted.items())}; {money}")
     if stopped:
-        say(f"no more was begun: {stopped}")
+        say(f"no more workers were started: {stopped}")
     if any(end.task.status == DONE and task_trees.of_task(end.task.scope, end.task.id) for end in ends):
         say("next: swarm-mcp merge --all")

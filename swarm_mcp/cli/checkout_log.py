@@ -1,4 +1,4 @@
-"""What the sessions of a checkout have done: a line of numbers, then event by event."""
+"""The log of a checkout: a line of totals, then the events one by one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ STYLES = {
     "released": "good", "restored": "good", "transferred": "good", "joined": "good", "left": "faint", CHANGED: "busy",
     ATTEMPTED: "bad", LOWERED: "bad",
 }  # fmt: skip
-# How the first line counts what happened, one and several of it; what is not here is counted by its own word.
+# The totals of the first line in words, singular and plural. Other kinds of event are counted by their own name.
 _COUNTED = {
     "joined": ("session joined", "sessions joined"), "left": ("left", "left"),
     "acquired": ("lock taken", "locks taken"),
     "denied": ("refusal", "refusals"), CHANGED: ("file changed", "files changed"),
     TASK: ("change to a task", "changes to tasks"), "altered": ("altered under a lock", "altered under a lock"),
-    ATTEMPTED: ("try at what is a person's to do", "tries at what is a person's to do"),
+    ATTEMPTED: ("attempt at an action reserved for people", "attempts at actions reserved for people"),
     LOWERED: ("protection lowered", "times protection was lowered"),
 }  # fmt: skip
 
@@ -59,11 +59,11 @@ def since_when(text: str, now: float) -> int:
     unit = words[len(number) :].strip()
     if number.strip().isdecimal() and len(number) < 10 and unit in UNITS:
         return int(now) - int(number) * UNITS[unit]
-    raise UsageError(f"--since wants a time of day (8:00), or how long ago (90m, 3h, 1d), not {text[:40]!r}")
+    raise UsageError(f"--since wants a time of day (8:00), or an age (90m, 3h, 1d), not {text[:40]!r}")
 
 
 def say_checkout(args: Arguments, limit: int, since: int) -> int:
-    """Say what has happened in this checkout since then, the newest `limit` one by one; the exit code."""
+    """Print the newest `limit` events of this checkout since then; return the exit code."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         reader = Reader(args, store, viewer_identity(store, args))
@@ -92,7 +92,7 @@ def say_checkout(args: Arguments, limit: int, since: int) -> int:
 
 
 def _in_numbers(counts: dict[str, int]) -> str:
-    """The counts in words: first what `_COUNTED` has, in its order."""
+    """Return the totals in words, those of `_COUNTED` first and in its order."""
     known = [what for what in _COUNTED if what in counts]
     parts = [f"{counts[what]} {_COUNTED[what][counts[what] != 1]}" for what in known]
     return ", ".join([*parts, *(f"{number} {what}" for what, number in counts.items() if what not in _COUNTED)])

@@ -1,4 +1,4 @@
-"""What a command does for several agent clients: side by side, every step said as it happens."""
+"""Work for several agent clients side by side, with a line for every step."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ def for_each(
     ending: Callable[[dict], str],
     progress: Progress,
 ) -> list[dict]:
-    """Do `work` for all of `clients`; return how it went, ``{"client", "ok", "steps", "error"}`` for each.
+    """Do `work` for all of `clients`; return ``{"client", "ok", "steps", "error"}`` for each.
 
-    What fails for one keeps no other from going on. `ending` is the last line that is said of a client, given how it
-    went.
+    A failure for one client does not stop the others. `ending` turns a result into the last line about its client.
     """
     results: dict[str, dict] = {
         client.name: {"client": client.name, "ok": True, "steps": [], "error": None} for client in clients
@@ -52,7 +51,7 @@ def for_each(
 
 
 def loaded_before_threads(clients: list[Runtime]) -> None:
-    """Load what several threads cannot load at once; who needs it is told then why it cannot be had."""
+    """Load the clients' hook settings before the threads start: imports in several threads block each other."""
     for client in clients:
         with suppress(Exception):
             hook_config(client.name)

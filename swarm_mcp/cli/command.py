@@ -15,7 +15,8 @@ from swarm_mcp.cli.output import complain, flush, forget_output, line_width, ref
 from swarm_mcp.cli.verbs import ALIASES, OTHER_WORDS, VERBS, verb_named
 from swarm_mcp.errors import PersonOnly, SwarmError
 
-# What a machine's owner can mend: no rights, a file system that takes nothing, a file where a folder should be.
+# Errors that the owner of the machine can repair: no rights, a read-only or full file system, a file in place of a
+# folder.
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
 
 
@@ -27,8 +28,8 @@ def run(items: list[str]) -> int:
     try:
         if not items and not alone:
             complain(
-                "swarm-mcp: no command was given, and this is no terminal: it serves MCP on standard input and output,"
-                " as `swarm-mcp serve` does (`swarm-mcp help` lists the commands)"
+                "swarm-mcp: no command, and standard input is not a terminal: serving MCP on standard input and output,"
+                " like `swarm-mcp serve` (`swarm-mcp help` lists the commands)"
             )
         code = _front_page() if alone else _run(verb, items[1:])
         flush()
@@ -97,7 +98,7 @@ def _help(words: list[str]) -> int:
 def _unknown(verb: str, items: list[str]) -> str:
     first = next((item for item in items if item in VERBS or item in ALIASES), "")
     if verb.startswith("-") and first:
-        return f"{verb!r} stands before the command; put flags behind it: swarm-mcp {first} ... {verb}"
+        return f"{verb!r} stands before the command; put flags after it: swarm-mcp {first} ... {verb}"
     other = OTHER_WORDS.get(verb.lower(), "")
     hint = f" (did you mean {other}?)" if other else meant(verb, [*VERBS, *ALIASES])
     return f"unknown command {verb!r}{hint} (swarm-mcp help lists them)"
@@ -105,7 +106,7 @@ def _unknown(verb: str, items: list[str]) -> str:
 
 def _fail(line: str, code: int) -> int:
     try:
-        flush()  # what was said before the failure comes first
+        flush()  # the output before the failure comes first
     except (OSError, SwarmError):
         forget_output()
     complain(line)

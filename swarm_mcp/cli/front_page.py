@@ -1,4 +1,4 @@
-"""What `swarm-mcp` alone says at a terminal: where this checkout stands, and the commands to begin with."""
+"""The front page of `swarm-mcp` without arguments at a terminal: the state of this checkout, and the first commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show_front_page() -> int:
     try:
         _say_standing(args)
     except SwarmError as error:
-        say(f"How things stand cannot be read: {error}. Next: swarm-mcp doctor")
+        say(f"The state cannot be read: {error}. Next: swarm-mcp doctor")
         code = 1
     say()
     say_help(group_page(START, line_width()))
@@ -42,7 +42,7 @@ def _say_standing(args: Arguments) -> None:
         count, locks = store.locks.foremost(scope, viewer, MOST_LOCKS, reader.own_id, waiting)
         shown = [(reader.path(lock["file"]), reader.holder(lock), reader.when(lock["created_at"])) for lock in locks]
     if not sessions and not count:
-        say(f"Nobody is here, and nothing is locked. {_first_step()}")
+        say(f"No sessions and no locks here. {_first_step()}")
         return
     say(f"{_count(sessions, 'session')}, {_count(count, 'lock')}")
     counts = [waiting.get(lock["id"], 0) for lock in locks]

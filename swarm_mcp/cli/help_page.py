@@ -1,4 +1,4 @@
-"""The help of the command line: a page of the verbs in their groups, and one of each, from what its module declares."""
+"""The pages of help: all verbs in their groups, and one page for each verb, from its declaration."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def group_page(group: str, room: int) -> str:
 
 
 def page_of(verb: str, room: int = 80) -> str:
-    """The help of `verb`: what it does, how it is called, what each word and flag means, and an example."""
+    """The help page of `verb`: its purpose, its usages, the meaning of each word and flag, and an example."""
     room = min(room, WIDEST)
     command = verb_named(verb)
     usages = [usage for usage in command.usages if not usage.hidden]
@@ -62,7 +62,7 @@ def page_of(verb: str, room: int = 80) -> str:
 
 
 def _prose(block: str, room: int) -> str:
-    """A paragraph of a docstring in lines of at most `room` cells. What is indented keeps its own lines."""
+    """A paragraph of a docstring in lines of at most `room` cells. Indented lines stay as they are."""
     lines: list[str] = []
     flowing: list[str] = []
     for line in [*block.splitlines(), ""]:
@@ -91,7 +91,7 @@ def _call(verb: str, usage: Usage, begin: str, room: int) -> str:
     before = [word.shown for word in usage.words if not word.behind]
     flags = [option.shown for option in usage.options if not option.hidden]
     behind = [word.shown for word in usage.words if word.behind]
-    # What belongs together is not parted at the end of a line.
+    # An option and its value stay on one line.
     parts = [part.replace(" ", "\0") for part in (*before, *flags, *behind)]
     needed = max(NARROWEST, *map(len, parts), 0)
     indent = " " * (len(head) + 1 if room - len(head) > needed else len(begin) + 4)

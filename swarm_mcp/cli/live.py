@@ -1,4 +1,4 @@
-"""A run as somebody watches it: what is told of it in colour, with the time, and one line that counts below."""
+"""A run on a screen: its events in colour with the time of day, and a line of totals below."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARKS = {
 
 
 class Counts:
-    """What can be counted of a run while it goes on: tools called, tokens, what it has cost; and its model."""
+    """Totals of a run so far: tool calls, tokens, cost; and its model."""
 
     def __init__(self) -> None:
         self.tools = 0
@@ -64,7 +64,7 @@ class Counts:
                 self.tokens = sum(count for count in counts if isinstance(count, int))
 
     def words(self) -> list[str]:
-        """Tools called, tokens and US dollars so far, and the model; what is not known is left out."""
+        """Tool calls, tokens and US dollars so far, and the model; unknown parts are left out."""
         parts = [f"{self.tools} tool{'' if self.tools == 1 else 's'}"]
         parts += [f"{_amount(self.tokens)} tokens"] if self.tokens is not None else []
         parts += [f"${self.cost:.4f}"] if self.cost is not None else []
@@ -72,11 +72,11 @@ class Counts:
 
 
 class Live:
-    """Writes what happens to `stream`. Every method may be called from any thread.
+    """Writes the events of a run to `stream`. Every method may be called from any thread.
 
-    With `colour` off (``NO_COLOR``) no escape sequence is written; `progress` keeps a line at the end of a terminal
-    that `tick` brings up to date. With `debug` also events are shown that only the harness knows. The run works in
-    `folder`, with `model` as far as that is known beforehand, and began at `began` (Unix seconds; 0: now).
+    Without `colour` (``NO_COLOR``) no escape sequence is written. `progress` keeps a line at the end of a terminal,
+    which `tick` updates. `debug` also shows events without a meaning to people. The run works in `folder`, with `model`
+    if that is known beforehand, and began at `began` (Unix seconds; 0: now).
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Live:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is shown any more: `close` was called, or the stream has gone."""
+        """True after `close`, and after the stream has failed."""
         return self._closed
 
     def show(self, event: Event) -> None:
@@ -132,7 +132,7 @@ class Live:
             self.tick()
 
     def text(self, told: Told) -> str:
-        """The lines for what is told, with their ends; empty for what is not shown."""
+        """The lines for one part of the narration, with their ends; empty if it is not shown."""
         if told.kind == narration.UNKNOWN and not self.debug:
             return ""
         colour = COLOURS.get(told.kind, GRAY)
@@ -154,7 +154,7 @@ class Live:
                 self._below = shown
 
     def status(self) -> str:
-        """Seconds since the start, and what has been counted so far."""
+        """Seconds since the start, and the totals so far."""
         return "  ".join([span(self._before + time.monotonic() - self._began), *self.counts.words()])
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class Live:
     # ------------------------------------------------------------------------------------------ innards
 
     def _lines(self, told: Told) -> list[str]:
-        """What is told, cut where it is too long; but what the agent says is whole."""
+        """The lines of one part of the narration, cut if they are too long; the agent's own words stay whole."""
         if told.kind == narration.SAYS:
             return safe(told.text).rstrip().split("\n")
         if told.kind == narration.ENDS:
@@ -185,7 +185,7 @@ class Live:
         return [mark + first, *(" " * len(mark) + line for line in more)]
 
     def _sum(self) -> str:
-        """How long the run took and what was counted of it, for its last line."""
+        """The duration and the totals of the run, for its last line."""
         found = self._ended.get("cost")
         cost = found.to_dict() if isinstance(found, Cost) else found if isinstance(found, dict) else {}
         took, denials = self._ended.get("duration_ms"), self._narrator.denials
@@ -224,7 +224,7 @@ class Live:
             self.stream.write(encodable(text, self.stream))
             self.stream.flush()
         except (OSError, ValueError):
-            self._closed = True  # nobody watches any more; the run goes on
+            self._closed = True  # the terminal is gone; the run goes on
 
 
 def _cut(lines: Sequence[str]) -> list[str]:

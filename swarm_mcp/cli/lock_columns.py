@@ -1,4 +1,4 @@
-"""What listings say of a lock beyond file, holder and note: its mode, time, agent, fence, and who waits for it."""
+"""Columns of a lock in listings beyond file, holder and note: mode, time left, agent, fence, length of the queue."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ HEADERS = ("mode", "left", "agent", "fence", "waits")
 
 
 def counted(store: Store, rows: Iterable[dict]) -> Iterator[dict]:
-    """Yield `rows` of a listing, each with the number that wait for it (``waiting``) where somebody does."""
+    """Yield `rows` of a listing, with the length of the queue (``waiting``) of each lock that has one."""
     return with_waiting(rows, store.queue.lengths())
 
 
 def with_waiting(rows: Iterable[dict], waiting: dict[str, int]) -> Iterator[dict]:
-    """As `counted`; `waiting` is how many wait for each lock (``queue.lengths``)."""
+    """As `counted`; `waiting` maps the ids of locks to the lengths of their queues (``queue.lengths``)."""
     return ({**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows)
 
 
@@ -42,7 +42,9 @@ def suffix(row: dict, now: float) -> str:
 
 
 def _agent(row: dict) -> str:
-    """Which agent of its session has it: the beginning of the agent's id, or that it is a command; empty for none."""
+    """The agent of the session that holds the lock: the beginning of its id, or its name for a command; empty for the
+    session.
+    """
     agent = row.get("agent") or ""
     name = agent_name(agent) if agent else ""
     return short(agent) if name.startswith("agent ") else name

@@ -1,4 +1,4 @@
-"""Locks asked for on the command line: the request that the flags make, and what is said where it is refused."""
+"""Lock requests from the command line, and the error if one is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swarm_mcp.views import seconds_since
 
 
 def lock_request(args: Arguments, store: Store, instance: Session, files: list[str], **facts) -> LockRequest:
-    """Return what the flags of `args` ask for; `files` none for ``--git``; `facts` as in ``LockRequest``.
+    """Return the request that the flags of `args` make. No `files` means ``--git``; `facts` as in ``LockRequest``.
 
     Raises SwarmError.
     """
@@ -45,9 +45,9 @@ def lock_request(args: Arguments, store: Store, instance: Session, files: list[s
 
 
 def repository_of(instance: Session) -> str:
-    """What stands for the repository that a session works in: ``.git`` at the top of its work tree.
+    """Return the path that stands for a session's repository: ``.git`` at the top of its work tree.
 
-    Raises SwarmError where its folder is in none.
+    Raises SwarmError outside of a repository.
     """
     folder = instance.file_root or instance.directory
     mark = os.path.join(git_root(folder), ".git")
@@ -57,7 +57,7 @@ def repository_of(instance: Session) -> str:
 
 
 def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: LockRequest, verb: str) -> int:
-    """Say who holds what was wanted, and how many are in line for it; exit code 1."""
+    """Print the holder of a wanted lock and the length of the queue; return exit code 1."""
     answer = refused_answer(store, refusal, wanted, "--wait SECONDS")
     waiting, active = answer["queue"]["waiting"], refusal.active
     if active.get("hidden"):
@@ -66,20 +66,20 @@ def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: Loc
         owner = holder_name(active["owner"]["label"], active["instance_id"])
         note = f": {quoted(active['content'])}" if active["content"] else ""
         since = active.get("created_at")
-        age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"
+        age = f"for {duration(seconds_since(since, store.now()))}" if since else "first in the queue"
         who = f"{owner}, {age}{note}"
-    line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
+    line = f"{waiting} in the queue; " if waiting else ""
     waited = args.seconds("--wait")
     file = named(said_path(active["file"]))
-    next_step = f"waited {duration(waited)}; next: swarm-mcp why {file}" if waited else "--wait SECONDS joins the line"
+    next_step = f"waited {duration(waited)}; next: swarm-mcp why {file}" if waited else "--wait SECONDS joins the queue"
     said = f"{refusal} ({file} by {who}); {line}{next_step}"
     return refused(args, verb, answer, said)
 
 
 def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Session, str]:
-    """Return whose locks will be that end with this process: the session it runs in, with this process as its agent.
+    """Return the owner of locks that end with this process: the session around it, with this process as an agent.
 
-    Without one it is a session of its own, with no agent, named after the command `argv`: to be removed in the end.
+    Outside of a session it is a new session without an agent, named after the command `argv`. The caller removes it.
     """
     from swarm_hook_core.lookup import process_holders
     from swarm_hook_core.process import start_time

@@ -1,4 +1,4 @@
-"""Where ``swarm-mcp`` begins."""
+"""The entry point of ``swarm-mcp``."""
 
 from __future__ import annotations
 

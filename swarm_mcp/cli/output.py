@@ -1,8 +1,8 @@
-"""What commands print: lines for pipes and programs, tables for people at a terminal, JSON.
+"""Output of commands: lines for pipes and programs, tables for people at a terminal, JSON.
 
-Labels, notes, titles and messages are other sessions' words. Nothing of them may move a cursor, ring,
-recolour or reorder what a reader sees, so everything but JSON, which escapes by itself, goes through
-`safe`. Hooks start commands that print through here: tables and colours load only where they are shown.
+Labels, notes, titles and messages are other sessions' words. They must not move a cursor, ring a bell, change colours
+or the order of characters, so everything but JSON, which has its own escapes, goes through `safe`. Hooks start commands
+that print through here: tables and colours load only if they are shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TextIO
 
     class Below(Protocol):
-        """What is shown below all that is written: the steps of a command, at a terminal."""
+        """A display below all other output: the steps of a command at a terminal."""
 
         def write_above(self, stream: TextIO, text: str) -> object: ...
 
@@ -31,15 +31,15 @@ PROSE_WIDTH = 80  # of a line where no terminal says how wide it is
 
 
 def say(line: str = "") -> None:
-    """One line on standard output; what could act on a terminal, or begin another line, is escaped.
+    """Print one line on standard output. Line breaks and control characters are escaped.
 
-    At a terminal a longer one is folded between words.
+    At a terminal a longer line is folded between words.
     """
     _write("".join(f"{part}\n" for part in _folded(one_line(line), sys.stdout)))
 
 
 def say_marked(line: str, mark: str, state: str) -> None:
-    """As `say`; where colours are wanted, the first `mark` in it has that of `state` (``terminal.MEANINGS``)."""
+    """As `say`; the first `mark` in the line gets the colour of `state` (``terminal.MEANINGS``)."""
     first, *rest = _folded(one_line(line), sys.stdout)
     if for_people():
         from swarm_mcp.cli.terminal import meaning, paint
@@ -56,12 +56,12 @@ def say_prose(text: str) -> None:
 
 
 def say_text(text: str) -> None:
-    """Text of several lines on standard output; what could act on a terminal is escaped."""
+    """Print text of several lines on standard output; control characters are escaped."""
     _write(safe(text) + "\n")
 
 
 def say_help(text: str) -> None:
-    """Text of our own on standard output, which may be coloured."""
+    """Print text of our own on standard output; it may have colours."""
     _write(text + "\n")
 
 
@@ -71,15 +71,15 @@ def show(value: object) -> None:
 
 
 def show_list(items: Iterable) -> None:
-    """As `show` of a list: one item after the other as they come, however many there are.
+    """As `show` of a list, one item after the other as they come.
 
-    Where they cannot all be had (an error while they are read) the list stays open, so that nobody takes it for all.
+    If reading the items fails, the list stays open: half a list is not valid JSON.
     """
     _show_items("[", items, "]\n")
 
 
 def show_with_list(head: dict, name: str, items: Iterable) -> None:
-    """As `show` of `head` with `items` under `name` as its last, which are shown as by `show_list`."""
+    """As `show` of `head` with `items` under `name` at the end, printed as by `show_list`."""
     _show_items(dumps({**head, name: []}, indent=2).removesuffix("]\n}"), items, "]\n}\n", depth=1)
 
 
@@ -88,22 +88,22 @@ def complain(text: str) -> None:
     try:
         _put(sys.stderr, "".join(f"{part}\n" for part in _folded(one_line(text), sys.stderr)))
     except (OSError, ValueError):
-        pass  # nobody is listening; the exit code still tells
+        pass  # standard error is closed; the exit code is left
 
 
 _covered: Below | None = None
 
 
 def cover(progress: Below | None) -> None:
-    """From now on `progress` is shown below all that is written; None: nothing any more."""
+    """Show `progress` below all output from now on; None ends that."""
     global _covered
     _covered = progress
 
 
 def flush() -> bool:
-    """Hand over what has been said; False where standard output is closed, and nobody can have read it.
+    """Write out all output so far; return False if standard output is closed and the output is lost.
 
-    Raises SwarmError where the output takes nothing more, BrokenPipeError where its reader has gone.
+    Raises SwarmError if the output cannot be written, BrokenPipeError if its reader has gone.
     """
     if sys.stdout is None:
         return False
@@ -140,11 +140,10 @@ def listing(
 ) -> None:
     """Print rows: as `plain` lines in a pipe, as an aligned, coloured table at a terminal.
 
-    `headers` name the columns, which also decides their colours and how they are shortened (see
-    ``table``). `rows` hold texts, numbers or None, one for each header; columns that are empty throughout
-    are left out of the table. `plain` are the lines that scripts read, in the contract's form. `title`
-    goes before either; `empty` is all that is said where there are no rows. `details` are more lines of
-    each row, indented, which `plain` already has, such as a message's text; the table puts them below the row.
+    `headers` name the columns, and decide their colours and how they are shortened (see ``table``). `rows` hold texts,
+    numbers or None, one for each header; the table leaves out empty columns. `plain` are the lines for scripts, in the
+    contract's form. `title` goes before either; `empty` is printed if there are no rows. `details` are indented lines
+    below each row of the table, such as a message's text; `plain` has them already.
     """
     if not rows and empty:
         say(empty)
@@ -166,7 +165,7 @@ def listing(
 
 
 def for_people() -> bool:
-    """Whether standard output goes to somebody's eyes: a terminal, or a pipe that shall have colours."""
+    """Return True if standard output is a terminal, or colours are forced."""
     if sys.stdout is not None and sys.stdout.isatty():
         return True
     from swarm_mcp.cli.terminal import forced
@@ -213,7 +212,7 @@ def _below_its_beginning(texts: list[str]) -> list[str]:
 
 
 def moment(seconds) -> str:
-    """Unix seconds as a UTC date and time; what is no time, as another program stored it."""
+    """Unix seconds as a UTC date and time; other values, from another program, as they are."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
     except (TypeError, ValueError, OverflowError, OSError):
@@ -226,7 +225,7 @@ def presence(row: Session, now: int) -> str:
 
 
 def state_of(row: Session, now: int) -> str:
-    """``working`` or ``idle``, as hooks tell; ``live`` or ``stale`` where there are none."""
+    """``working`` or ``idle`` for sessions with hooks; ``live`` or ``stale`` for others."""
     if row.last_seen is not None:
         return row.state or "live"
     return "live" if seconds_since(row.heartbeat, now) <= STALE_SECONDS else "stale"
@@ -236,7 +235,7 @@ def state_of(row: Session, now: int) -> str:
 
 
 def _show_items(opening: str, items: Iterable, ending: str, depth: int = 0) -> None:
-    """Write a JSON list that is `depth` levels deep, between what opens and what ends it."""
+    """Write a JSON list at a depth of `depth` levels, between the texts `opening` and `ending`."""
     margin, written = "\n" + "  " * depth, opening
     for item in items:
         _write(f"{written}{margin}  {dumps(item, 2, depth + 1)}")
@@ -279,7 +278,7 @@ def unwritable(error: OSError) -> SwarmError:
 
 
 def forget_output() -> None:
-    """Send what is left nowhere, so that the interpreter's own flush at exit has nothing to complain of."""
+    """Redirect standard output to nowhere: the interpreter's own flush at exit would fail again."""
     import os
 
     try:
@@ -290,7 +289,7 @@ def forget_output() -> None:
 
 
 def encodable(text: str, stream) -> str:
-    """`text` with what the stream's encoding lacks escaped, so that it is not fatal."""
+    """Return `text` with an escape for each character that the stream's encoding lacks."""
     if text.isascii():
         return text
     encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -1,4 +1,4 @@
-"""Long listings in pages: what of one is printed, and how the rest is said and had."""
+"""Long listings in pages: the rows of one page, and a line about the rest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 AFTER = Option(
-    "--after CURSOR", "go on where an earlier answer stopped, which named this CURSOR (empty: begin)", source=()
+    "--after CURSOR", "continue after CURSOR, as an earlier answer named it (empty: from the start)", source=()
 )
-PAGES = (Option("--limit N", "at most N rows, -1 for all (default: as many as take 100 KB)"), AFTER)
+PAGES = (Option("--limit N", "at most N rows, -1 for all (default: up to 100 KB)"), AFTER)
 
 
 def printed_page(
@@ -28,9 +28,9 @@ def printed_page(
     total: Callable[[], int],
     default: int = -1,
 ) -> Page:
-    """The page that --limit (`default` where it is not given) and --after ask for, of rows as JSON has them.
+    """Return the page that --limit (`default` if it is not given) and --after select, of rows as JSON has them.
 
-    Who says how many rows there shall be gets them, however large they are. The rest as in ``paging.page``.
+    An explicit --limit is kept however large the rows are. The other arguments are those of ``paging.page``.
     """
     after, limit = args.value("--after"), args.number("--limit", default)
     most = float("inf") if args.given("--limit") else ROWS_BYTES
@@ -39,10 +39,10 @@ def printed_page(
 
 
 def say_rest(args: Arguments, found: Page) -> None:
-    """Say how many rows there are in all, and how to get the others, where these are not all.
+    """Print the number of all rows, and how to get the rest, if these are not all.
 
-    In text as its last line. Beside JSON, which scripts read to its end, on standard error; and there nothing to whom
-    asked for just so many, unless by --after, which may be empty.
+    In text this is the last line. With JSON it goes to standard error, and is left out if --limit was given without
+    --after: the caller wanted just that number.
     """
     if found.total is None or (args.json and args.given("--limit") and not args.given("--after")):
         return

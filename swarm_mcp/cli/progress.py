@@ -1,7 +1,7 @@
-"""What a longer command is doing while it does it: each step is said as it begins and as it ends.
+"""Progress of longer commands: each step is shown when it begins and when it ends.
 
-At a terminal the steps under way stand below what has been said, with the seconds that they have taken, and are gone
-when they end. In a pipe a step is a line when it begins and one when it ends, each handed over at once.
+At a terminal the running steps stand below the other output with their seconds, and go when they end. In a pipe a step
+is one line when it begins and one when it ends, each written at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FRAMES, PLAIN_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 
 
 class Step:
-    """A step under way: `who` it is done for (empty for nobody in particular), what is being done, and since when."""
+    """A running step: the client it is done for in `who` (may be empty), the work in `doing`, and its start."""
 
     def __init__(self, who: str, doing: str):
         self.who, self.doing, self.begun = who, doing, time.monotonic()
@@ -36,9 +36,9 @@ class Step:
 class Progress:
     """The progress of one command, from entering the ``with`` block to leaving it.
 
-    With `as_json` standard output is for JSON alone: steps under way are shown on standard error, where that is a
-    terminal, and nothing is said. `aside` is for commands whose output is for something else: all of it is said on
-    standard error. `margin` stands before the line of a step in a pipe.
+    `as_json`: standard output is for JSON alone. Running steps are shown on standard error if that is a terminal, and
+    nothing else is printed. `aside`: standard output is for something else, such as a command's own output; everything
+    goes to standard error. `margin` stands before the line of a step in a pipe.
     """
 
     def __init__(self, as_json: bool = False, aside: bool = False, margin: str = ""):
@@ -69,7 +69,7 @@ class Progress:
             output.cover(None)
 
     def begin(self, doing: str, who: str = "") -> None:
-        """Say what is being done from now on, for `who`; it takes the place of their step before."""
+        """Begin the step `doing` of `who`, in place of the earlier step of `who`."""
         with self._guard:
             self._steps[who] = Step(who, doing)
         if self._stream:
@@ -78,7 +78,7 @@ class Progress:
             self._line(self._margin + (f"{who}: {doing} ..." if who else f"{doing} ..."))
 
     def note(self, doing: str, who: str = "") -> None:
-        """Show at a terminal that this is being done; nobody else is told. A step under way is put into other words."""
+        """Show `doing` at a terminal only. A running step gets these words."""
         with self._guard:
             if who in self._steps:
                 self._steps[who].doing = doing
@@ -86,7 +86,7 @@ class Progress:
                 self._steps[who] = Step(who, doing)
 
     def end(self, done: str = "", who: str = "") -> None:
-        """The step of `who` has ended; say that this is `done`, where that is worth a line."""
+        """End the step of `who`; print `done` if it is not empty."""
         with self._guard:
             step = self._steps.pop(who, None)
         took = time.monotonic() - step.begun if step else 0.0
@@ -97,12 +97,12 @@ class Progress:
             self._show()
 
     def say(self, line: str = "") -> None:
-        """Say what is no step, in one line or several; nothing where standard output is for something else."""
+        """Print lines that are not a step; nothing if standard output is for JSON."""
         for part in line.split("\n") if self._speaks else ():
             self._line(part)
 
     def write_above(self, stream: TextIO, text: str) -> None:
-        """Write `text`, which is whole lines, to standard output or error; the steps below come back soon."""
+        """Write `text`, whole lines, to standard output or error; the steps below are shown again at the next tick."""
         with self._guard:
             self._hide()
             stream.write(text)
@@ -141,7 +141,7 @@ class Progress:
             self._stream.write(encodable(text, self._stream))
             self._stream.flush()
         except (OSError, ValueError):
-            self._stream = None  # nobody watches any more; the command goes on
+            self._stream = None  # the terminal is gone; the command goes on
 
 
 def span(seconds: float) -> str:
@@ -156,5 +156,5 @@ def _say_now(line: str) -> None:
 
 
 def _can_move(stream: TextIO) -> bool:
-    """Whether `stream` goes to a terminal on which a line can be taken back."""
+    """Return True if `stream` goes to a terminal that can erase lines."""
     return stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")

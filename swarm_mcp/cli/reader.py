@@ -1,6 +1,6 @@
-"""Whoever reads an answer in words: what sessions, files and times are called where they are, when they read it.
+"""Names for readers of text answers: sessions, files and times as a person at this place and time calls them.
 
-JSON has labels, whole paths and Unix seconds instead; nothing of this is used for it.
+JSON has labels, whole paths and Unix seconds instead, and uses nothing from here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _near(path: str, places: list[tuple[str, str]]) -> str:
 
 
 class Reader:
-    """The reader of one answer of this command. `viewer` is the identity that it is shown to, empty for none."""
+    """Names for one answer of this command. `viewer` is the identity of its reader, empty without one."""
 
     def __init__(self, args: Arguments, store: Store, viewer: str = ""):
         self.now = store.now()
@@ -58,11 +58,11 @@ class Reader:
         self._places = [] if self._absolute else _places()
 
     def when(self, at: object) -> str:
-        """How long ago a time column says something was; the date for whom wants that, or where it is no time."""
+        """The age of a time column; a date with --absolute, or if the value is not a time."""
         return moment(at) if self._absolute or not isinstance(at, (int, float)) else ago(self.now - at)
 
     def clock(self, at: object) -> str:
-        """The time of day here at which something was, for lines that stay on a screen; the date as by `when`."""
+        """The local time of day of a time column, for lines that stay on a screen; otherwise as `when`."""
         return moment(at) if self._absolute or not isinstance(at, (int, float)) else strftime("%H:%M:%S", localtime(at))
 
     def path(self, path: str) -> str:
@@ -80,7 +80,7 @@ class Reader:
         return self.known(lock["owner_label"], lock["instance_id"])
 
     def known(self, label: str | None, instance_id: str) -> str:
-        """The name of a session of which an answer says the label, None where it has none."""
+        """The name of a session whose label the answer has; None for an unknown label."""
         if label is not None:
             self.people.learn(instance_id, label)
         return self.called(instance_id)

@@ -1,4 +1,4 @@
-"""What `run` and `dispatch` both take for the agent that is started: its words, skills, servers, variables, answer."""
+"""Options of both `run` and `dispatch` for the agent they start: prompt, skills, servers, variables, schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def skills(args: Arguments) -> tuple[str, ...]:
 
 
 def schema(args: Arguments) -> dict:
-    """Return the schema of `--schema`, empty where there is none. Raises UsageError."""
+    """Return the schema of `--schema`; empty if it is not given. Raises UsageError."""
     path = args.value("--schema")
     found = _object("--schema", path, "JSON schema") if path else {}
     return found
@@ -72,5 +72,5 @@ def _object(flag: str, path: str, what: str) -> dict:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise UsageError("--env wants KEY=VALUE")  # without what was given: it may be a secret
+        raise UsageError("--env wants KEY=VALUE")  # the value is left out: it may be a secret
     return name, value

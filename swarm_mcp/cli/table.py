@@ -1,7 +1,7 @@
 """Tables that fit a terminal.
 
-Nothing that tells rows apart is cut: it is parted into several lines. Where there is little room, a note stands below
-its row, and what only programs need is left out.
+Texts that tell rows apart are never cut, but broken into several lines. In a narrow terminal a note stands below its
+row, and columns for programs are left out.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ COLUMN_STYLES = {
     "id": "faint", "when": "faint", "seen": "faint", "since": "faint", "changed": "faint", "asked": "faint",
     "begun": "faint", "pid": "faint", "session": "name", "who": "name", "key": "name",
 }  # fmt: skip
-# Who gives room first, and how much each keeps; what is in none of these kinds gives before names and files are tiny.
+# Kinds of column in the order in which they give room, each with the width it keeps. The other columns give after
+# these.
 _AT_EASE: tuple[tuple[Collection[str], int], ...] = ((TEXTS, 24), (LONG, 24))
 _ROUNDS = (*_AT_EASE, (NAMES, 12), (TEXTS, NARROWEST), (LONG, 16))
 
 
 class Column(NamedTuple):
-    """One column: its name, what stands in its rows, and whether all of that is numbers."""
+    """One column: its name, the texts of its rows, and `is_number` if all of them are numbers."""
 
     name: str
     cells: list[str]

@@ -1,4 +1,4 @@
-"""What `swarm-mcp install` says of an upgrade: which clients had which release, and what is new since then."""
+"""The notes of `swarm-mcp install` on an upgrade: the earlier release of each client, and the changes since."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from swarm_mcp.changelog import Entry
 from swarm_mcp.text_width import folded
 
 ROWS = 12  # lines of a terminal, and entries in JSON
-# What may ask something of the user comes first; what the changelog has besides comes last.
+# Kinds of change in the order of the notes: first those that may need action.
 _KINDS = ("Changed", "Removed", "Deprecated", "Security", "Added", "Fixed")
 
 
 def upgraded(versions: dict[str, str]) -> dict[str, str]:
-    """Return those of the clients (name -> release that it had, empty for none) that had another release than ours."""
+    """Return the clients of `versions` (name -> its earlier release, empty for a new client) whose release was not this
+    one.
+    """
     return {name: version for name, version in versions.items() if version and version != __version__}
 
 
@@ -27,7 +29,7 @@ def lines(versions: dict[str, str], room: int) -> list[str]:
         for release in sorted(set(versions.values()))
     )
     everything = _in_turns(_since(versions))
-    heading = folded(f"swarm {__version__} is installed; {had}.{' What has changed:' if everything else ''}", room)
+    heading = folded(f"swarm {__version__} is installed; {had}.{' Changes:' if everything else ''}", room)
     shown, rows = [], len(heading)
     for entry in everything:
         parts = folded(f"  {entry.kind}: {entry.first_sentence}", room)
@@ -41,7 +43,7 @@ def lines(versions: dict[str, str], room: int) -> list[str]:
 
 
 def as_json(versions: dict[str, str]) -> dict | None:
-    """Return the same as a value (clients by their names); None where nothing was upgraded."""
+    """Return the notes as a JSON value (clients by name), or None if nothing was upgraded."""
     if not versions:
         return None
     everything = _in_turns(_since(versions))
@@ -55,13 +57,15 @@ def _listed(titles: list[str]) -> str:
 
 
 def _since(versions: dict[str, str]) -> list[Entry]:
-    """What the client with the oldest release has not had yet."""
+    """The changes since the oldest release among the clients."""
     earlier = [version for version in set(versions.values()) if changelog.newer(__version__, version)]
     return max((changelog.since(version) for version in earlier), key=len, default=[])
 
 
 def _in_turns(entries: Iterable[Entry]) -> list[Entry]:
-    """The first of each kind, then the second of each: the changelog has what matters first in each."""
+    """The first entry of each kind, then the second of each: each section of the changelog begins with the most
+    important.
+    """
     seen: dict[str, int] = {}
     placed = []
     for entry in entries:

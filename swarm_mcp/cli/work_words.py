@@ -1,4 +1,4 @@
-"""What came of a worker's work, in lines for people: its report, what it changed, what it tested, what it cost."""
+"""The outcome of a worker's task in lines for people: report, changes, tests, cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swarm_mcp.views import short
 
 
 def report_lines(result: str | None) -> list[str]:
-    """Return what a task's result says: of a report (``complete_task``) a line for each part, else its lines."""
+    """Return the lines of a task's result: one for each part of a report (``complete_task``), else its own lines."""
     report = parse_object(result or "")
     if not isinstance(report.get("summary"), str):
         return (result or "").strip().split("\n") if (result or "").strip() else []
@@ -21,12 +21,14 @@ def report_lines(result: str | None) -> list[str]:
     for test in tests if isinstance(tests, list) else []:
         if isinstance(test, dict):
             notes = f" ({test['notes']})" if test.get("notes") else ""
-            lines.append(f"tests {test.get('status') or 'unknown'}: {test.get('command') or '(not said which)'}{notes}")
+            lines.append(
+                f"tests {test.get('status') or 'unknown'}: {test.get('command') or '(unknown command)'}{notes}"
+            )
     return [*lines, *(f"left to do: {text}" for text in followups)]
 
 
 def run_lines(run: Run) -> list[str]:
-    """Return what a run has changed, and what it took; nothing for what is not known."""
+    """Return lines on the changes, duration and cost of a run; unknown parts are left out."""
     if run.state != ENDED:
         return [f"its worker has not ended yet; swarm-mcp logs {short(run.id)} -f"]
     result = run.result or {}

@@ -1,7 +1,7 @@
-"""Many tasks at once: workers are started for those that may begin, as many at a time as are wanted, until all is done.
+"""Many tasks at once: workers are started for the ready ones, a given number at a time, until all are done.
 
-Nothing is kept here that matters. What is to be done, by whom, and what came of it stands in the store, and each worker
-has a supervisor of its own: whoever starts this again after it was killed goes on where it was.
+No state of importance is kept here. Tasks, workers and results stand in the store, and each worker has a supervisor of
+its own: a killed run is started again and goes on at the same point.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ START_SECONDS = 120.0  # for a supervisor to come up, of many that do so at once
 
 
 class TaskEnd(NamedTuple):
-    """What came of one task. `why` says why it is not done, where its result does not; `took` in seconds.
+    """The result of one task. `why` explains a failure if the result does not; `took` in seconds.
 
-    `cost_usd` is that of all of its workers, None where it is not known of one; `tries` of its last worker.
+    `cost_usd` is that of all its workers, None if one is unknown; `tries` of its last worker.
     """
 
     task: Task
@@ -52,12 +52,12 @@ class TaskEnd(NamedTuple):
 
 
 class AllTasks:
-    """The tasks of `requester`'s scope that are to be done, and how far they are.
+    """The open tasks of `requester`'s scope, and their progress.
 
-    `request` says how workers are started; its ``max_cost_usd`` is what all of them together may cost. At most `most`
-    are at work at a time (0: as many as may on this machine). `parent`: only the parts of that task. `tell` gets a task
-    and what has become of it, in a few words; `nursery` starts its workers, where they are processes. Raises Refused
-    where no worker could be started like that.
+    `request` says how workers are started; its ``max_cost_usd`` limits the cost of all together. At most `most` work at
+    a time (0: the machine's limit). `parent`: only the parts of that task. `tell` gets a task and its new state in a
+    few words; `nursery` starts its workers, if they are processes. Raises Refused if no worker can be started like
+    that.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class AllTasks:
             )
         self._tasks = {task.id: task for task in _to_be_done(store, requester, parent)}
         self._dispatches: dict[str, Dispatch] = {}
-        self._limits: dict[str, float] = {}  # what workers that are at work may cost
+        self._limits: dict[str, float] = {}  # cost limits of running workers
         self._lost: dict[str, int] = {}
-        self._faults: dict[str, str] = {}  # of tasks for which no worker could be started, or none more is
+        self._faults: dict[str, str] = {}  # of tasks without a possible worker
         self._told: dict[str, str] = {}
         self._ended = {task_id: _ended_runs(store, task) for task_id, task in self._tasks.items()}
         self._at_work: dict[str, Run | None] = {}  # None: its supervisor is on its way
@@ -100,7 +100,7 @@ class AllTasks:
         return list(self._tasks.values())
 
     def seconds_left(self) -> float:
-        """Return the seconds after which `advance` looks again."""
+        """Return the seconds until `advance` looks again."""
         return max(0.0, self._next_look - time.monotonic())
 
     def counts(self) -> dict[str, int]:
@@ -109,7 +109,7 @@ class AllTasks:
         return {**found, "at work": len(self._at_work), "all": len(self._tasks)}
 
     def advance(self, store: Store) -> bool:
-        """Start what may begin; return whether nothing more can be done: no task is at work, and none may begin."""
+        """Start the ready tasks. Returns True if nothing more can be done: no task is at work, and none is ready."""
         if self.seconds_left():
             return False
         self._next_look = time.monotonic() + LOOK_SECONDS
@@ -125,13 +125,13 @@ class AllTasks:
         return not self._at_work and not self._dispatches and (not ready or bool(self.stopped))
 
     def ends(self, store: Store) -> list[TaskEnd]:
-        """Return what came of each task."""
+        """Return the result of each task."""
         return [self._end(store, _as_it_is(store, task)) for task in self.tasks]
 
     # ------------------------------------------------------------------------- looking
 
     def _checked(self) -> list[str]:
-        """What is to be said of the request. Raises Refused."""
+        """Check the request, and return remarks on it. Raises Refused."""
         command = worker_command(self._request._replace(retries=0), self._requester)
         if command.spawner != "process":
             self._nursery = None
@@ -185,7 +185,7 @@ class AllTasks:
             self._tell(task, f"its worker has gone: {how}")
 
     def _words(self, task: Task) -> str:
-        """What is worth saying of a task that is at work, or over."""
+        """Return the words about a task that is running or over."""
         if task.status in TERMINAL:
             return task.status
         run = self._at_work.get(task.id)
@@ -220,9 +220,11 @@ class AllTasks:
             self._limits[task.id] = limit
 
     def _share(self, ready: int) -> float | None:
-        """What the next worker of `ready` tasks may cost: its share of what is left for the places that are free.
+        """Return the cost limit of the next worker of `ready` tasks: an equal share of the remaining money for the free
+        places.
 
-        0 without a limit, None where there is nothing left: `stopped` then, unless those at work leave something over.
+        0 without a limit. None if no money is left: the run is `stopped` then, unless running workers leave something
+        over.
         """
         if not self._budget:
             return 0.0
@@ -232,7 +234,7 @@ class AllTasks:
             return None
         left = self._budget - sum(cost for cost in costs if cost is not None) - sum(self._limits.values())
         if left >= LEAST_SHARE:
-            # To a millionth: what is handed to a program as text is otherwise not what its cost is compared with.
+            # Rounded to a millionth: the limit is handed to a program as text, and must equal its later comparison.
             return round(left / min(ready, self.most - len(self._at_work)), 6)
         if not self._at_work:
             self.stopped = f"the limit of ${self._budget:g} is reached"
@@ -243,7 +245,10 @@ class AllTasks:
     def _end(self, store: Store, task: Task) -> TaskEnd:
         runs = store.runs.of_task(task.scope, task.id)
         took = sum((run.ended_at or run.updated_at) - run.started_at for run in runs)
-        tries = int((runs[0].result or {}).get("attempts") or 1) if runs else 0
+        if runs:
+            tries = int((runs[0].result or {}).get("attempts") or 1)
+        else:
+            tries = 0
         return TaskEnd(task, len(runs), tries, took, _cost(runs), self._why(store, task))
 
     def _why(self, store: Store, task: Task) -> str:
@@ -258,14 +263,21 @@ class AllTasks:
             return f"waits for {', '.join(map(short, waits))}"
         if task.status == APPROVAL_REQUIRED:
             return "waits for approval"
-        holder = store.instances.live(task.assignee) if task.assignee else None
-        return f"{name_of(holder)} has it" if holder else self.stopped or "not begun"
+        if task.assignee:
+            holder = store.instances.live(task.assignee)
+        else:
+            holder = None
+        if holder:
+            return f"{name_of(holder)} has it"
+        return self.stopped or "not begun"
 
 
 def _as_it_is(store: Store, task: Task) -> Task:
-    """The task, open where its worker has gone and nobody has looked since."""
+    """Return the task; it is open if its worker has gone unnoticed."""
     held = task.status in (CLAIMED, IN_PROGRESS)
-    return task.replace(status=OPEN) if held and not (task.assignee and store.instances.live(task.assignee)) else task
+    if held and not (task.assignee and store.instances.live(task.assignee)):
+        return task.replace(status=OPEN)
+    return task
 
 
 def _ended_runs(store: Store, task: Task) -> list[Run]:
@@ -273,7 +285,7 @@ def _ended_runs(store: Store, task: Task) -> list[Run]:
 
 
 def _cost(runs: list[Run]) -> float | None:
-    """What runs have cost together; None where one was seen through and did not say. A killed one counts nothing."""
+    """Return the cost of all runs; None if a supervised one did not report it. A killed run counts nothing."""
     seen_through = [run for run in runs if (run.result or {}).get("exit_code") is not None]
     if any(run.cost_usd is None for run in seen_through):
         return None
@@ -281,17 +293,20 @@ def _cost(runs: list[Run]) -> float | None:
 
 
 def _to_be_done(store: Store, requester: Session, parent: str) -> list[Task]:
-    """The tasks that are not over and that nobody but a worker of ours has, in the order of their creation."""
+    """Return the open tasks that are unassigned, or assigned to workers of ours, in the order of their creation."""
     workers = {run.instance_id for run in store.runs.live(requester.scope)}
     found = []
     for status in (OPEN, BLOCKED, CLAIMED, IN_PROGRESS, APPROVAL_REQUIRED):
         for _, task in store.tasks.walk(requester, status):
-            holder = task.assignee if task.assignee and store.instances.live(task.assignee) else None
+            if task.assignee and store.instances.live(task.assignee):
+                holder = task.assignee
+            else:
+                holder = None
             if (not parent or task.parent_task_id == parent) and (holder is None or holder in workers):
                 found.append(task)
     return sorted(found, key=lambda task: (task.created_at, task.id))
 
 
 def is_well(ends: list[TaskEnd]) -> bool:
-    """Return whether all of it is done."""
+    """Return True if all tasks are done."""
     return all(end.task.status == DONE for end in ends)

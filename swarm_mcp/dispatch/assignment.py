@@ -1,6 +1,6 @@
-"""What a supervisor is told when it is started (one JSON object, through a pipe), and the run that comes of it.
+"""The order for a supervisor (one JSON object, through a pipe), and the run it leads to.
 
-Neither argv nor a file carries it: others can read the one, and the other might be left lying about with its prompt.
+Neither argv nor a file carries it: others can read the first, and the second might be left behind with its prompt.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from swarm_mcp.runtimes import started_by
 from swarm_mcp.views import short
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.harness.adapter import HarnessAdapter
     from swarm_mcp.harness.query import Query
 
@@ -31,15 +33,15 @@ IN_A_TREE = (
 class Assignment(NamedTuple):
     """One task for one worker.
 
-    requester_id   session that asked; `requester_label` what it is called
-    instance_id    the worker's, reserved by the dispatch; `label` what it will be called
+    requester_id   the requesting session; `requester_label` its name
+    instance_id    the worker's, reserved by the dispatch; `label` its future name
     message        the instructions
-    lock           name of the spawn lock; as long as that names another worker, this one is not wanted
-    command        words that start the harness, empty where it knows its own
-    run            what the dispatch says of the run (``request.RUN_OPTIONS``), as far as it says something
-    env            the environment to work in, empty where that of the process is meant
-    log            file that standard error goes to, empty where somebody reads it
-    tree_of        the folder of whose repository the task gets a work tree, in which `cwd` then is; empty for none
+    lock           name of the spawn lock; once that names another worker, this one is not wanted
+    command        words that start the harness, empty for its own
+    run            options of the run (``request.RUN_OPTIONS``) that were given
+    env            the environment to work in, empty for that of the process
+    log            file for standard error, empty if standard error is read
+    tree_of        the folder whose repository provides the task's work tree, with `cwd` in it; empty for none
     """
 
     scope: str
@@ -55,8 +57,8 @@ class Assignment(NamedTuple):
     message: str
     lock: str = ""
     command: tuple[str, ...] = ()
-    run: dict = {}
-    env: dict = {}
+    run: dict[str, Any] = {}
+    env: dict[str, Any] = {}
     log: str = ""
     tree_of: str = ""
 
@@ -65,7 +67,7 @@ class Assignment(NamedTuple):
         return json.dumps(self._asdict())
 
 
-def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, log: str = "") -> Assignment:
+def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict[str, Any] | None = None, log: str = "") -> Assignment:
     """Return the assignment of a worker that is to be started."""
     return Assignment(
         scope=worker.requester.scope,
@@ -89,7 +91,7 @@ def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, l
 
 
 def read(text: str) -> Assignment:
-    """Return the assignment in `text`. Raises SwarmError where it is none, as when its writer was killed."""
+    """Return the assignment in `text`. Raises SwarmError for any other text, as from a killed writer."""
     try:
         assignment = Assignment(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
@@ -101,15 +103,15 @@ def query_of(
     assignment: Assignment,
     adapter: HarnessAdapter,
     task: Task,
-    previous: Mapping | None = None,
+    previous: Mapping[str, Any] | None = None,
     reached: str = "",
     message_id: int = 0,
     failure: str = "",
 ) -> Query:
-    """Return what a harness is asked on behalf of a task (its row).
+    """Return the query to a harness on behalf of a task (its row).
 
-    `previous`: the session that the run continues, None for a new one. `reached`: how far an earlier run came, and
-    `failure` why it failed, empty where it did not. `message_id`: of the message that has the instructions, 0 for none.
+    `previous`: the session to continue, None for a new one. `reached`: the progress of an earlier run, and `failure`
+    its error, empty for a success. `message_id`: of the message with the instructions, 0 for none.
     """
     from swarm_mcp.harness.prompting import run_environment, task_prompt, with_system_prompt
     from swarm_mcp.harness.query import query_of as described
@@ -126,7 +128,12 @@ def query_of(
     )
     linked = {"linked_task_ids": task.depends_on or [], "message_id": message_id or None}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
-    again = [AGAIN.format(failure)] if failure else [GO_ON] if previous else []
+    if failure:
+        again = [AGAIN.format(failure)]
+    elif previous:
+        again = [GO_ON]
+    else:
+        again = []
     first = [*again, *([IN_A_TREE] if assignment.tree_of else [])]
     message = "\n\n".join([*first, assignment.message])
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.

@@ -1,7 +1,7 @@
-"""Cancelling, pausing and resuming what a worker does.
+"""Cancelling, pausing and resuming of workers.
 
-What counts is the task: cancelling it ends its worker, whichever process that is. A pause and its end are asked of the
-worker's supervisor, through its run's row; it answers within half a second and the time that its child takes to end.
+The task decides: cancelling it ends its worker, in any process. Pausing and resuming are requests to the worker's
+supervisor, through its run's row; it reacts within half a second, plus the time its child takes to end.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from swarm_mcp.store import Store
 from swarm_mcp.team.telling import tell_team
 from swarm_mcp.views import name_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 MOST_ALIKE = 100  # tasks that are counted where one id is not enough to tell them apart
 
 
@@ -26,7 +30,10 @@ def named_task(store: Store, viewer: Session, reference: str) -> Task:
     task = store.tasks.seen(viewer, reference)
     if task:
         return task
-    found = store.tasks.beginning(viewer, reference, MOST_ALIKE) if reference else []
+    if reference:
+        found = store.tasks.beginning(viewer, reference, MOST_ALIKE)
+    else:
+        found = []
     if len(found) > 1:
         raise Refused(f"{reference[:60]!r} is how {len(found)} tasks begin: {', '.join(t.id for t in found[:5])}")
     if not found:
@@ -34,10 +41,10 @@ def named_task(store: Store, viewer: Session, reference: str) -> Task:
     return found[0]
 
 
-def cancel(store: Store, actor: Session, reference: str) -> dict:
-    """Cancel a task or a run: ``{task_id, run_id, status, worker}``; `worker` says whether one is being ended.
+def cancel(store: Store, actor: Session, reference: str) -> dict[str, Any]:
+    """Cancel a task or a run: ``{task_id, run_id, status, worker}``; `worker` is True if one is being ended.
 
-    Raises Refused: only who asked for it and who does it may, or a gateway where who asked has gone.
+    Raises Refused: only the requester and the worker may, or a gateway if the requester has gone.
     """
     task, run = _meant(store, actor, reference)
     if task is None:
@@ -58,10 +65,10 @@ def cancel(store: Store, actor: Session, reference: str) -> dict:
     return _answer(task, run, CANCELLED)
 
 
-def discard(store: Store, actor: Session, tree: TaskTree) -> dict:
-    """Throw the work tree of a task away: ``{path, branches, files, left}``, the commits by ``<branch>: <commit>``.
+def discard(store: Store, actor: Session, tree: TaskTree) -> dict[str, Any]:
+    """Delete the work tree of a task: ``{path, branches, files, left}``, with its commits as ``<branch>: <commit>``.
 
-    Raises Refused: only who may cancel the task may, and not while somebody is at work in there.
+    Raises Refused: only sessions that may cancel the task may, and only while no session works in the tree.
     """
     task = store.tasks.get(tree.scope, tree.task_id)
     if task and not (task.requester == actor.id or may_dispatch(actor)):
@@ -71,13 +78,16 @@ def discard(store: Store, actor: Session, tree: TaskTree) -> dict:
     worker = task_trees.worker_of(store, tree, but=actor.id)
     if worker:
         raise Refused(f"{worker} is at work in {tree.top}: nothing was thrown away; --wait S waits for a worker's end")
-    files = uncommitted(tree.top) if tree.is_there else []
+    if tree.is_there:
+        files = uncommitted(tree.top)
+    else:
+        files = []
     names = dict.fromkeys([*([branch_of(tree.top)] if tree.is_there else []), tree.branch])
     branches = [f"{name}: {tip}" for name in names if name and (tip := commit_of(tree.common, f"refs/heads/{name}"))]
     return {"path": tree.top, "branches": branches, "files": files, "left": task_trees.remove(tree)}
 
 
-def pause(store: Store, actor: Session, reference: str) -> dict:
+def pause(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     """Have a worker's child ended, and its task kept for `resume`: ``{task_id, run_id, status}``. Raises Refused."""
     task, run = _worked_on(store, actor, reference)
     if run.state == PAUSED:
@@ -86,7 +96,7 @@ def pause(store: Store, actor: Session, reference: str) -> dict:
     return _answer(task, run, "pausing")
 
 
-def resume(store: Store, actor: Session, reference: str) -> dict:
+def resume(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     """Have a paused worker go on: ``{task_id, run_id, status}``. Raises Refused."""
     task, run = _worked_on(store, actor, reference)
     if run.state != PAUSED and (run.control or "").partition(" ")[0] != PAUSE:
@@ -96,7 +106,7 @@ def resume(store: Store, actor: Session, reference: str) -> dict:
 
 
 def _meant(store: Store, actor: Session, reference: str) -> tuple[Task | None, Run | None]:
-    """The task that `reference` means (None: a run without a task) and its live run (None: there is no worker)."""
+    """Return the task that `reference` names (None: a run without a task) and its live run (None: no worker)."""
     task: Task | None
     run: Run | None = None
     try:
@@ -106,7 +116,10 @@ def _meant(store: Store, actor: Session, reference: str) -> tuple[Task | None, R
             run = found = store.runs.find(actor.scope, reference)
         except Refused:
             raise none from None
-        task = store.tasks.seen(actor, found.task_id) if found.task_id else None
+        if found.task_id:
+            task = store.tasks.seen(actor, found.task_id)
+        else:
+            task = None
         if found.task_id and task is None:
             raise none from None
         if found.state == ENDED and task is None:
@@ -140,6 +153,6 @@ def _name(actor: Session) -> str:
     return name_of(actor)
 
 
-def _answer(task: Task | None, run: Run | None, status: str) -> dict:
+def _answer(task: Task | None, run: Run | None, status: str) -> dict[str, Any]:
     answer = {"task_id": task and task.id, "run_id": run and run.id, "status": status}
     return {"ok": True, **answer, "worker": run is not None}

@@ -1,12 +1,12 @@
 """A dispatch: a request becomes a task, the task gets a worker, the requester gets an answer.
 
-The flow is a chain of states, each a record that is not changed any more::
+The flow is a chain of states, each an unchanging record::
 
-    Planned -> (task, worker) -> Starting -> Answered -> AwaitingEnd -> Finished
+  Planned -> (task, worker) -> Starting -> Answered -> AwaitingEnd -> Finished
 
-A task that a live worker takes skips ``Starting``; an answer that nobody waits longer for skips ``AwaitingEnd``.
-``Starting`` and ``AwaitingEnd`` wait for a change of the store, so a dispatch is asked again after each (`advance`), by
-a command that blocks or by a server that must not.
+A task taken by a live worker skips ``Starting``; an answer without a wait skips ``AwaitingEnd``. ``Starting`` and
+``AwaitingEnd`` wait for a change of the store, so a dispatch is asked again after each (`advance`): a command blocks in
+between, a server must not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.dispatch import task_trees
@@ -65,13 +65,13 @@ class CompletionWait(NamedTuple):
         """Return the seconds until the wait is over."""
         return max(0.0, self.begun + self.seconds - time.monotonic())
 
-    def look(self, store: Store) -> dict | None:
-        """Return how the wait ended, None while it goes on.
+    def look(self, store: Store) -> dict[str, Any] | None:
+        """Return the end of the wait, None while it goes on.
 
-        ``{status, task_id, waited_seconds, waited_ms}`` with `status` ``completed`` (with ``task_status`` done,
-        failed or cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no
-        such task any more); and ``messages``, the mail about this task that the requester had not read. That mail
-        is claimed, not yet read: acknowledge its ids once they have been handed out.
+        ``{status, task_id, waited_seconds, waited_ms}``. `status` is ``completed`` (with ``task_status`` done, failed
+        or cancelled, ``result`` and ``task``), ``timeout`` (the same, in the present state) or ``missing`` (the task
+        was deleted). ``messages`` is the requester's unread mail about this task. That mail is claimed, not yet read:
+        acknowledge its ids after handing it out.
         """
         task = store.tasks.get(self.requester.scope, self.task_id)
         if task is None:
@@ -83,7 +83,7 @@ class CompletionWait(NamedTuple):
         else:
             return None
         waited = round(time.monotonic() - self.begun, 3)
-        ended: dict = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
+        ended: dict[str, Any] = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
         ended["waited_ms"] = round(waited * 1000)
         if task:
             ended.update(task_status=task.status, result=task.result, task=task)
@@ -103,9 +103,9 @@ SECRET_WARNING = (
 
 
 class Planned(NamedTuple):
-    """What a dispatch comes to before the store is touched: who asks, for what, and how a worker would be started.
+    """A dispatch before it touches the store: the requester, the request, and the way to start a worker.
 
-    `starter` is the spawner that whoever dispatches has for many workers, None for one as the command says.
+    `starter` is a shared spawner for many workers, None for a single one.
     """
 
     requester: Session
@@ -124,28 +124,28 @@ class Starting(NamedTuple):
     plan: Planned
     work: DispatchTask
     lock: Lock
-    facts: dict
+    facts: dict[str, Any]
     give_up_at: float
 
 
 class Answered(NamedTuple):
-    """What came of the dispatch is known."""
+    """The result of the dispatch is known."""
 
     plan: Planned
-    answer: dict
+    answer: dict[str, Any]
 
 
 class AwaitingEnd(NamedTuple):
     """The requester waits for the task's end."""
 
-    answer: dict
+    answer: dict[str, Any]
     wait: CompletionWait
 
 
 class Finished(NamedTuple):
     """The whole answer. Mail in its ``completion`` is claimed: acknowledge its ids once it has been handed out."""
 
-    answer: dict
+    answer: dict[str, Any]
 
 
 State = Planned | Starting | Answered | AwaitingEnd | Finished
@@ -168,10 +168,11 @@ class Dispatch:
         self._state: State = plan(requester, request)._replace(starter=starter)
         self._tell = tell
 
-    def advance(self, store: Store) -> dict | None:
-        """Go on as far as possible; return the answer, None while there is something to wait for.
+    def advance(self, store: Store) -> dict[str, Any] | None:
+        """Go on as far as possible; return the answer, None during a wait.
 
-        ``{status, task_id, task, ...}`` as the contract has it for each status. Raises what the store raises.
+        The answer is ``{status, task_id, task, ...}`` in the contract's form for each status. Raises the store's
+        errors.
         """
         while not isinstance(self._state, Finished):
             following = _next(store, self._state)
@@ -183,7 +184,7 @@ class Dispatch:
         return self._state.answer
 
     def seconds_left(self) -> float:
-        """Return the seconds after which `advance` has something to say even if nothing changes in the store."""
+        """Return the seconds after which `advance` is due without a change in the store."""
         state = self._state
         if isinstance(state, AwaitingEnd):
             return state.wait.seconds_left()
@@ -191,15 +192,17 @@ class Dispatch:
             return 0.0
         left = max(0.0, state.give_up_at - time.monotonic())
         # That a supervisor has died changes nothing in the store.
-        return min(left, POLL_SECONDS) if state.plan.command.is_supervised else left
+        if state.plan.command.is_supervised:
+            return min(left, POLL_SECONDS)
+        return left
 
 
 def carry_out(
     store: Store, requester: Session, request: DispatchRequest, tell: Callable[[State], object] | None = None
-) -> dict:
-    """Dispatch and wait here, blocking; return the answer. `tell` is called with each state as it is reached.
+) -> dict[str, Any]:
+    """Dispatch and block until the answer. `tell` is called with each state as it is reached.
 
-    Raises what a `Dispatch` raises.
+    Raises the errors of a `Dispatch`.
     """
     dispatch = Dispatch(requester, request, tell)
     with store.changes() as changes:
@@ -212,12 +215,15 @@ def carry_out(
 
 
 def plan(requester: Session, request: DispatchRequest) -> Planned:
-    """Return what the request comes to. Raises Refused."""
+    """Return the plan for the request. Raises Refused."""
     require_gateway(requester)
     request = checked(request)
     request = request._replace(skills=tuple(clean(skill, requester.directory) for skill in request.skills))
     command = worker_command(request, requester)
-    cwd = clean(request.cwd, requester.directory) if request.cwd else requester.directory
+    if request.cwd:
+        cwd = clean(request.cwd, requester.directory)
+    else:
+        cwd = requester.directory
     if request.spawn and not os.path.isdir(cwd):
         raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
     if request.worktree:
@@ -236,7 +242,10 @@ def _begin(store: Store, state: Planned) -> Starting | Answered:
     work = find_or_make(store, requester, request, state.texts)
     if work.task.status in TERMINAL:
         return _answered(state, work, "already_terminal")
-    worker = None if request.force_spawn else assigned_worker(store, requester, work.task) or work.worker
+    if request.force_spawn:
+        worker = None
+    else:
+        worker = assigned_worker(store, requester, work.task) or work.worker
     if worker and work.task.status == OPEN:
         try:
             work = work._replace(task=reserve(store, work.task.id, worker))
@@ -260,9 +269,12 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
     lock = store.spawn_locks.take(requester, name, work.task.id, instance_id)
     if lock is None:
         return _started_elsewhere(store, state, work, name)
-    # Whoever had the lock before may have brought a worker between our look and this.
+    # The previous holder of the lock may have brought a worker between our look and this.
     work = _reread(store, state, work)
-    worker = None if request.force_spawn else assigned_worker(store, requester, work.task)
+    if request.force_spawn:
+        worker = None
+    else:
+        worker = assigned_worker(store, requester, work.task)
     if worker:
         store.spawn_locks.release(lock, "worker_found")
         return _handed_over(store, state, work, worker)
@@ -276,7 +288,10 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
         store.spawn_locks.release(lock, "spawn_failed")  # a server lives on, and would block the next dispatch
         raise
     store.spawn_locks.started(lock, {"spawner": state.command.spawner, **facts})
-    patience = chosen.patience if request.wait_seconds is None else request.wait_seconds
+    if request.wait_seconds is None:
+        patience = chosen.patience
+    else:
+        patience = request.wait_seconds
     return Starting(state, work, lock, facts, time.monotonic() + patience)
 
 
@@ -284,7 +299,7 @@ def _look_for_worker(store: Store, state: Starting) -> Answered | None:
     """Return the answer once the worker has come up, has failed, or has taken too long; None before."""
     plan, work, lock = state.plan, state.work, state.lock
     command = plan.command
-    details: dict = {"spawner": command.spawner}
+    details: dict[str, Any] = {"spawner": command.spawner}
     shown = {name: value for name, value in state.facts.items() if name not in _INTERNAL_FACTS}
     try:
         seen = spawner(command.spawner).look(store, state.facts)
@@ -323,11 +338,13 @@ def _await_end(store: Store, state: Answered) -> AwaitingEnd | Finished:
 
 def _look_for_end(store: Store, state: AwaitingEnd) -> Finished | None:
     ended = state.wait.look(store)
-    return None if ended is None else Finished({**state.answer, "completion": ended})
+    if ended is None:
+        return None
+    return Finished({**state.answer, "completion": ended})
 
 
 def _next(store: Store, state: State) -> State | None:
-    """The state after this one; None while there is something to wait for."""
+    """Return the state after this one; None during a wait."""
     if isinstance(state, Planned):
         return _begin(store, state)
     if isinstance(state, Starting):
@@ -347,14 +364,14 @@ def _reread(store: Store, plan: Planned, work: DispatchTask) -> DispatchTask:
 
 
 def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> DispatchTask:
-    """Give an open task to `worker`, unless somebody was faster."""
+    """Give an open task to `worker`, unless another was faster."""
     try:
         return work._replace(task=reserve(store, work.task.id, worker))
     except Refused:
         return _reread(store, plan, work)
 
 
-def _instruct(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> dict:
+def _instruct(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> dict[str, Any]:
     nudge, force = plan.request.nudge, plan.request.force
     return instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
 
@@ -375,7 +392,10 @@ def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Sessio
 def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: str) -> Answered:
     """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
     held = store.spawn_locks.holder(plan.requester.scope, name)
-    worker = store.spawn_locks.worker_of(held) if held else None
+    if held:
+        worker = store.spawn_locks.worker_of(held)
+    else:
+        worker = None
     if worker and may_meet(plan.requester.label, worker.label):
         if work.task.status == OPEN:
             work = _reserved(store, plan, work, worker)
@@ -385,7 +405,7 @@ def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: st
 
 
 def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
-    """The plan with what belongs to the task since its first worker: its folder, and how that was to work."""
+    """Return the plan with the settings of the task's first worker: its folder, and its kind of work tree."""
     if not plan.command.is_supervised:
         return plan
     last = next(iter(store.runs.of_task(plan.requester.scope, work.task.id)), None)
@@ -396,7 +416,10 @@ def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
 
 def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:
     request, task = plan.request, work.task
-    tree_of = plan.cwd if _has_tree(plan, work) else ""
+    if _has_tree(plan, work):
+        tree_of = plan.cwd
+    else:
+        tree_of = ""
     return WorkerSpec(
         requester=plan.requester,
         task_id=work.task.id,
@@ -417,7 +440,7 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
 
 
 def _has_tree(plan: Planned, work: DispatchTask) -> bool:
-    """Whether the worker is to work in a work tree of the task's own, as one that began it may have done."""
+    """Return True if the worker gets a work tree of the task's own, as an earlier worker of it may have had."""
     if not plan.command.is_supervised:
         return False
     return plan.request.worktree or task_trees.of_task(plan.cwd, work.task.id) is not None

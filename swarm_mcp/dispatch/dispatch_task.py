@@ -1,12 +1,12 @@
-"""The task of a dispatch, and who could take it.
+"""The task of a dispatch, and its possible workers.
 
-The task is the one that an equal dispatch has made, the one that is to be resumed, or a new one. The sessions that
-could take it are live already; one of them gets the instructions.
+The task is that of an equal dispatch, the one to resume, or a new one. Possible workers are live sessions; one of them
+gets the instructions.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
@@ -32,8 +32,8 @@ BUSY_RUNTIMES = (*NO_AGENTS, RUN_RUNTIME)
 def find_worker(store: Store, requester: Session, request: DispatchRequest) -> Session | None:
     """Return the first live session with the wanted role, else the first generalist, else None.
 
-    Those of this machine come before those of others. A request that says how a worker is to be started passes all of
-    them over.
+    Sessions of this machine come before those of others. A request with options for a new worker passes all of them
+    over.
     """
     if request.force_spawn or request.wants_new_worker:
         return None
@@ -51,7 +51,7 @@ def find_worker(store: Store, requester: Session, request: DispatchRequest) -> S
         and may_meet(requester.label, row.label)
     ]
     elsewhere = [row for row in everybody if _is_free_elsewhere(row) and may_meet(requester.label, row.label)]
-    # A session without a role, on another machine, is somebody's own work.
+    # A session without a role on another machine is a person's own work.
     for rows, roles in (
         (peers, (request.role,)),
         (elsewhere, (request.role,)),
@@ -65,7 +65,7 @@ def find_worker(store: Store, requester: Session, request: DispatchRequest) -> S
 
 
 def _is_free_elsewhere(row: Session) -> bool:
-    """Whether this is an agent's session on another machine, as far as its label tells, that has no task for life."""
+    """Return True for an agent's session on another machine without a task for life, judging by its label."""
     label = row.label or ""
     is_agent = token(label, "origin") not in NO_AGENTS and DETACHED not in label.split()
     return row.runtime == TEAM and is_agent and not token(label, "run")
@@ -73,17 +73,22 @@ def _is_free_elsewhere(row: Session) -> bool:
 
 def assigned_worker(store: Store, requester: Session, task: Task) -> Session | None:
     """Return the live session that has the task, as far as the requester may meet it."""
-    row = store.instances.live(task.assignee) if task.assignee else None
-    return row if row and may_meet(requester.label, row.label) else None
+    if task.assignee:
+        row = store.instances.live(task.assignee)
+    else:
+        row = None
+    if row and may_meet(requester.label, row.label):
+        return row
+    return None
 
 
 def instruct(
     store: Store, requester: Session, worker: Session, task: Task, message: str, kept: str, nudge: bool, force: bool
-) -> dict:
-    """Leave the instructions in the worker's inbox and wake it; not twice while they lie there unread.
+) -> dict[str, Any]:
+    """Leave the instructions in the worker's inbox and wake it; once only, while they lie there unread.
 
-    `kept` is the message without secrets, as a supervisor writes it down. A supervised worker had the instructions
-    when it was started, and gets only what is new. Returns how the worker was woken (``workspace.prompting``).
+    `kept` is the message without secrets, as a supervisor writes it down. A supervised worker received the instructions
+    when it was started, and gets only new ones. Returns the way the worker was woken (``workspace.prompting``).
     """
     content = of_task(task.id, message)
     had_them_read = store.runs.of_instance(worker.id) is not None
@@ -99,36 +104,36 @@ def _processes_of(sessions: list[Session], runs: list[Run], here: str) -> set[tu
 
 
 def _was_started_by(row: Session, starters: set[tuple[int | None, str | None]], here: str) -> bool:
-    """Whether an agent, or a run, has started this session: then it works for that one, and ends when it is done."""
+    """Return True if an agent, or a run, has started this session: it works for that one, and ends when it is done."""
     if not row.client_pid or row.host != here:
         return False
     pids = {pid for pid, _started in starters}
     return any(pid in pids and (pid, start_time(pid)) in starters for pid in ancestors(below=row.client_pid))
 
 
-TRIES = 3  # at naming an assignee who may leave at that very moment
+TRIES = 3  # attempts to name an assignee, since it may leave at that moment
 
 
 class DispatchTask(NamedTuple):
-    """The task, and what goes with it.
+    """The task and its circumstances.
 
-    key        what makes two dispatches one
-    message    what its worker is told; of a resumed task that nobody says anything new about, what it was told before.
+    key        equal for equal dispatches
+    message    the worker's instructions; a task resumed without new ones keeps its earlier ones
                `public_message` is the same without secrets
-    decision   whether a new task belongs in the work tracker; empty for one that was there before
-    worker     the live session that could take it, as far as one was looked for; None where there is none
+    decision   the decision about the work tracker for a new task; empty for an old one
+    worker     a live session that could take it, None without one
     """
 
     task: Task
     key: str
     message: str
     public_message: str
-    decision: dict = {}
+    decision: dict[str, Any] = {}
     worker: Session | None = None
 
 
 def find_or_make(store: Store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
-    """Return the task of a dispatch by `requester` (its row), made where there is none yet. Raises Refused."""
+    """Return the task of a dispatch by `requester` (its row), made if it does not exist. Raises Refused."""
     if request.resume:
         return _resumed(store, requester, request, texts)
     key = request.key(requester, store.team.trees().get(requester.scope, "") if is_in_team() else "")
@@ -152,7 +157,9 @@ def find_or_make(store: Store, requester: Session, request: DispatchRequest, tex
     return DispatchTask(task, key, request.message, texts.message, {} if made["existing"] else decision, worker)
 
 
-def _requested(store: Store, requester: Session, request: DispatchRequest, spec: dict) -> tuple[dict, Session | None]:
+def _requested(
+    store: Store, requester: Session, request: DispatchRequest, spec: dict[str, Any]
+) -> tuple[dict[str, Any], Session | None]:
     """The answer to the task's request, with a live worker as its assignee where there is one, and that worker."""
     for attempt in range(1, TRIES + 1):
         worker = find_worker(store, requester, request)
@@ -178,9 +185,15 @@ def _resumed(store: Store, requester: Session, request: DispatchRequest, texts: 
 def _facts(store: Store, requester: Session, request: DispatchRequest) -> promotion.Work:
     """The facts of the promotion decision."""
     configured = store.tracker.of(requester)
-    value = configured["value"] if configured else None
+    if configured:
+        value = configured["value"]
+    else:
+        value = None
     provider = promotion.provider_of(value)
-    parent = store.tasks.get(requester.scope, request.parent_task_id) if request.parent_task_id else None
+    if request.parent_task_id:
+        parent = store.tasks.get(requester.scope, request.parent_task_id)
+    else:
+        parent = None
     named = request.promote_identifier.strip()
     return promotion.Work(
         identity=token(requester.label or "", "identity"),
@@ -199,7 +212,9 @@ def _facts(store: Store, requester: Session, request: DispatchRequest) -> promot
     )
 
 
-def _link_tracker_entry(store: Store, requester: Session, request: DispatchRequest, decision: dict, task: Task) -> None:
+def _link_tracker_entry(
+    store: Store, requester: Session, request: DispatchRequest, decision: dict[str, Any], task: Task
+) -> None:
     """Remember the tracker entry of a task that was made with one, also where a dispatch before this was killed."""
     if not decision.get("identifier") or not task.tracker_required:
         return

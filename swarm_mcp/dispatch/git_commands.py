@@ -1,7 +1,7 @@
-"""Starting git to change something: as its user would, with their hooks and filters, but without asking anybody.
+"""Git commands that change something: with the user's hooks and filters, and without questions.
 
-Questions about a repository that nobody has chosen to work with go through ``swarm_hook_core.git`` instead, which runs
-no program that the repository names.
+Questions about a repository that the user has not chosen to work with go through ``swarm_hook_core.git``: it runs no
+program that the repository names.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Mapping
 
 from swarm_mcp.errors import SwarmError
 
-# What git tells its own hooks of the repository that they run for: here another one, or another tree of it, is meant.
+# Variables in which git tells its hooks their repository: a command here is for another repository or work tree.
 OF_A_HOOK = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION",
 })  # fmt: skip
 UNASKED = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true", "GIT_MERGE_AUTOEDIT": "no"}
-MOST_SAID = 500  # characters of what git complains of
+MOST_SAID = 500  # characters of git's complaint
 
 
 class GitFailed(SwarmError):
@@ -43,7 +43,7 @@ def tries(folder: str, *words: str, environment: Mapping[str, str] = {}) -> subp
 
 
 def git(folder: str, *words: str, environment: Mapping[str, str] = {}) -> str:
-    """Return what ``git <words>`` prints in `folder`, without the end of its last line. Raises GitFailed."""
+    """Return the output of ``git <words>`` in `folder`, without its last line end. Raises GitFailed."""
     done = tries(folder, *words, environment=environment)
     if done.returncode != 0:
         raise GitFailed(words, done.stderr or done.stdout)
@@ -51,7 +51,7 @@ def git(folder: str, *words: str, environment: Mapping[str, str] = {}) -> str:
 
 
 def holds(folder: str, *words: str) -> bool:
-    """Return whether ``git <words>``, which answers by its exit code, says yes."""
+    """Return True if ``git <words>``, a question answered by exit code, says yes."""
     return tries(folder, *words).returncode == 0
 
 
@@ -67,19 +67,23 @@ def uncommitted(folder: str) -> list[str]:
 
 
 def commit_of(folder: str, name: str) -> str:
-    """Return the commit that `name` means, empty where it means none."""
+    """Return the commit that `name` stands for, or an empty text."""
     done = tries(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-    return done.stdout.strip() if done.returncode == 0 else ""
+    if done.returncode == 0:
+        return done.stdout.strip()
+    return ""
 
 
 def branch_of(folder: str) -> str:
-    """Return the branch that is checked out in a work tree, empty where none is."""
+    """Return the branch that is checked out in a work tree, empty for none."""
     done = tries(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
-    return done.stdout.removesuffix("\n") if done.returncode == 0 else ""
+    if done.returncode == 0:
+        return done.stdout.removesuffix("\n")
+    return ""
 
 
 def identity(folder: str) -> dict[str, str]:
-    """Return variables by which git can commit in `folder`: none where it knows in whose name, else swarm's own."""
+    """Return variables for committing in `folder`: none if git knows the author, else swarm's own."""
     known = {role: holds(folder, "var", f"GIT_{role}_IDENT") for role in ("AUTHOR", "COMMITTER")}
     given = {"NAME": "swarm-mcp", "EMAIL": "swarm-mcp@localhost"}
     return {f"GIT_{role}_{part}": text for role, is_known in known.items() if not is_known
@@ -87,5 +91,5 @@ def identity(folder: str) -> dict[str, str]:
 
 
 def is_ancestor(folder: str, older: str, newer: str) -> bool:
-    """Return whether all of commit `older` is in `newer`."""
+    """Return True if all of commit `older` is in `newer`."""
     return holds(folder, "merge-base", "--is-ancestor", older, newer)

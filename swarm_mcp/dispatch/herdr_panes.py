@@ -18,7 +18,7 @@ from swarm_mcp.profiles import Settings
 from swarm_mcp.store import Store
 
 SECONDS = 10.0
-# What a placement may ask for and this spawner does not do; it says so instead of failing.
+# Placement options that this spawner does not have; it reports them instead of failing.
 UNSUPPORTED = ("group", "max_panes_per_tab", "layout")
 
 
@@ -27,7 +27,7 @@ class HerdrPanes:
 
     patience = 30.0
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Implement ``spawners.Spawner``."""
         known = store.panes.published(worker.requester.id)
         settings = Settings(token(worker.requester.label or "", "identity"))
@@ -42,10 +42,12 @@ class HerdrPanes:
             raise
         return {"instance_id": worker.instance_id, "pane_id": pane, **ignored_in(worker.placement, UNSUPPORTED)}
 
-    def look(self, store: Store, facts: dict) -> dict | None:
+    def look(self, store: Store, facts: dict[str, Any]) -> dict[str, Any] | None:
         """Implement ``spawners.Spawner``."""
         worker = store.instances.live(facts["instance_id"])
-        return {"instance_id": worker.id} if worker else None
+        if worker:
+            return {"instance_id": worker.id}
+        return None
 
 
 def command_line(worker: WorkerSpec) -> str:
@@ -71,20 +73,29 @@ class _Herdr:
 
     def __init__(self, program: str, socket: str):
         self.program = os.path.expanduser(program)
-        self.settings: dict[str, Any] = {"HERDR_SOCKET_PATH": socket} if socket else {}
+        if socket:
+            self.settings: dict[str, Any] = {"HERDR_SOCKET_PATH": socket}
+        else:
+            self.settings = {}
 
-    def open(self, worker: WorkerSpec, known: dict) -> str:
+    def open(self, worker: WorkerSpec, known: dict[str, Any]) -> str:
         """Open a pane in the worker's folder, beside the requester's own unless placed elsewhere; return its id."""
         where, place = ["--cwd", worker.cwd, "--no-focus"], worker.placement
         name = shown_name(worker.name)
-        named = ["--label", name] if name else []
+        if name:
+            named = ["--label", name]
+        else:
+            named = []
         workspace, tab = place.get("workspace") or "", place.get("tab") or ""
         beside = place.get("parent_pane_id") or known.get("handle") or os.environ.get("HERDR_PANE_ID", "")
         if workspace == "new" or not beside:
             return self._opened("root_pane", "workspace", "create", *where, *named)
         if tab == "new":
             own = known.get("workspace_id") or ""
-            chosen = own if workspace in ("", "reuse_scope", "current") else workspace
+            if workspace in ("", "reuse_scope", "current"):
+                chosen = own
+            else:
+                chosen = workspace
             return self._opened(
                 "root_pane", "tab", "create", *(["--workspace", _handle(chosen)] if chosen else []), *where, *named
             )
@@ -92,7 +103,7 @@ class _Herdr:
         return self._opened("pane", "pane", "split", _handle(beside), "--direction", direction, *where)
 
     def ask(self, *words: str) -> str:
-        """Run the command and return what it prints. Raises SpawnFailed."""
+        """Run the command and return its output. Raises SpawnFailed."""
         done = run([self.program, *words], SECONDS, environment=self.settings)
         return printed_by(done, "herdr", f"herdr {words[0]} {words[1]}", "SWARM_HERDR_BIN")
 
@@ -105,9 +116,18 @@ class _Herdr:
             answer = loads(self.ask(*words))
         except (ValueError, RecursionError):
             answer = None
-        result = answer.get("result") if isinstance(answer, dict) else None
-        pane = result.get(part) if isinstance(result, dict) else None
-        handle = pane.get("pane_id") if isinstance(pane, dict) else None
+        if isinstance(answer, dict):
+            result = answer.get("result")
+        else:
+            result = None
+        if isinstance(result, dict):
+            pane = result.get(part)
+        else:
+            pane = None
+        if isinstance(pane, dict):
+            handle = pane.get("pane_id")
+        else:
+            handle = None
         if not isinstance(handle, str) or not handle:
             raise SpawnFailed(f"herdr {words[0]} {words[1]} did not say which pane it opened")
         return handle

@@ -1,8 +1,8 @@
-"""Bringing the commits of a task tree back to the branch that it was made from.
+"""Merging of a task tree's commits into the branch that it was made from.
 
-They are put on top of that branch where they are, in the task's own work tree; then the branch is moved forward to
-them. So nothing half done ever stands in the checkout of whoever merges, and whatever breaks off leaves the commits on
-the task's branch. It is done under a lock on the repository, and under locks on all files that the merge changes.
+The commits are rebased onto that branch in the task's own work tree; then the branch is moved forward to them. So the
+user's checkout never holds a half-done merge, and any failure leaves the commits on the task's branch. It runs under a
+lock on the repository, and under locks on all files that the merge changes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.repository import Tree
@@ -30,9 +30,9 @@ from swarm_mcp.dispatch.task_trees import TaskTree
 from swarm_mcp.errors import Refused
 
 MOST_LOCKED = 150  # files that are locked one by one; above that the whole work tree is
-MARK = "swarm-merging"  # in git's folder of a task tree, while it is we who rebase or merge there
+MARK = "swarm-merging"  # in git's folder of a task tree, while we rebase or merge there
 UNDER_WAY = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
-# What a person may have set for their own rebases, and nobody sees who is not there.
+# Settings that a person may have for own rebases; an unattended one must not use them.
 PLAIN = ("-c", "rebase.autoStash=false", "-c", "rebase.autoSquash=false", "-c", "rebase.updateRefs=false",
          "-c", "rerere.enabled=false")  # fmt: skip
 
@@ -47,8 +47,9 @@ class MergeStopped(Refused):
 
 
 class Merged(NamedTuple):
-    """What was brought back: `commits` (``<short id> <subject>``, oldest first) and the `files` that they change, `to`
-    a branch (empty for a detached HEAD); `left` has a line for each thing that was not cleaned up."""
+    """A finished merge: its `commits` (``<short id> <subject>``, oldest first), the `files` they change, and the target
+    `to`, a branch (empty for a detached HEAD); `left` has a line for each leftover.
+    """
 
     task_id: str
     to: str
@@ -56,7 +57,7 @@ class Merged(NamedTuple):
     files: list[str]
     left: list[str]
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as a JSON object."""
         return self._asdict()
 
@@ -64,11 +65,11 @@ class Merged(NamedTuple):
 def merge(
     tree: TaskTree, target: Tree, lock: Callable[[list[str]], object], here: bool = False, commit: bool = False
 ) -> Merged:
-    """Bring the commits of `tree` to the branch that is checked out in `target`, and remove the tree.
+    """Merge the commits of `tree` into the branch that is checked out in `target`, and remove the tree.
 
-    `lock` takes locks on the files at these absolute paths, raising where it cannot; whoever calls releases them. The
-    branch must be the one that the tree was made from unless it is to be the one that is `here`. With `commit`, what is
-    not committed in the tree is committed first. Raises MergeStopped, and SwarmError for all else.
+    `lock` takes locks on the files at these absolute paths, and raises if it cannot; the caller releases them. The
+    branch must be the tree's origin, unless `here` allows the checked-out one. With `commit`, uncommitted files of the
+    tree are committed first. Raises MergeStopped, and SwarmError for all else.
     """
     lock([os.path.join(target.top, ".git")])
     _require_ready(tree, target, here, commit)
@@ -98,7 +99,10 @@ def _require_ready(tree: TaskTree, target: Tree, here: bool, commit: bool) -> No
     _end_our_own(tree)
     under_way = next((name for name in UNDER_WAY if os.path.lexists(os.path.join(tree.own, name))), "")
     if under_way:
-        what = "a rebase" if under_way.startswith("rebase") else "a merge"
+        if under_way.startswith("rebase"):
+            what = "a rebase"
+        else:
+            what = "a merge"
         files = paths(tree.top, "diff", "--name-only", "-z", "--diff-filter=U")
         raise MergeStopped(tree, f"{what} is under way in its work tree", files, f"end it in {tree.top}, merge again")
     if not branch_of(tree.top):
@@ -106,19 +110,28 @@ def _require_ready(tree: TaskTree, target: Tree, here: bool, commit: bool) -> No
         raise MergeStopped(tree, why, [], f"git -C {tree.top} switch -c NAME, or git switch {tree.branch}")
     on = branch_of(target.top)
     if tree.into != on and not here:
-        where = f"on {on}" if on else "on no branch"
-        next_step = f"git switch {tree.into}, or --here" if tree.into else "--here brings them to it"
+        if on:
+            where = f"on {on}"
+        else:
+            where = "on no branch"
+        if tree.into:
+            next_step = f"git switch {tree.into}, or --here"
+        else:
+            next_step = "--here brings them to it"
         raise MergeStopped(
             tree, f"it began on {tree.into or 'no branch'}, and this work tree is {where}", [], next_step
         )
-    files = [] if commit else uncommitted(tree.top)
+    if commit:
+        files = []
+    else:
+        files = uncommitted(tree.top)
     if files:
         why = f"{len(files)} file{'s are' if len(files) > 1 else ' is'} not committed in its work tree"
         raise MergeStopped(tree, why, files, f"commit in {tree.top}, or merge with --commit")
 
 
 def _end_our_own(tree: TaskTree) -> None:
-    """Take back what a merge of ours had begun in the task tree when it was killed."""
+    """Take back our own merge in the task tree that was killed half-way."""
     mark = os.path.join(tree.own, MARK)
     if not os.path.lexists(mark):
         return
@@ -130,9 +143,12 @@ def _end_our_own(tree: TaskTree) -> None:
 
 def _put_on_top(tree: TaskTree, goal: str, name: str) -> None:
     """Have the task's commits stand on top of commit `goal` of the branch `name`. Raises MergeStopped."""
-    # Commits of several parents cannot be told anew one by one without losing what was decided in them.
+    # Commits with several parents cannot be rebased one by one without losing the decisions in them.
     is_line = not git(tree.top, "rev-list", "--merges", f"{goal}..HEAD")
-    words = ["rebase", goal] if is_line else ["merge", "--no-edit", goal]
+    if is_line:
+        words = ["rebase", goal]
+    else:
+        words = ["merge", "--no-edit", goal]
     mark = os.path.join(tree.own, MARK)
     with open(mark, "w", encoding="utf-8"):
         pass
@@ -141,12 +157,18 @@ def _put_on_top(tree: TaskTree, goal: str, name: str) -> None:
         if done.returncode == 0:
             return
         files = paths(tree.top, "diff", "--name-only", "-z", "--diff-filter=U")
-        at = tries(tree.top, "log", "-1", "--format=%h %s", "REBASE_HEAD").stdout.strip() if is_line else ""
+        if is_line:
+            at = tries(tree.top, "log", "-1", "--format=%h %s", "REBASE_HEAD").stdout.strip()
+        else:
+            at = ""
     finally:
-        _end_our_own(tree)  # after an end that was none of git's, too
+        _end_our_own(tree)  # also after an end that git did not cause
     if not files:
         raise GitFailed(tuple(words), done.stderr or done.stdout)
-    which = f"commit {at}" if at else "its work"
+    if at:
+        which = f"commit {at}"
+    else:
+        which = "its work"
     count = f"{len(files)} file{'s' if len(files) > 1 else ''}"
     next_step = f"cd {tree.top} && git {words[0]} {name}; then merge again"
     raise MergeStopped(tree, f"{which} conflicts with {name} in {count}", files, next_step, at)

@@ -1,8 +1,8 @@
-"""Starting many supervisors: one process loads once what all of them need, and is copied for each.
+"""A process that starts many supervisors: it loads their program once, and is forked for each.
 
-Much of what a supervisor takes of the processor is for loading its program; a copy takes next to nothing for that. The
-nursery opens no store and starts no thread, so a copy of it is as good as a process of its own. It ends with whoever
-started it; its copies, which are nobody's children, go on.
+Loading the program is a large part of a supervisor's processor time; a fork costs next to nothing. The nursery opens no
+store and starts no thread, so its copy is as good as a process of its own. It ends with its starter; its copies are
+children of no process of ours, and go on.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ LOADED = ("swarm_mcp.domain", "swarm_mcp.store", "swarm_mcp.harness", "swarm_mcp
 
 
 class Nursery(Processes):
-    """The spawner ``process`` for whoever starts many workers: used in a ``with`` block, for as long as it starts any.
+    """The spawner ``process`` for many workers: a ``with`` block, for as long as it starts any.
 
-    Where copies cannot be made, or the nursery has gone, workers are started one by one, as ever.
+    If forking is impossible, or the nursery has gone, workers are started one by one.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Nursery:
-        if sys.platform == "linux":  # elsewhere what a system's libraries do may not be copied
+        if sys.platform == "linux":  # elsewhere, system libraries may not survive a fork
             from swarm_mcp.installation import coordinator_command
 
             try:
@@ -56,8 +56,10 @@ class Nursery(Processes):
 
     @property
     def pid(self) -> int:
-        """Its pid, 0 where there is none."""
-        return self._process.pid if self._process else 0
+        """Its pid, 0 without one."""
+        if self._process:
+            return self._process.pid
+        return 0
 
     def launch(self, text: str, log: str) -> int:
         """Have a supervisor started as a copy. As ``Processes.launch``."""
@@ -79,9 +81,9 @@ class Nursery(Processes):
 
 
 def tend(orders: BinaryIO, report: int, work: Callable[[list[str]], int]) -> None:
-    """Be the nursery: make a copy for each of the `orders`, and write its pid to the file descriptor `report`.
+    """Run the nursery: fork for each of the `orders`, and write the pid to the file descriptor `report`.
 
-    A copy reads its assignment on standard input and does `work`, which is given the words of a command line.
+    A copy reads its assignment on standard input and calls `work` with the words of a command line.
     """
     _load()
     for line in orders:
@@ -102,11 +104,11 @@ def _load() -> None:
             except ImportError:
                 pass  # of an extra that is not installed
     driver.load()
-    gc.freeze()  # what is here stays: a copy need not look through it, and so shares it
+    gc.freeze()  # keep these objects out of collections, so that copies share their memory
 
 
 def _copy(assignment: str, log: str, work: Callable[[list[str]], int]) -> int:
-    """The pid of a copy of this process that does its `work`, in a session of its own, and is nobody's child."""
+    """Return the pid of a copy of this process that does its `work`, detached, in a session of its own."""
     told, tell = os.pipe()
     between = os.fork()
     if not between:
@@ -131,7 +133,7 @@ def _copy(assignment: str, log: str, work: Callable[[list[str]], int]) -> int:
 
 
 def _be_alone(log: str) -> None:
-    """Let go of what leads to whoever started the nursery."""
+    """Close everything that leads to the nursery's starter."""
     nothing = os.open(os.devnull, os.O_RDWR)
     said = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     for source, number in ((nothing, 0), (nothing, 1), (said, 2)):

@@ -15,12 +15,16 @@ from swarm_mcp.domain.run import ABANDONED, ENDED, STARTING
 from swarm_mcp.store import Store
 from swarm_mcp.views import name_of
 
-# The supervisor becomes nobody's child, in a session of its own: what ends the dispatcher, its terminal or its
-# process group does not end it. An asynchronous list would read /dev/null, hence the detour of its input.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# The supervisor is detached, in a session of its own, so that it outlives the dispatcher, its terminal and its process
+# group. An asynchronous list would read /dev/null, hence the detour of its input.
 DETACH = 'exec 3<&0; log=$1; shift; "$@" <&3 3<&- >/dev/null 2>>"$log" & echo $!'
 HAND_OVER_SECONDS = 30.0
 KEPT_LOG_SECONDS = 7 * 86400
-# Where the dispatcher is seen; who it is, ``independent`` leaves out.
+# The dispatcher's place; ``independent`` leaves out its identity.
 PLACE = ("SWARM_MCP_DIRECTORY", "HERDR_TAB_ID", "HERDR_WORKSPACE_ID")
 
 
@@ -29,7 +33,7 @@ class Processes:
 
     patience = 30.0
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Implement ``spawners.Spawner``."""
         require_startable(store, worker)
         log = _log_file(worker.instance_id)
@@ -56,13 +60,16 @@ class Processes:
             raise SpawnFailed("the worker's supervisor did not take its instructions") from None
         except OSError as error:
             raise SpawnFailed(f"the worker's supervisor cannot be started: {error.strerror or error}") from None
-        pid = int(said) if said.strip().isdigit() else 0
+        if said.strip().isdigit():
+            pid = int(said)
+        else:
+            pid = 0
         if not pid:
             raise SpawnFailed("the worker's supervisor cannot be started")
         return pid
 
-    def look(self, store: Store, facts: dict) -> dict | None:
-        """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""
+    def look(self, store: Store, facts: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the facts about a supervised worker, None while it is starting. Raises SpawnFailed."""
         worker = facts["instance_id"]
         run = store.runs.get(facts["run_id"])
         said = (run.result if run else None) or {}
@@ -84,7 +91,10 @@ def require_startable(store: Store, worker: WorkerSpec) -> None:
     from swarm_mcp.harness.registry import get
 
     task = store.tasks.get(worker.requester.scope, worker.task_id)
-    holder = store.instances.live(task.assignee) if task and task.assignee else None
+    if task and task.assignee:
+        holder = store.instances.live(task.assignee)
+    else:
+        holder = None
     if holder and holder.id != worker.instance_id:
         raise SpawnFailed(f"{name_of(holder)} works on it already")
     adapter = get(worker.harness)
@@ -93,7 +103,7 @@ def require_startable(store: Store, worker: WorkerSpec) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a supervisor: this process's, without who and where the dispatcher is."""
+    """Return the environment of a supervisor: this process's, without the dispatcher's identity and place."""
     from swarm_mcp.harness.environment import independent
 
     return independent(drop=PLACE)
@@ -121,4 +131,6 @@ def _last_words(log: str) -> str:
             lines = [line.strip() for line in file.read()[-2000:].splitlines() if line.strip()]
     except OSError:
         lines = []
-    return lines[-1][:300] if lines else "it did not say why"
+    if lines:
+        return lines[-1][:300]
+    return "it did not say why"

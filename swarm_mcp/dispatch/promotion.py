@@ -1,29 +1,29 @@
-"""Whether a dispatched task belongs in the work tracker: a decision from facts alone, which does nothing.
+"""The decision if a dispatched task belongs in the work tracker. It depends on the given facts alone and has no effect.
 
-The first rule that applies decides. What must hold at all comes first, then what a person said, then what
-the work itself says, then what the repository has set, and only then its size.
+The first applicable rule decides. Necessary conditions come first, then the person's word, then the task's own text,
+then the repository's settings, and last the size.
 
-    rule                     decision                        precedence
-    no identity              missing_identity_label
-    no tracker               no_tracker_configured
-    the tracker is another's identity_mismatch
-    told not to              operator_suppressed             operator
-    an entry was named       explicit_identifier    link     operator
-    only coordination files  synthetic_resource              task
-    told to                  operator_requested     create   operator
-    its text names an entry  explicit_identifier    link     task
-    the parent has an entry  parent_binding_inherited link   parent
-    the parent has none      parent_routine_skipped          parent
-    review, other            type_not_promotable             type
-    "always"                 repo_default_always    create   repository
-    "explicit-only"          repo_explicit_only              repository
-    large enough             medium_or_larger       create   size
-    else                     trivial_inline_edit             size
+  rule                     decision                        precedence
+  no identity              missing_identity_label
+  no tracker               no_tracker_configured
+  the tracker is another's identity_mismatch
+  told not to              operator_suppressed             operator
+  an entry was named       explicit_identifier    link     operator
+  only coordination files  synthetic_resource              task
+  told to                  operator_requested     create   operator
+  its text names an entry  explicit_identifier    link     task
+  the parent has an entry  parent_binding_inherited link   parent
+  the parent has none      parent_routine_skipped          parent
+  review, other            type_not_promotable             type
+  "always"                 repo_default_always    create   repository
+  "explicit-only"          repo_explicit_only              repository
+  large enough             medium_or_larger       create   size
+  else                     trivial_inline_edit             size
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.environment import is_word
 from swarm_mcp.domain.lock import MUTEX_PREFIX
@@ -34,19 +34,19 @@ LONG_TITLE, LONG_DESCRIPTION = 60, 80  # characters; above these, work is of med
 
 
 class Parent(NamedTuple):
-    """The task that a task is part of: whether a tracker entry is demanded of it, and the entry it has."""
+    """The task that a task is part of: its need of a tracker entry, and its entry."""
 
     tracked: bool
-    entry: dict | None = None
+    entry: dict[str, Any] | None = None
 
 
 class Work(NamedTuple):
-    """What a decision is made of.
+    """The facts of a decision.
 
     identity      name of the requester's identity, empty for none
     tracker       value of the configured tracker: ``{provider, [identity, default_promotion,
-                  promotable_types]}`` or the text ``provider[:server]``; None for none
-    promote       what the requester said: True, False, or None for nothing
+                  promotable_types]}`` or the text ``provider[:server]``; None without one
+    promote       the requester's word: True, False, or None for nothing
     identifier    the entry that the requester named, empty for none
     mentioned     the entry that the task's own text names, empty for none
     """
@@ -63,15 +63,18 @@ class Work(NamedTuple):
     parent: Parent | None = None
 
 
-def decide(work: Work) -> dict:
-    """Return ``{promote, reason, identity, provider}``, and as they apply ``mode``, ``precedence``, ``identifier``,
-    ``existing_binding`` (the parent's entry, which the task shares).
+def decide(work: Work) -> dict[str, Any]:
+    """Return ``{promote, reason, identity, provider}``, and, as they apply, ``mode``, ``precedence``, ``identifier``,
+    ``existing_binding`` (the parent's entry, shared by the task).
     """
     provider = provider_of(work.tracker)
-    settings = work.tracker if isinstance(work.tracker, dict) else {}
+    if isinstance(work.tracker, dict):
+        settings = work.tracker
+    else:
+        settings = {}
 
-    def answer(promote: bool, reason: str, precedence: str = "", **more) -> dict:
-        shown: dict = {"promote": promote}
+    def answer(promote: bool, reason: str, precedence: str = "", **more) -> dict[str, Any]:
+        shown: dict[str, Any] = {"promote": promote}
         if promote:
             shown["mode"] = "link" if more.get("identifier") else "create"
         shown.update(reason=reason, identity=work.identity or None, provider=provider or None)
@@ -79,7 +82,7 @@ def decide(work: Work) -> dict:
             shown["precedence"] = precedence
         return {**shown, **more}
 
-    def deny(reason: str, precedence: str = "") -> dict:
+    def deny(reason: str, precedence: str = "") -> dict[str, Any]:
         return answer(False, reason, precedence)
 
     owner = settings.get("identity")
@@ -115,12 +118,19 @@ def decide(work: Work) -> dict:
     if default == "explicit-only":
         return deny("repo_explicit_only", "repository")
     large = len(work.files) > 1 or len(work.description) > LONG_DESCRIPTION or len(work.title) > LONG_TITLE
-    return answer(True, "medium_or_larger", "size") if large else deny("trivial_inline_edit", "size")
+    if large:
+        return answer(True, "medium_or_larger", "size")
+    return deny("trivial_inline_edit", "size")
 
 
 def provider_of(tracker: object) -> str:
-    """Return the provider's name in a configured tracker's value; empty where it names none that can be used."""
+    """Return the provider's name in a configured tracker's value; empty if it names no usable one."""
     if isinstance(tracker, dict):
         tracker = tracker.get("provider")
-    name = tracker.partition(":")[0].strip() if isinstance(tracker, str) else ""
-    return name if is_word(name) else ""
+    if isinstance(tracker, str):
+        name = tracker.partition(":")[0].strip()
+    else:
+        name = ""
+    if is_word(name):
+        return name
+    return ""

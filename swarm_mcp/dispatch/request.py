@@ -1,10 +1,10 @@
-"""What a dispatch asks for, who may ask, and the command that would start its worker."""
+"""The request of a dispatch, the rights of its requester, and the command that would start its worker."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
@@ -26,17 +26,17 @@ DEFAULT_ROLE = "implementer"
 class DispatchRequest(NamedTuple):
     """One dispatch, as a tool call or a command line asks for it. Empty values count as not given.
 
-    message, description   what the worker is told; what the task says. Each defaults to the other, then to the title
+    message, description   the worker's instructions; the task's text. Each defaults to the other, then to the title
     files                  as the requester spells them
-    spawn, force_spawn     False: start nobody; True: start a worker even if one lives
-    wait_seconds           for a started worker to come up; None: as long as its spawner needs
+    spawn, force_spawn     False: start no worker; True: start a worker even if one lives
+    wait_seconds           for a started worker to come up; None: the spawner's default
     promote                True, False, or None to leave the work tracker to its policy
-    resume                 id, or the beginning of the id, of a task whose worker has gone and that is to go on
-    model ... fresh        how the run of a worker that is supervised (``spawners.SUPERVISED``) goes; `command` is one
-                           line, split as a shell does; `fresh` leaves the session of the task's earlier run alone
-    append_system_prompt, skills, output_schema, env, mcp_servers   the same of it; skills are folders, servers stand as
-                           in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
-    retries                how often the worker tries once more, with the reason told, where its run has failed
+    resume                 id, or the beginning of the id, of a task to go on with after its worker has gone
+    model ... fresh        options of a supervised worker's run (``spawners.SUPERVISED``); `command` is one
+                           line, split as a shell does; `fresh` starts without the session of the task's earlier run
+    append_system_prompt, skills, output_schema, env, mcp_servers   further options; skills are folders, servers
+                           stand as in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
+    retries                further attempts of the worker after a failed run, with the reason told
     worktree               the task gets a work tree of the repository for itself (``task_trees``)
     """
 
@@ -59,7 +59,7 @@ class DispatchRequest(NamedTuple):
     label: str = ""
     name: str = ""
     wait_seconds: float | None = None
-    placement: dict = {}
+    placement: dict[str, Any] = {}
     completion_wait_seconds: float = 0.0
     nudge: bool = True
     force: bool = False
@@ -77,22 +77,22 @@ class DispatchRequest(NamedTuple):
     worktree: bool = False
     append_system_prompt: str = ""
     skills: tuple[str, ...] = ()
-    output_schema: dict = {}
-    env: dict = {}
-    mcp_servers: dict = {}
+    output_schema: dict[str, Any] = {}
+    env: dict[str, Any] = {}
+    mcp_servers: dict[str, Any] = {}
 
     @property
     def wants_new_worker(self) -> bool:
-        """Whether it says how a worker is to be started: sessions that already live were not started like that."""
+        """Return True if it has options for a new worker: live sessions were started without them."""
         said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd,
                 self.worktree, self.append_system_prompt, self.skills, self.output_schema, self.env,
                 self.mcp_servers)  # fmt: skip
         return self.spawn and (self.force_spawn or any(said))
 
     def key(self, requester: Session, repository: str = "") -> str:
-        """Return what makes two dispatches the same one: the given key, else scope, identity, type, title and role.
+        """Return the key of equal dispatches: the given key, else scope, identity, type, title and role.
 
-        `repository`: what a team calls that of the scope, which is the same on all machines; empty outside of teams.
+        `repository`: the team's name for the scope's repository, equal on all machines; empty outside of teams.
         """
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
@@ -161,7 +161,7 @@ NO_YOLO = "mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 
 
 
 def may_dispatch(requester: Session) -> bool:
-    """Return whether a session may hand out work to sessions that it starts."""
+    """Return True if a session may give work to sessions that it starts."""
     return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester.label or "").split()
 
 
@@ -176,7 +176,7 @@ def require_gateway(requester: Session) -> None:
 
 
 def may_use_yolo(requester: Session) -> bool:
-    """Return whether a session may start workers in mode yolo: a person, or any where SWARM_ALLOW_YOLO is on."""
+    """Return True if a session may start workers in mode yolo: a person, or any under SWARM_ALLOW_YOLO."""
     return is_on("SWARM_ALLOW_YOLO") or requester.runtime == TERMINAL
 
 
@@ -200,11 +200,13 @@ def require_own_limits(store: Store, requester: Session, request: DispatchReques
 def mode_of(run: Run) -> str:
     """Return the mode of a run, read from the beginning of its record; the default where that cannot be read."""
     mode = _asked_of(run).get("mode")
-    return mode if mode in MODES else EDIT
+    if mode in MODES:
+        return mode
+    return EDIT
 
 
-def _asked_of(run: Run) -> dict:
-    """What was asked of a run, from the first line of its record; empty where that cannot be read."""
+def _asked_of(run: Run) -> dict[str, Any]:
+    """Return the query of a run, from the first line of its record; empty if that is unreadable."""
     from swarm_mcp.harness.record import read
 
     try:
@@ -214,10 +216,9 @@ def _asked_of(run: Run) -> dict:
 
 
 def as_before(request: DispatchRequest, harness: str, last: Run | None) -> DispatchRequest:
-    """Return the request with what its task's `last` run was told, where it says nothing else.
+    """Return the request with the options of its task's `last` run, except for those it sets itself.
 
-    The folder is the task's, so is that nothing may be written; model and effort are as long as the harness is the
-    same.
+    Folder and read-only mode belong to the task; model and effort carry over to the same harness only.
     """
     if last is None:
         return request
@@ -238,10 +239,10 @@ RUN_OPTIONS = (
 )  # fmt: skip
 
 
-def run_facts(request: DispatchRequest) -> dict:
-    """Return what a supervisor is told of the run: those fields that say something, as JSON can have them.
+def run_facts(request: DispatchRequest) -> dict[str, Any]:
+    """Return the run's options for a supervisor: the given fields, in JSON's types.
 
-    Raises Refused for a server that is none.
+    Raises Refused for an invalid server.
     """
     from swarm_mcp.harness.servers import servers_in
 
@@ -263,7 +264,7 @@ class WorkerCommand(NamedTuple):
 
     @property
     def is_supervised(self) -> bool:
-        """Whether a supervisor of ours looks after the worker."""
+        """Return True if a supervisor of ours looks after the worker."""
         return self.spawner in SUPERVISED
 
 
@@ -279,7 +280,10 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
                 f" variables, servers, fresh and worktree are for {' and '.join(SUPERVISED)}"
             )
         return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
-    words = _split(request.command) if request.command else tuple(settings.harness_command(harness))
+    if request.command:
+        words = _split(request.command)
+    else:
+        words = tuple(settings.harness_command(harness))
     if not request.command and words == (harness,):
         words = ()
     if not request.spawn:

@@ -1,12 +1,12 @@
-"""How many workers run at once on this machine: a place for each, and a line for those that wait.
+"""The number of workers at once on this machine: a slot for each, and a queue for the waiting ones.
 
-A place is a file in the state folder that the worker's supervisor holds locked (``flock``), so that it is free the
-moment the supervisor is gone, however it went. Whoever finds none leaves a locked ticket, named by the time, and
-only the oldest ticket's holder may take a place: nobody is overtaken for ever. A ticket whose holder has not asked
-for long, because it is stopped, keeps no other off a free place; it is the oldest again when its holder goes on.
+A slot is a file in the state folder that the worker's supervisor keeps locked (``flock``), so that it is free the
+moment the supervisor is gone. A worker without a slot leaves a locked ticket, named by the time; only the holder of the
+oldest ticket may take a slot, so that every waiter gets its turn. A stopped holder stops asking, and is passed over
+until it goes on; its ticket is the oldest again then.
 
-A worker that starts workers itself and waits for them would wait for ever if such workers had taken all places.
-So each worker has one more place, for one worker of its own at a time.
+A worker that starts workers and waits for them would wait for ever if such workers had taken all slots. So each worker
+has one more slot, for one worker of its own at a time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ SILENT_SECONDS = 30.0  # since a ticket's holder has asked last
 def most() -> int:
     """Return how many workers may run at once (``SWARM_MAX_WORKERS``), 0 for any number."""
     text = first_set(VARIABLE)
-    return int(text) if text.isascii() and text.isdigit() else DEFAULT_MOST
+    if text.isascii() and text.isdigit():
+        return int(text)
+    return DEFAULT_MOST
 
 
 class Slot:
-    """One worker's place. `within` names the worker that it was started by, empty for none.
+    """One worker's slot. `within` names its starter, empty for none.
 
-    Not for two threads. Raises OSError where the state folder cannot be used.
+    For one thread only. Raises OSError if the state folder cannot be used.
     """
 
     def __init__(self, within: str = ""):
@@ -43,7 +45,7 @@ class Slot:
         self.taken = False
 
     def take(self) -> bool:
-        """Take a place if one is free and no worker has waited longer; return whether this worker has one now."""
+        """Take a slot if one is free and no other worker has waited longer. Returns True if this worker has one now."""
         if self.taken or not most():
             self.taken = True
             return True
@@ -67,7 +69,7 @@ class Slot:
             os.close(held)
 
     def _lock(self, name: str) -> int:
-        """An open file that is locked by us now, -1 where somebody else has it."""
+        """Return an open file locked by us, or -1 if another process has the lock."""
         path = os.path.join(self._folder, name)
         file = open_private(path, os.O_RDWR | os.O_CREAT)
         if not _locked(file):
@@ -86,14 +88,14 @@ class Slot:
             fcntl.flock(file, fcntl.LOCK_EX)
             if os.path.exists(path):
                 self._ticket, self._ticket_path = file, path
-            else:  # somebody saw it before it was locked, and took it for one that was left behind
+            else:  # another process saw it before it was locked, and removed it as a leftover
                 os.close(file)
 
     def _show_life(self) -> None:
         try:
             os.utime(self._ticket_path, (time.time(), time.time()))
         except OSError:
-            pass  # somebody has cleaned the folder
+            pass  # the folder has been cleaned
 
     def _drop_ticket(self) -> None:
         ticket, self._ticket = self._ticket, -1
@@ -102,7 +104,7 @@ class Slot:
             os.close(ticket)
 
     def _is_first(self) -> bool:
-        """Whether nobody who still waits has waited longer."""
+        """Return True if no other waiter has waited longer."""
         folder, own = os.path.split(self._ticket_path)
         for name in sorted(os.listdir(folder)):
             if name == own:
@@ -110,16 +112,16 @@ class Slot:
             path = os.path.join(folder, name)
             if _is_held(path) and not _is_silent(path):
                 return False
-        return True  # somebody has cleaned the folder
+        return True  # the folder has been cleaned
 
 
 def forget(worker: str) -> None:
-    """Remove what a worker that has ended leaves behind: the place within its own."""
+    """Remove the leftovers of an ended worker: the slot within its own."""
     _remove(os.path.join(state_dir(), "slots", f"within-{worker}"))
 
 
 def _is_held(path: str) -> bool:
-    """Whether the holder of a ticket still waits; one that was left behind is removed."""
+    """Return True if the holder of a ticket still waits; a leftover ticket is removed."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -134,7 +136,7 @@ def _is_held(path: str) -> bool:
 
 
 def _is_silent(path: str) -> bool:
-    """Whether the holder of a ticket has not asked for so long that it must have been stopped."""
+    """Return True if the holder of a ticket has not asked for so long that it must have been stopped."""
     try:
         return time.time() - os.stat(path).st_mtime >= SILENT_SECONDS
     except OSError:

@@ -1,7 +1,6 @@
-"""Ways to start a worker: the interface of a spawner, the spawners by name, and the one that asks a user interface.
+"""Ways to start a worker: the interface of a spawner, the spawners by name, and the spawner of a user interface.
 
-A spawner only sets a worker going. Whether one came up is seen in the store, where it registers under the
-instance id that was reserved for it.
+A spawner only starts a worker. The worker shows up in the store, by registering under its reserved instance id.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ SPAWNERS = {
     "swarm-ui": ("spawners", "UiShells"),
 }
 ALIASES = {"ui": "swarm-ui"}
-# These start a supervisor of ours (``supervision``), which gives the worker its instructions and ends its task.
+# These start a supervisor of ours (``supervision``): it gives the worker its instructions and ends its task.
 SUPERVISED = ("process", "tmux")
-NOT_THERE = 127  # what env says of a program that it cannot find
+NOT_THERE = 127  # env's exit code for a missing program
 LONGEST_NAME = 40  # characters of a window's name
 
 
@@ -33,17 +32,17 @@ class SpawnFailed(SwarmError):
 
 
 class WorkerSpec(NamedTuple):
-    """A worker that a spawner is to start.
+    """A worker for a spawner to start.
 
-    requester    row of the session that asks
-    task_id      what it is started for
+    requester    row of the requesting session
+    task_id      its task
     instance_id  reserved for it: it is to register with ``SWARM_MCP_INSTANCE_ID`` set to this
     role, harness, cwd, label, name, message, placement   as in a dispatch
-    command      the words that start the harness; empty for a harness that knows its own
+    command      the words that start the harness; empty for its own
     title        of the task
     lock         name of the spawn lock under which it is started
-    run          for supervised workers: what is said of the run (``request.RUN_OPTIONS``)
-    tree_of      the folder of whose repository the task gets a work tree, in which `cwd` then is; empty for none
+    run          options of a supervised worker's run (``request.RUN_OPTIONS``)
+    tree_of      the folder whose repository provides the task's work tree, with `cwd` in it; empty for none
     """
 
     requester: Session
@@ -56,29 +55,32 @@ class WorkerSpec(NamedTuple):
     label: str = ""
     name: str = ""
     message: str = ""
-    placement: dict = {}
+    placement: dict[str, Any] = {}
     title: str = ""
     lock: str = ""
-    run: dict = {}
+    run: dict[str, Any] = {}
     tree_of: str = ""
 
     @property
     def label_words(self) -> str:
-        """The words of its label that say whose it is and what it is for."""
+        """Return the words of its label that name its owner and its purpose."""
         identity = token(self.requester.label or "", "identity")
         return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
 
 
-def ignored_in(placement: dict, names: tuple[str, ...]) -> dict:
-    """Return the fact that some of the placement is ignored: those `names` that it has; no fact where it has none."""
+def ignored_in(placement: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fact that some of the placement is ignored: those `names` that it has; empty for none."""
     ignored = [name for name in names if placement.get(name)]
-    return {"placement_ignored": ignored} if ignored else {}
+    if ignored:
+        return {"placement_ignored": ignored}
+    return {}
 
 
 def printed_by(done, program: str, asked: str, variable: str) -> str:
-    """Return what a multiplexer's command printed. Raises SpawnFailed where it failed, or is not there.
+    """Return the output of a multiplexer's command. Raises SpawnFailed if it failed or is missing.
 
-    `done`: what running it gave; `asked`: its words, as complaints name them; `variable`: where another is set.
+    `done`: the finished process; `asked`: its words, as complaints name them; `variable`: the setting for another
+    program.
     """
     if done.code in (None, NOT_THERE):
         raise SpawnFailed(
@@ -92,7 +94,7 @@ def printed_by(done, program: str, asked: str, variable: str) -> str:
 
 
 def shown_name(text: str) -> str:
-    """Return `text` as the name of a window, without what a terminal or its multiplexer would act on."""
+    """Return `text` as the name of a window, without characters that a terminal or its multiplexer would act on."""
     # tmux expands formats (#...) and times (%...), ends a command at `;`, and takes `:` and `.` for parts of targets.
     kept = "".join(c if c.isprintable() and c not in "#%;:." else " " for c in text)
     return " ".join(kept.split()).lstrip("- ")[:LONGEST_NAME].rstrip()
@@ -103,17 +105,17 @@ class Spawner(Protocol):
 
     patience: float
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
-        """Set `worker` going, outside of any transaction; return facts to find it by, which also go into the answer.
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
+        """Start `worker`, outside of any transaction. Returns facts to find it by; they also go into the answer.
 
-        Called again for the same task after a crash, it must not start a second worker where it can tell that there
-        is one. Raises SpawnFailed.
+        Called again for the same task after a crash, it must not start a second worker if it can see the first. Raises
+        SpawnFailed.
         """
 
-    def look(self, store: Store, facts: dict) -> dict | None:
-        """Return what is known of a worker that was set going, None while it is on its way.
+    def look(self, store: Store, facts: dict[str, Any]) -> dict[str, Any] | None:
+        """Return new facts about a started worker, None while it is starting.
 
-        These are more facts for the answer, with ``instance_id`` where the worker's is known. Raises SpawnFailed.
+        They go into the answer, with ``instance_id`` once the worker's is known. Raises SpawnFailed.
         """
 
 
@@ -141,11 +143,11 @@ class UiShells:
 
     patience = 5.0
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Implement ``spawners.Spawner``."""
         row: Any = self._under_way(store, worker)
         if row is None:
-            payload: dict = {"cwd": worker.cwd, "harness": worker.harness, "role": worker.role}
+            payload: dict[str, Any] = {"cwd": worker.cwd, "harness": worker.harness, "role": worker.role}
             payload.update(task_id=worker.task_id, instance_id=worker.instance_id)
             for name in ("label", "name", "message", "placement"):
                 if getattr(worker, name):
@@ -153,20 +155,25 @@ class UiShells:
             row = store.ui_commands.enqueue(worker.requester.scope, worker.requester.id, KIND, payload)
         return {"ui_command_id": row["id"], "instance_id": row["payload"]["instance_id"]}
 
-    def look(self, store: Store, facts: dict) -> dict | None:
+    def look(self, store: Store, facts: dict[str, Any]) -> dict[str, Any] | None:
         """Implement ``spawners.Spawner``."""
         row = store.ui_commands.get(facts["ui_command_id"])
         if row is None:
             raise SpawnFailed(f"ui command {facts['ui_command_id']} is not there any more")
         if row.status == "failed":
             raise SpawnFailed(row.error or f"ui command {row.id} failed and did not say why")
-        known = row.result.get("instance_id") if isinstance(row.result, dict) else None
+        if isinstance(row.result, dict):
+            known = row.result.get("instance_id")
+        else:
+            known = None
         worker = store.instances.live(known if isinstance(known, str) else facts["instance_id"])
         if worker:
             return {"instance_id": worker.id, "ui_command": row}
-        return {"ui_command": row} if row.status == "done" else None
+        if row.status == "done":
+            return {"ui_command": row}
+        return None
 
-    def _under_way(self, store: Store, worker: WorkerSpec) -> dict | None:
+    def _under_way(self, store: Store, worker: WorkerSpec) -> dict[str, Any] | None:
         """The order for the same task of a dispatcher that was killed right after it had put it there."""
         for status in ("pending", "running"):
             for row in store.ui_commands.recent(worker.requester.scope, status, -1):

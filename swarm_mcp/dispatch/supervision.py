@@ -1,8 +1,8 @@
-"""The process that looks after one worker: from the task's claim to its end.
+"""The process that looks after one worker, from the task's claim to its end.
 
-It joins the swarm under the instance id that the dispatch reserved, takes the task, waits for a free slot, has the
-harness run, and ends the task with what came of it. Meanwhile it looks twice a second whether the task was cancelled or
-the run is to pause. The instance and all it holds live exactly as long as this process.
+It registers under the instance id that the dispatch reserved, takes the task, waits for a slot, runs the harness, and
+ends the task with the result. Twice a second it checks for a cancelled task or a requested pause. The instance and all
+its locks live exactly as long as this process.
 """
 
 from __future__ import annotations
@@ -26,12 +26,17 @@ from swarm_mcp.harness.outcome import FINAL, STUCK, TRANSIENT, UNKNOWN, UNSUPPOR
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
-# Times what the last look took, until the next: where a hundred workers keep the machine busy, each looks more rarely.
+# The pause between two looks, in multiples of the last look's duration: a hundred workers on a busy machine look more
+# rarely.
 REST, LONGEST_REST_SECONDS = 100, 5.0
 BEAT_SECONDS = 5.0
-RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 600.0  # for what passes, where nobody says how long that takes
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 600.0  # seconds before a retry of a passing failure without a stated delay
 LEAST_LIMIT = 1e-6  # US dollars
 LONGEST_REASON = 300  # characters
 WAITS, STARTED = "waits for a free slot", "{} has been started"
@@ -53,13 +58,13 @@ class Supervisor:
         self.progress = Progress(self.adapter.name)
         self.result: RunResult | None = None  # of the last attempt
         self._reached = self._failure = ""  # how far an earlier attempt came, and why it failed
-        self._before = Cost()  # what the attempts have cost so far
+        self._before = Cost()  # cost of the attempts so far
         self._retries_left = int(assignment.run.get("retries") or 0)
         self._limit = float(assignment.run.get("max_cost_usd") or 0.0)
         self._signal = ""  # name of the signal that ends this process
         self._beaten_at = 0.0
-        self._last_fault = ""  # what the last look at the store met with
-        spec: dict = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
+        self._last_fault = ""  # the error of the last look at the store
+        spec: dict[str, Any] = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
         spec["model"] = assignment.run.get("model") or None
         self.membership = Membership(spec, assignment.label, assignment.instance_id)
@@ -74,10 +79,10 @@ class Supervisor:
             declined = self.task.decline_reason()
             if declined:
                 return self.task.note(result={"declined": declined})
-            self.task.note(state=QUEUED)  # from here on whoever looks for this worker finds it
+            self.task.note(state=QUEUED)  # from here on, others can find this worker
             self.task.write_instructions_down()
             self._end_task(self._work())
-            self.task.note()  # what could not be written before
+            self.task.note()  # writes that failed before
         finally:
             self.slot.release()
             slots.forget(me.id)
@@ -106,7 +111,7 @@ class Supervisor:
             return reason
 
     def _tries_again(self) -> bool:
-        """Whether what has failed is to be tried once more; then the reason is kept for the worker to be told."""
+        """Return True for one more attempt after a failure; the reason is kept for the worker's instructions."""
         if not self.result or not self.result.is_error or self._retries_left <= 0:
             return False
         if self.result.error_category in FINAL or (self._limit and self._money_left() <= 0):
@@ -116,15 +121,20 @@ class Supervisor:
         return True
 
     def _money_left(self) -> float:
-        """What the run may still cost, US dollars; where nobody knows what it has cost so far, nothing."""
+        """Return the run's remaining money in US dollars; nothing if its cost so far is unknown."""
         spent = self._before.total_cost_usd
-        return self._limit - spent if spent is not None else 0.0
+        if spent is not None:
+            return self._limit - spent
+        return 0.0
 
     def _wait_before_retry(self) -> str:
         """Give the slot to others for as long as the endpoint has asked for; return a reason to stop, else empty."""
         assert self.result is not None
         passes = self.result.error_category in TRANSIENT
-        wanted = (self.result.retry_not_before or time.time() + RETRY_SECONDS) - time.time() if passes else 0.0
+        if passes:
+            wanted = (self.result.retry_not_before or time.time() + RETRY_SECONDS) - time.time()
+        else:
+            wanted = 0.0
         until = time.monotonic() + min(wanted, LONGEST_RETRY_SECONDS)
         self.slot.release()
         self._reached = self.progress.summary()
@@ -132,7 +142,8 @@ class Supervisor:
         while True:
             task, reason = self._look()
             if reason or time.monotonic() >= until:
-                return "" if reason == PAUSE else reason  # it waits for its turn next, which looks for that
+                # a paused run waits for its slot next, and that wait checks for the pause
+                return "" if reason == PAUSE else reason
             if task:
                 self._report(task, f"tries once more, after: {self._failure}"[:LONGEST_REASON])
             self._rest()
@@ -174,14 +185,17 @@ class Supervisor:
                 self.assignment, self.adapter, task, previous, self._reached, self.task.message_id, self._failure
             )
             if self._limit and self.result:
-                query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would be none
+                query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would mean no limit
             run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
             for listener in (self.progress.listen, self.listener):
                 if listener:
                     run.on_event(listener)
             run.start()
         except SwarmError as error:
-            code = UNSUPPORTED if isinstance(error, Unsupported) else UNKNOWN
+            if isinstance(error, Unsupported):
+                code = UNSUPPORTED
+            else:
+                code = UNKNOWN
             self.result = RunResult(
                 self.assignment.run_id,
                 self.adapter.name,
@@ -196,7 +210,7 @@ class Supervisor:
         self._report(task, STARTED.format(self.adapter.name))
         try:
             reason = self._follow(run, previous)
-        except BaseException:  # a bug of ours: what the child has may not outlive this process
+        except BaseException:  # a bug of ours: the child must not outlive this process
             run.abort("its supervisor failed")
             run.wait()
             raise
@@ -211,7 +225,7 @@ class Supervisor:
         self.task.write_result_down(result)
         return reason
 
-    def _follow(self, run: Run, previous: dict | None) -> str:
+    def _follow(self, run: Run, previous: dict[str, Any] | None) -> str:
         """See a run to its end; return the reason that it was stopped for."""
         reason = session = ""
         rest = POLL_SECONDS
@@ -257,16 +271,22 @@ class Supervisor:
         if reason in (STOP, LOST) or task is None or task.status in TERMINAL:
             return  # without its instance the task is open again, for the next
         if self.store.instances.live(self.task.me.id) is None:
-            self.membership.beat()  # somebody has removed it; it has a task to end
+            self.membership.beat()  # its instance was removed by another session; it still has a task to end
         if reason == CANCEL:
             self.task.end(CANCELLED, None)
         elif self.result:
-            status = FAILED if self.result.is_error else DONE
-            said = self._left_in_tree(task, status) if self.assignment.tree_of else ""
+            if self.result.is_error:
+                status = FAILED
+            else:
+                status = DONE
+            if self.assignment.tree_of:
+                said = self._left_in_tree(task, status)
+            else:
+                said = ""
             self.task.end(status, "\n\n".join(filter(None, [result_text(self.result), said])))
 
     def _left_in_tree(self, task: Task, status: str) -> str:
-        """Commit what a worker that was done has left in the task's work tree; say in a line how that stands."""
+        """Commit the leftover changes of a finished worker in the task's work tree; return a line about it."""
         fault = ""
         try:
             tree = task_trees.of_task(self.assignment.tree_of, task.id)
@@ -275,7 +295,7 @@ class Supervisor:
             if status == DONE:
                 try:
                     task_trees.commit_rest(tree, task.title, {"SWARM_MCP_INSTANCE_ID": self.task.me.id})
-                except SwarmError as error:  # a hook of the repository's, or nobody's name to commit in
+                except SwarmError as error:  # a hook of the repository failed, or git knows no author
                     fault = f" ({error})"
             return task_trees.told(tree) + fault
         except SwarmError as error:
@@ -284,15 +304,20 @@ class Supervisor:
     # ------------------------------------------------------------------ parts
 
     def _stop_reason(self, task: Task | None) -> str:
-        return STOP if self._signal else self.task.stop_reason(task)
+        if self._signal:
+            return STOP
+        return self.task.stop_reason(task)
 
     def _look(self) -> tuple[Task | None, str]:
         """Return the task while it is worked on, and a reason to stop.
 
-        A store that cannot be used, or has lost the task, keeps nobody from working: it may be back by the end.
+        An unusable store, or one that has lost the task, stops no work: it may be back by the end.
         """
         task, fault = None, ""
-        reason = STOP if self._signal else ""
+        if self._signal:
+            reason = STOP
+        else:
+            reason = ""
         try:
             task = self.task.task()
             if task:
@@ -312,7 +337,7 @@ class Supervisor:
             return self.slot.take()
         except OSError as error:
             record_fault(f"the slots cannot be used: {error}")
-            return True  # which keeps nobody from working
+            return True  # an unusable store stops no work
 
     def _report(self, task: Task, text: str) -> None:
         self.task.report(task, text)
@@ -337,5 +362,5 @@ class _JoinedMembership:
         """Do nothing: the supervisor has joined."""
 
     def leave(self) -> None:
-        """Give up only what the child's own session leaves."""
+        """Give up only the leftovers of the child's own session."""
         self._membership.free()

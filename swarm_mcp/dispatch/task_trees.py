@@ -1,8 +1,8 @@
-"""Work trees of tasks: the files of a repository once more, for the worker of one task, on a branch of its own.
+"""Work trees of tasks: a second checkout of a repository for the worker of one task, on a branch of its own.
 
-A task tree lies in the state folder. What is known of it stands in git's own folder for that work tree (`RECORD`): it
-goes with the tree, and not with the task's row, which the store keeps for a day. While a repository has task trees,
-locks on paths hold in all of its work trees (``swarm.logical``).
+A task tree lies in the state folder. Its record stands in git's own folder for that work tree (`RECORD`), so it goes
+with the tree, and not with the task's row, kept for a day only. While a repository has task trees, locks on paths hold
+in all of its work trees (``swarm.logical``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import repository
 from swarm_hook_core.paths import contains
@@ -49,8 +49,8 @@ class TaskTree(NamedTuple):
     """A task tree.
 
     top      its folder, links resolved; `own`: git's folder for it, `common`: that of the whole clone
-    branch   that it was made with; its worker may have checked out another since
-    into     the branch that its commits are to go to, empty for a work tree that was on none
+    branch   its original branch; its worker may have checked out another since
+    into     the branch for its commits, empty for a detached HEAD
     base     the commit that it began at; `scope`: of the task
     made_at  Unix seconds
     """
@@ -68,13 +68,14 @@ class TaskTree(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Whether its folder is still there."""
+        """Return True if its folder still exists."""
         return os.path.lexists(os.path.join(self.top, ".git"))
 
 
 class TreeState(NamedTuple):
-    """How a task tree is: `branch` is checked out there (empty for none), with so many `commits` that are not in
-    `into`, and `files` that are not committed."""
+    """The state of a task tree: its checked-out `branch` (empty for none), the number of `commits` missing in `into`,
+    and the number of uncommitted `files`.
+    """
 
     branch: str
     commits: int
@@ -85,7 +86,7 @@ class TreeState(NamedTuple):
 
 
 def work_tree_at(folder: str) -> Tree:
-    """Return the work tree that `folder` lies in. Raises Refused where it is in none."""
+    """Return the work tree around `folder`. Raises Refused outside of any."""
     tree = repository.tree_over(os.path.realpath(folder), is_real=True)
     if tree is None:
         raise Refused(f"{folder} is not in a git repository, so no task has a work tree of it")
@@ -93,7 +94,7 @@ def work_tree_at(folder: str) -> Tree:
 
 
 def repository_at(folder: str) -> Tree:
-    """Return the work tree that `folder` lies in. Raises Refused where it is in none, or has no commit."""
+    """Return the work tree around `folder`. Raises Refused outside of any, or if it has no commit."""
     tree = work_tree_at(folder)
     if not commit_of(tree.top, "HEAD"):
         raise Refused(f"the repository in {tree.top} has no commit yet, which a work tree could begin at")
@@ -101,7 +102,7 @@ def repository_at(folder: str) -> Tree:
 
 
 def task_trees(tree: Tree) -> list[TaskTree]:
-    """Return the task trees of the clone that work tree `tree` is of, in the order in which they were made."""
+    """Return the task trees of the clone of work tree `tree`, in the order of their creation."""
     folder = os.path.join(tree.common, "worktrees")
     try:
         names = os.listdir(folder)
@@ -112,7 +113,7 @@ def task_trees(tree: Tree) -> list[TaskTree]:
 
 
 def find(tree: Tree, reference: str) -> TaskTree | None:
-    """Return the task tree of the task whose id is `reference`, or begins so; None for none. Raises Refused."""
+    """Return the task tree of the task whose id begins with `reference`, or None. Raises Refused."""
     found = [one for one in task_trees(tree) if reference and one.task_id.startswith(reference)]
     exact = [one for one in found if one.task_id == reference]
     if len(exact or found) > 1:
@@ -121,18 +122,25 @@ def find(tree: Tree, reference: str) -> TaskTree | None:
 
 
 def of_task(folder: str, task_id: str) -> TaskTree | None:
-    """Return the task tree that a task has in the clone around `folder`; None where there is none."""
+    """Return a task's tree in the clone around `folder`, or None."""
     tree = repository.tree_over(os.path.realpath(folder), is_real=True)
-    return find(tree, task_id) if tree else None
+    if tree:
+        return find(tree, task_id)
+    return None
 
 
 def working_folder(folder: str, task_id: str, title: str) -> str:
-    """Return where in its task tree, which need not be there yet, a worker works that was sent to `folder`."""
+    """Return the folder in its task tree, possibly not made yet, for a worker that was sent to `folder`."""
     tree = repository_at(folder)
     known = find(tree, task_id)
-    top = known.top if known else _top(tree, task_id, title)
+    if known:
+        top = known.top
+    else:
+        top = _top(tree, task_id, title)
     place = os.path.relpath(os.path.realpath(folder), tree.top)
-    return top if place == "." else os.path.join(top, place)
+    if place == ".":
+        return top
+    return os.path.join(top, place)
 
 
 def state_of(tree: TaskTree) -> TreeState:
@@ -144,20 +152,31 @@ def state_of(tree: TaskTree) -> TreeState:
 
 
 def told(tree: TaskTree) -> str:
-    """Return how a task tree is, in a line for whoever gets the task's result. Raises SwarmError."""
+    """Return a line about a task tree, for the reader of the task's result. Raises SwarmError."""
     state = state_of(tree)
-    commits = f"{state.commits} commit{'' if state.commits == 1 else 's'}" if state.commits else "no commit"
-    rest = f", {len(state.files)} file{'' if len(state.files) == 1 else 's'} not committed" if state.files else ""
-    place = f"on branch {state.branch}" if state.branch else f"in {tree.top}"
+    if state.commits:
+        commits = f"{state.commits} commit{'' if state.commits == 1 else 's'}"
+    else:
+        commits = "no commit"
+    if state.files:
+        rest = f", {len(state.files)} file{'' if len(state.files) == 1 else 's'} not committed"
+    else:
+        rest = ""
+    if state.branch:
+        place = f"on branch {state.branch}"
+    else:
+        place = f"in {tree.top}"
     return f"[{commits} {place}{rest}: swarm-mcp merge {short(tree.task_id)}]"
 
 
 def worker_of(store: Store, tree: TaskTree, but: str = "") -> str:
-    """Return what the session is called that is at work in a task tree, empty for none, or only the one `but` whom."""
+    """Return the name of a session at work in a task tree, other than `but`; empty for none."""
     run = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
     if run:
         row = store.instances.get(run.instance_id)
-        return name_of(row) if row else f"run {short(run.id)}"
+        if row:
+            return name_of(row)
+        return f"run {short(run.id)}"
     rows = [row for scope in (tree.top, tree.scope) for row in store.instances.in_scope(scope) if row.id != but]
     return next((name_of(row) for row in rows if contains(tree.top, os.path.realpath(row.directory))), "")
 
@@ -204,7 +223,7 @@ def make(folder: str, task: Task) -> TaskTree:
 def _make(tree: Tree, task: Task) -> TaskTree:
     top, branch = _top(tree, task.id, task.title), BRANCHES + _leaf(task.id, task.title)
     left = next((one for one in repository.trees_beside(tree) if one == os.path.realpath(top)), "")
-    if left:  # its maker was killed: nobody has worked in it
+    if left:  # its maker was killed: no worker has used it
         git(tree.top, "worktree", "remove", "--force", "--force", left)
         tries(tree.top, "branch", "--delete", branch)
     elif os.path.lexists(top):
@@ -212,8 +231,11 @@ def _make(tree: Tree, task: Task) -> TaskTree:
     make_private(os.path.dirname(top))
     base = commit_of(tree.top, "HEAD")
     needed = _unmerged(tree, base, task.depends_on or [])
-    start = needed[0] if len(needed) == 1 and is_ancestor(tree.top, base, needed[0]) else base
-    is_new = not commit_of(tree.top, f"refs/heads/{branch}")  # else somebody has taken the folder away, not its commits
+    if len(needed) == 1 and is_ancestor(tree.top, base, needed[0]):
+        start = needed[0]
+    else:
+        start = base
+    is_new = not commit_of(tree.top, f"refs/heads/{branch}")  # a deleted folder leaves its commits behind
     try:
         git(tree.top, "worktree", "add", *(["--no-track", "-b", branch, top, start] if is_new else [top, branch]))
         for commit in needed:
@@ -221,7 +243,13 @@ def _make(tree: Tree, task: Task) -> TaskTree:
         made = repository.tree_at(top)
         if made is None:
             raise SwarmError(f"git has made no work tree in {top}")
-        known: dict = {"task_id": task.id, "title": task.title, "scope": task.scope, "branch": branch, "base": base}
+        known: dict[str, Any] = {
+            "task_id": task.id,
+            "title": task.title,
+            "scope": task.scope,
+            "branch": branch,
+            "base": base,
+        }
         known.update(into=branch_of(tree.top), made_at=time.time())
         write_private(os.path.join(made.own, RECORD), json.dumps(known))
     except BaseException:
@@ -247,12 +275,18 @@ def _take_in(top: str, commit: str) -> None:
     if tries(top, "merge", "--no-edit", commit, environment=identity(top)).returncode == 0:
         return
     files = paths(top, "diff", "--name-only", "-z", "--diff-filter=U")
-    named = f" in {', '.join(files[:MOST_NAMED])}" if files else ""
+    if files:
+        named = f" in {', '.join(files[:MOST_NAMED])}"
+    else:
+        named = ""
     raise Refused(f"what the tasks before this one have done conflicts{named}: swarm-mcp merge brings it together")
 
 
 def _top(tree: Tree, task_id: str, title: str) -> str:
-    main = os.path.dirname(tree.common) if os.path.basename(tree.common) == ".git" else tree.top
+    if os.path.basename(tree.common) == ".git":
+        main = os.path.dirname(tree.common)
+    else:
+        main = tree.top
     folder = os.path.join(state_dir(), FOLDER, os.path.basename(main) or "repository")
     return os.path.join(os.path.realpath(folder), _leaf(task_id, title))
 
@@ -283,7 +317,9 @@ def _alone() -> Iterator[None]:
 
 
 def commit_rest(tree: TaskTree, subject: str, environment: Mapping[str, str] = {}) -> int:
-    """Commit what is not committed in a task tree; how many files. Raises GitFailed, and leaves them as they were."""
+    """Commit the uncommitted files of a task tree, and return their number. Raises GitFailed, and leaves them as they
+    were.
+    """
     files = uncommitted(tree.top)
     if files:
         git(tree.top, "add", "--all")
@@ -292,10 +328,10 @@ def commit_rest(tree: TaskTree, subject: str, environment: Mapping[str, str] = {
 
 
 def remove(tree: TaskTree, kept_in: str = "") -> list[str]:
-    """Remove a task tree and its branches; a line for each thing that was left.
+    """Remove a task tree and its branches; return a line for each leftover.
 
-    With `kept_in`, a commit that has all of its commits, what is not committed or not in there keeps it. Without one
-    all that is in it is thrown away. Raises GitFailed.
+    With `kept_in`, a commit, the tree stays if it has uncommitted files or commits that are not in there. Without it,
+    all of the tree is deleted. Raises GitFailed.
     """
     main = _beside(tree)
     with _alone():
@@ -330,7 +366,7 @@ def _delete(main: Tree, branch: str, kept_in: str) -> str:
 
 
 def _is_in(main: Tree, tip: str, whole: str) -> bool:
-    """Whether each commit of `tip` is in `whole`, or stands there once more, on top of others."""
+    """Return True if each commit of `tip` is in `whole`, in the original or rebased."""
     if is_ancestor(main.top, tip, whole):
         return True
     if git(main.top, "rev-list", "--merges", "--max-count=1", f"{whole}..{tip}"):
@@ -342,7 +378,10 @@ def _beside(tree: TaskTree) -> Tree:
     """A work tree of the same clone that is not this one, for git to run in."""
     here = Tree(tree.top, tree.own, tree.common)
     for top in repository.trees_beside(here):
-        other = repository.tree_at(top) if top != tree.top else None
+        if top != tree.top:
+            other = repository.tree_at(top)
+        else:
+            other = None
         if other is not None and other.common == tree.common:
             return other
     return Tree(tree.common, tree.common, tree.common)  # a bare repository
@@ -359,7 +398,7 @@ def _let_logical(tree: Tree) -> None:
 
 
 def _drop_logical(tree: Tree) -> None:
-    """Take that back with the last task tree, where it was our doing and nobody else has come to rely on it."""
+    """Remove the setting with the last task tree, if we made it and no lock relies on it."""
     if task_trees(tree) or logical_of(tree, BY_US) is None:
         return
     from swarm_mcp.team.memberships import membership_of

@@ -1,7 +1,7 @@
-"""Workers that can be watched: the supervisor of ``processes``, in a tmux window of its own.
+"""Workers to watch: the supervisor of ``processes``, in a tmux window of its own.
 
-The window opens in the session that the dispatcher sits in, else in one called ``swarm``, which is made where it is
-missing. It stays when the worker has ended, to be read; the oldest of those go when new ones are opened.
+The window opens in the dispatcher's tmux session, else in one called ``swarm``, made if missing. It stays after the
+worker's end, to be read; the oldest such windows close when new ones open.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ from swarm_mcp.harness.leftover_processes import OUTLIVES
 from swarm_mcp.profiles import Settings
 from swarm_mcp.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SESSION = "swarm"
 SECONDS = 10.0
 KEPT_WINDOWS = 8  # of workers that have ended
 MARK = "@swarm_run"  # a tmux option of our panes: the run's id
 FORMAT = "#{session_id} #{pane_id} #{pane_pid}"
 UNSUPPORTED = ("workspace", "tab", "group", "max_panes_per_tab", "layout")
-# What a window has of its own.
+# Variables of the window itself.
 OF_THE_WINDOW = (
     "TMUX", "TMUX_PANE", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "SHLVL", "PWD",
 )  # fmt: skip
@@ -39,7 +43,7 @@ OF_THE_WINDOW = (
 class TmuxWindows(Processes):
     """The spawner ``tmux``."""
 
-    def start(self, store: Store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict[str, Any]:
         """Implement ``spawners.Spawner``."""
         from swarm_mcp.installation import coordinator_command
 
@@ -72,13 +76,19 @@ class _Tmux:
     def open(self, worker: WorkerSpec, words: list[str]) -> tuple[str, str, int]:
         """Open a window that runs `words`; return its session, its pane, the pid in it. Raises SpawnFailed."""
         name = shown_name(worker.name or f"{worker.role}: {worker.title}")
-        # tmux would expand what is in a folder's name. The supervisor is told the folder by other means.
-        folder = worker.cwd if worker.cwd.isprintable() and not set("#%;") & set(worker.cwd) else "/"
+        # tmux would expand such characters in a folder's name. The supervisor is told the folder by other means.
+        if worker.cwd.isprintable() and not set("#%;") & set(worker.cwd):
+            folder = worker.cwd
+        else:
+            folder = "/"
         named, here = ["-n", name or SESSION], ["-c", folder]
         report = ["-d", "-P", "-F", FORMAT, *here]
         beside = worker.placement.get("parent_pane_id") or ""
         if beside:
-            across = [] if worker.placement.get("split_direction") == "down" else ["-h"]
+            if worker.placement.get("split_direction") == "down":
+                across = []
+            else:
+                across = ["-h"]
             return _opened(self.ask("split-window", *across, "-t", _target(beside), *report, "--", *words))
         if os.environ.get("TMUX", "").strip():
             return _opened(self.ask("new-window", *report, *named, "--", *words))
@@ -109,15 +119,15 @@ class _Tmux:
         self.tries("kill-pane", "-t", pane)
 
     def tries(self, *words: str) -> bool:
-        """Run the command; return whether it succeeded."""
+        """Run the command; return True for success."""
         return self._run(words).code == 0
 
     def ask(self, *words: str) -> str:
-        """Run the command and return what it prints. Raises SpawnFailed."""
+        """Run the command and return its output. Raises SpawnFailed."""
         return printed_by(self._run(words), self.program, f"tmux {words[0]}", "SWARM_TMUX_BIN")
 
     def _run(self, words: tuple[str, ...]):
-        # A server that this starts outlives us, and hands its environment to whatever is opened later.
+        # A server started here outlives us, and hands its environment to every later window.
         foreign = [word for name in os.environ if is_foreign(name) for word in ("-u", name)]
         return run([*(["env", *foreign, f"{OUTLIVES}=1"] if foreign else []), self.program, *words], SECONDS)
 
@@ -140,7 +150,7 @@ class _Pipe:
         os.rmdir(self._folder)
 
     def write(self, data: bytes) -> None:
-        """Hand over `data`. Raises SpawnFailed where nobody takes it in time."""
+        """Hand over `data`. Raises SpawnFailed if it is not read in time."""
         until = time.monotonic() + HAND_OVER_SECONDS
         file = -1
         try:

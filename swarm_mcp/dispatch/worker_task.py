@@ -1,4 +1,4 @@
-"""The task that a supervisor looks after, and the row of its run: how far the run is, and what comes of it."""
+"""The task of a supervisor, and the row of its run with progress and result."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ from swarm_mcp.store import Store, spawn_locks
 from swarm_mcp.task_claiming import claim, reserve
 from swarm_mcp.workspace.panes import deliver
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 PAUSE_SECONDS = 30.0  # between two reports
 LONGEST = 300  # characters
 LONGEST_NAME = 80  # of a tool
-WORKERS_WORD_SECONDS = 300  # how long what the worker itself has reported stands
+WORKERS_WORD_SECONDS = 300  # seconds that the worker's own report counts
 
 
 LONGEST_RESULT = 30_000
@@ -59,15 +63,20 @@ class Progress:
     def summary(self) -> str:
         """Return how far the run is."""
         counted = f"{self._calls} tool call{'' if self._calls == 1 else 's'}, the last {self._last_call}"
-        facts = [counted] if self._calls else [f"{self._harness} is at work"]
+        if self._calls:
+            facts = [counted]
+        else:
+            facts = [f"{self._harness} is at work"]
         facts += [self._context] if self._context else []
         text = "; ".join(facts)
-        return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})" if self._last_words else text
+        if self._last_words:
+            return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})"
+        return text
 
     def due(self, task: Task, now: int) -> str:
-        """Return the summary where it is time to report it and the worker has not done so itself, else empty.
+        """Return the summary if a report is due and the worker has made none itself, else empty.
 
-        `task` is the task as it is, `now` Unix seconds. What is returned counts as reported.
+        `task` is the task now, `now` Unix seconds. A returned summary counts as reported.
         """
         if self._clock() < self._due or not (self._calls or self._last_words):
             return ""
@@ -89,7 +98,7 @@ class Progress:
 
 
 def result_text(result: RunResult) -> str:
-    """Return what the task is told as its result: the answer, or the error's code and words."""
+    """Return the text for the task's result: the answer, or the error's code and words."""
     if not result.is_error:
         return answer_text(result).strip()[:LONGEST_RESULT] or WORDLESS
     text = f"{result.error_category}: {' '.join((result.error_message or 'it did not say why').split())}"
@@ -109,25 +118,25 @@ LOST, OVER = "lost", "over"
 class WorkerTask:
     """One task, its run, and the worker's instance `me` (its row, once the worker has joined).
 
-    Writing never raises for what somebody else has done to the task meanwhile: that shows at the next look.
+    Writing never raises over another session's change of the task: that shows at the next look.
     """
 
     def __init__(self, store: Store, assignment: Assignment):
         self.store = store
         self.assignment = assignment
         self.me = Session()
-        self.paused_by = ""  # who wants the pause, as ``by <label>``
+        self.paused_by = ""  # the requester of the pause, as ``by <label>``
         self.message_id = 0  # of the message that has its instructions, 0 where that could not be written
-        self._unwritten: dict = {}  # columns of the run that could not be written yet
+        self._unwritten: dict[str, Any] = {}  # columns of the run that could not be written yet
 
     # ---------------------------------------------------------------- looking
 
     def task(self) -> Task | None:
-        """Return the task as it is now, None where it is gone."""
+        """Return the task now, None if it is gone."""
         return self.store.tasks.get(self.assignment.scope, self.assignment.task_id)
 
     def control(self) -> str:
-        """Return what the run is asked to do (``store.runs.ask``), then a blank and who asks."""
+        """Return the request to the run (``store.runs.ask``), then a blank and its author."""
         return getattr(self.store.runs.get(self.assignment.run_id), "control", None) or ""
 
     def stop_reason(self, task: Task | None) -> str:
@@ -135,7 +144,9 @@ class WorkerTask:
         if task is None:
             return LOST
         if task.status in TERMINAL:
-            return CANCEL if task.status == CANCELLED else OVER
+            if task.status == CANCELLED:
+                return CANCEL
+            return OVER
         if self.belongs_to_another(task):
             return LOST
         control, _, by = self.control().partition(" ")
@@ -155,17 +166,19 @@ class WorkerTask:
         held = self.store.spawn_locks.holder(self.assignment.scope, self.assignment.lock)
         if held and spawn_locks.reserved_in(held) not in ("", self.me.id):
             return "another worker is being started for the task"
-        return "another session has the task" if self.belongs_to_another(task) else ""
+        if self.belongs_to_another(task):
+            return "another session has the task"
+        return ""
 
     def belongs_to_another(self, task: Task) -> bool:
-        """Return whether another live session has the task."""
+        """Return True if another live session has the task."""
         holder = task.assignee
         return holder not in (None, self.me.id) and self.store.instances.live(holder) is not None
 
     # ---------------------------------------------------------------- the task
 
     def take(self) -> bool:
-        """Reserve the open task for this worker; whether it could be asked for, also where somebody was faster."""
+        """Reserve the open task for this worker. Returns True if that could be asked, even if another was faster."""
         try:
             reserve(self.store, self.assignment.task_id, self.me)
         except NotConfirmed:
@@ -177,13 +190,13 @@ class WorkerTask:
         return True
 
     def is_confirmed(self) -> bool:
-        """Begin the task; False where the team's server cannot be asked whether another machine has it."""
+        """Begin the task; False if the team's server cannot be asked about other machines."""
         try:
             self.begin()
         except NotConfirmed:
             return False
         except SwarmError:
-            pass  # who begins it then is told why
+            pass  # the beginning itself reports it then
         return True
 
     def begin(self) -> Task:
@@ -215,7 +228,7 @@ class WorkerTask:
             deliver(self.store, self.me, recipient, content)
 
     def write_instructions_down(self) -> None:
-        """Add the instructions to the worker's messages, as read: they show what was asked, and are not sent again."""
+        """Add the instructions to the worker's messages, as read: they document the order, and are not sent again."""
         given = self.assignment
         content = of_task(given.task_id, public_text(given.message))
         try:
@@ -236,8 +249,8 @@ class WorkerTask:
         except SwarmError as error:
             record_fault(str(error))
 
-    def remember(self, harness: str, session_id: str, previous: dict | None) -> None:
-        """Write down which session it is, at once: should this process be killed, the next worker continues it."""
+    def remember(self, harness: str, session_id: str, previous: dict[str, Any] | None) -> None:
+        """Write the session's id down at once: if this process is killed, the next worker continues it."""
         from swarm_mcp.harness.resumption import ResumableSession, deserialize, serialize
 
         before = deserialize(previous)
@@ -247,7 +260,7 @@ class WorkerTask:
         self.note(session_id=session_id, session_params=serialize(session))
 
     def write_result_down(self, result: RunResult) -> None:
-        """Write what came of the run into its row."""
+        """Write the result of the run into its row."""
         self.note(**result_columns(result))
 
 

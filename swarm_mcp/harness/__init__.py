@@ -1,4 +1,4 @@
-"""Driving agent command lines: one adapter says how each differs, one runner does the rest.
+"""Drivers of agent command lines: an adapter holds the differences of one harness, one runner does the rest.
 
 From Python, a run is::
 
@@ -7,18 +7,18 @@ From Python, a run is::
     run = Run("codex", Query("Which tests are slow, and why?", cwd="/src/shop", mode="read-only"))
     print(run.result().output)
 
-`docs/dev/python.md` has more: events as they come, tools in Python, MCP servers, answers by schema, prices. Every name
-in ``__all__`` is part of this front door, and is loaded when it is asked for. What lies behind it:
+`docs/dev/python.md` has more: live events, tools in Python, MCP servers, answers by schema, prices. Every name in
+``__all__`` is part of the public interface, and is loaded at its first use. The modules behind it:
 
-``query``                        what a run is asked to do; the same from somebody's JSON or command line
-``adapter``, ``registry``        what an adapter provides; adapters by name: one folder each, but for any command
+``query``                        the request of a run; the same from JSON or a command line
+``adapter``, ``registry``        the interface of an adapter; adapters by name: one folder each, except for any command
                                  (``process_adapter``) and the embedded loop (``swarm_mcp.loop.adapter``)
-``requirements``, ``checks``     what a run asks for beyond what its harness can do; whether it can run on this machine
+``requirements``, ``checks``     requests beyond a harness's abilities; its fitness on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
 ``child``, ``keeper``, ``reaper``, ``leftover_processes``                     the child's process, and its end
-``events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``       what happens, in order, and where it goes
-``outcome``, ``conclusion``, ``errors``, ``resumption``                       how a run ended, its costs, its session
-``servers``, ``plugin``, ``client_tools``, ``prompting``, ``environment``     what a child is given, and told
+``events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``       events, their order, and their receivers
+``outcome``, ``conclusion``, ``errors``, ``resumption``                       the end of a run, its costs, its session
+``servers``, ``plugin``, ``client_tools``, ``prompting``, ``environment``     a child's equipment, and its instructions
 ``membership``                   its place in the swarm: its session and its row
 """
 

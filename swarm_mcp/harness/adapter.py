@@ -1,11 +1,11 @@
-"""What an adapter provides: only what differs between harnesses. The runner (``run``) does everything else."""
+"""The interface of an adapter: only the differences between harnesses. The runner (``run``) does everything else."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.events import Event
@@ -14,10 +14,10 @@ from swarm_mcp.harness.query import Query
 
 
 class Launch(NamedTuple):
-    """How the child is started: argv, what its environment has besides, and what it reads on standard input.
+    """The start of a child: argv, additions to its environment, and its standard input.
 
-    `drop` names variables of this process that the child must not see, beside those of a session (``environment``).
-    `notes` are lines for the person who watches, as if the child had written them to standard error.
+    `drop` names variables of this process to hide from the child, beside those of a session (``environment``). `notes`
+    are lines for the watching person, as if the child had written them to standard error.
     """
 
     argv: tuple[str, ...]
@@ -39,21 +39,22 @@ class Check(NamedTuple):
     hint: str = ""
     detail: str = ""
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the finding as a JSON object, without empty fields."""
         return {name: value for name, value in self._asdict().items() if value}
 
 
 class CommandPlace(NamedTuple):
-    """A folder of what a prompt can invoke: files with this `ending`, or, where that is empty, folders of skills."""
+    """A folder of commands for prompts: files with this `ending`, or, if that is empty, folders of skills."""
 
     folder: str
     ending: str = ""
 
 
 class Capabilities(NamedTuple):
-    """What a harness can do. Each flag that is true has a test that shows it. What a run asks for beyond these is
-    refused, or left out with a warning (``requirements``)."""
+    """The abilities of a harness. Each true flag has a test. A request beyond them is refused, or left out with a
+    warning (``requirements``).
+    """
 
     resume: bool = False
     fork: bool = False
@@ -65,12 +66,12 @@ class Capabilities(NamedTuple):
     native_skills: bool = False
     output_schema: bool = False
     streaming_tokens: bool = False
-    cost: bool = False  # says itself what a run cost
+    cost: bool = False  # reports the cost of a run
     locks: bool = False  # its writes are checked against locks before they happen
     model: bool = False  # uses the model that it is told to
     effort: bool = False
     directories: bool = False  # may be given more folders than its own
-    max_cost: bool = False  # stops at a cost, or says in its context_usage events what it costs so far
+    max_cost: bool = False  # stops at a cost, or reports the cost so far in its context_usage events
     max_turns: bool = False  # the same of its turns
     read_only_servers: bool = False  # has the servers of the query in mode read-only, too
 
@@ -78,14 +79,13 @@ class Capabilities(NamedTuple):
 class HarnessAdapter(ABC):
     """One harness.
 
-    Class attributes: `name` (a short word), `label` for people, `program` (the command on PATH; ``""`` where it is
-    part of this package), `doc` (plain text; has the lines "Use when ..." and "Do not use when ...", and names every
-    setting with its default), `instructions` (how to install it and sign in), `models` (short name -> name; the first
-    is no default), `prices` (model -> Price), `capabilities`, `cumulative` (which of ``"cost"``, ``"tokens"`` the
-    harness counts over a resumed session's whole life), `home_variables` (which name the folder of its settings),
-    `session_pattern` (regular expression that a session id of this harness fits; what does not is never handed to
-    argv), `tells_stderr` (whether the events of a line of standard error say all that is in it), `is_opaque` (whether
-    nothing checks what the child writes).
+    Class attributes: `name` (a short word), `label` for people, `program` (the command on PATH; ``""`` for a part of
+    this package), `doc` (plain text with the lines "Use when ..." and "Do not use when ...", and every setting with its
+    default), `instructions` (installing and signing in), `models` (short name -> name; the first is no default),
+    `prices` (model -> Price), `capabilities`, `cumulative` (those of ``"cost"``, ``"tokens"`` that count a resumed
+    session's whole life), `home_variables` (the names of variables for its settings folder), `session_pattern` (regular
+    expression of this harness's session ids; other texts never reach argv), `tells_stderr` (the events of a line of
+    standard error tell all of it), `is_opaque` (the child's writes are unchecked).
     """
 
     name = ""
@@ -104,23 +104,23 @@ class HarnessAdapter(ABC):
 
     @abstractmethod
     def launch(self, query: Query, folder: Path) -> Launch:
-        """Return how to start a child for `query`.
+        """Return the start of a child for `query`.
 
-        `folder` is private to this run (mode 0700, outside the checkout) and removed when the run is over, whatever
-        happens: configuration files, skills and schemas go there. Nothing else is written.
+        `folder` is private to this run (mode 0700, outside the checkout) and always removed after the run:
+        configuration files, skills and schemas go there. Nothing else is written.
         """
 
     @abstractmethod
-    def parse(self, line: str, state: dict) -> list[Event]:
-        """Return the events of one line of standard output; `state` is this run's, to remember things in.
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
+        """Return the events of one line of standard output. `state` is this run's memory.
 
-        `state` begins with ``query`` (the Query that was launched) and ``folder`` (the run's private folder).
+        `state` begins with ``query`` (the launched Query) and ``folder`` (the run's private folder).
 
-        Never raises: what is not understood becomes ``custom`` (known format, unknown kind) or nothing. ``raw_log``
-        is the runner's own doing. A ``result`` may come more than once; the last one counts.
+        Never raises: an unknown line becomes ``custom`` (known format, unknown kind) or nothing. The runner itself
+        makes ``raw_log``. A ``result`` may come more than once; the last one counts.
         """
 
-    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+    def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
         """Return the events of a line of standard error, beside the runner's own ``raw_stderr``. Never raises.
 
         Of a harness that `tells_stderr` a line that makes events is not shown to people besides.
@@ -128,38 +128,38 @@ class HarnessAdapter(ABC):
         return []
 
     def recorded(self, line: str) -> str:
-        """Return a line of standard output as ``raw_log``, and with it the record, should have it. May raise.
+        """Return a line of standard output in the form for ``raw_log`` and the record. May raise.
 
-        For a harness that says the same again and again: what is left out has to stand in another line. Called before
-        secrets are taken out, so nothing is to be cut in the middle of a text.
+        For a harness that repeats itself: an omitted part must stand in another line. Called before secrets are
+        removed, so do not cut inside a text.
         """
         return line
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         """Return the events that are only known once standard output has ended. Never raises."""
         return []
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
-        """Return the error code and one line saying why, None for a run that went well.
+        """Return the error code and a line with the reason, None for a successful run.
 
-        Not asked where the runner itself ended the run (abort, timeout, tool loop), nor where the program is missing.
+        Not called if the runner itself ended the run (abort, timeout, tool loop), nor for a missing program.
         """
         return outcome.error_of(ending)
 
     def unknown_session(self, ending: Ending) -> bool:
-        """Return whether the run failed because the session to be resumed does not exist (any more)."""
+        """Return True if the run failed because the session to resume does not exist (any more)."""
         found = self.error_of(ending)
         return found is not None and found[0] == outcome.SESSION_NOT_FOUND
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether that session can be continued in `cwd` (empty: anywhere); None where only trying would tell.
+        """Return True if that session can be continued in `cwd` (empty: anywhere); None if only an attempt can tell.
 
         Never runs the harness.
         """
         return None
 
     def session_cost(self, session_id: str) -> Cost:
-        """Return what that session has cost so far, as far as its own record says so in the harness's own count.
+        """Return the session's cost so far, in the harness's own count, as far as its record has it.
 
         Never runs the harness.
         """
@@ -176,10 +176,11 @@ class HarnessAdapter(ABC):
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         """Return findings about this harness on this machine, beside those of ``checks.common``: without side effects,
-        in well under 5 s. `config` has ``cwd`` and what a query has. Never raises for what it looks for."""
+        in well under 5 s. `config` has ``cwd`` and the fields of a query. Never raises over a finding.
+        """
         return []
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         """Return the models to choose from: ``{"name", "short", "context_tokens"}``, without the network."""
         return [{"name": name, "short": short, "context_tokens": None} for short, name in self.models.items()]
 

@@ -1,9 +1,8 @@
-"""What a run has changed where it worked: files, and commits.
+"""The changes that a run has made in its folder: files, and commits.
 
-Git is asked before and after. In a checkout that others share, what they wrote meanwhile is left out as far as it can
-be told: a file that another session's journal says was written, and no edit of the run's own; and commits, where the
-run has carried out no command that speaks of git. What git ignores is not counted, nor is anything outside of the
-checkout but the run's own edits.
+Git is asked before and after. In a shared checkout, the changes of others are left out where they are known: a file in
+another session's journal that no edit of the run's own touched; and commits, if the run has carried out no git command.
+Files that git ignores are not counted, nor is anything outside of the checkout but the run's own edits.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class ChangeWatch:
                 self._edited.update(os.path.realpath(os.path.join(self._folder, file)) for file in files)
 
     def changes(self, session_id: str | None) -> Changes:
-        """Return what has changed since the beginning; `session_id` is the run's own."""
+        """Return the changes since the beginning; `session_id` is the run's own."""
         files = set(self._edited)
         head = self._commit()
         if self._top:
@@ -72,7 +71,10 @@ class ChangeWatch:
         if not head or head == self._head or (self._tells_calls and not self._speaks_of_git):
             return ()
         words = ["log", "--reverse", "--format=%h %s", f"--max-count={MOST_COMMITS}"]
-        span = f"{self._head}..{head}" if self._head else head
+        if self._head:
+            span = f"{self._head}..{head}"
+        else:
+            span = head
         return tuple(line[:LONGEST_SUBJECT] for line in _lines([*words, span, "--"], self._folder))
 
     def _between(self, before: str, after: str) -> Iterator[str]:
@@ -84,10 +86,14 @@ class ChangeWatch:
         """The files that are not committed, each with its state."""
         from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 
-        return {path: state_of(path) for path in changed_in(self._top, self._top, SECONDS) or ()} if self._top else {}
+        if self._top:
+            return {path: state_of(path) for path in changed_in(self._top, self._top, SECONDS) or ()}
+        return {}
 
     def _commit(self) -> str:
-        return _line(["rev-parse", "--verify", "--quiet", "HEAD"], self._folder) if self._top else ""
+        if self._top:
+            return _line(["rev-parse", "--verify", "--quiet", "HEAD"], self._folder)
+        return ""
 
     def _of_others(self, session_id: str) -> set[str]:
         """The files below the top that other sessions have written since, as their journals say."""
@@ -108,7 +114,9 @@ class ChangeWatch:
 
     def _named(self, path: str) -> str:
         inside = os.path.relpath(path, os.path.realpath(self._folder))
-        return path if inside.startswith("..") and not self._is_in_checkout(path) else inside
+        if inside.startswith("..") and not self._is_in_checkout(path):
+            return path
+        return inside
 
     def _is_in_checkout(self, path: str) -> bool:
         return bool(self._top) and path.startswith(os.path.realpath(self._top) + os.sep)

@@ -1,4 +1,4 @@
-"""Whether a harness can run here: structured findings, without side effects, in under 5 s."""
+"""A harness's fitness on this machine: structured findings, without side effects, in under 5 s."""
 
 from __future__ import annotations
 
@@ -20,23 +20,31 @@ from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
 from swarm_mcp.harness.query import as_string, as_string_array, parse_object
 from swarm_mcp.profiles import Settings
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
-# Beside the adapter's own, where programs keep what even `--version` may write (codex makes a folder of helpers).
+# Beside the adapter's own, the folders that even `--version` may write to (codex makes a folder of helpers).
 _SCRATCH = ("XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
 def status_of(checks: list[Check]) -> str:
     """Return ``fail`` where anything is an error, ``warn`` where anything is a warning, else ``pass``."""
     levels = {check.level for check in checks}
-    return "fail" if ERROR in levels else "warn" if WARN in levels else "pass"
+    if ERROR in levels:
+        return "fail"
+    if WARN in levels:
+        return "warn"
+    return "pass"
 
 
-def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict:
-    """Return everything that can be seen of a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
+def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict[str, Any]:
+    """Return all findings about a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
 
-    `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises for what it looks for;
-    warnings never keep anybody from running.
+    `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises over a finding; a warning never
+    prevents a run.
     """
     found = common(adapter, config)
     try:
@@ -73,13 +81,19 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
         except ValueError as error:
             raise Refused(f"the command cannot be split into words: {error}") from None
     words = as_string_array(given) or tuple(Settings(identity("MCP")).harness_command(adapter.name))
-    return words if words != (adapter.name,) else ((adapter.program,) if adapter.program else ())
+    if words != (adapter.name,):
+        return words
+    if adapter.program:
+        return (adapter.program,)
+    return ()
 
 
 def version_of(adapter: HarnessAdapter) -> str | None:
-    """Return the version line of an installed harness; None where it tells none in VERSION_SECONDS."""
+    """Return the version line of an installed harness; None without one within VERSION_SECONDS."""
     found = _command(adapter, {})[-1:]
-    return found[0].message if found and found[0].code == "version" else None
+    if found and found[0].code == "version":
+        return found[0].message
+    return None
 
 
 def _folder(config: Mapping[str, object]) -> Check:
@@ -101,7 +115,10 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
     except Refused as refusal:
         return [Check("command_invalid", ERROR, str(refusal))]
     if not words:
-        told = "runs the command that it is given" if adapter.name == "process" else "part of this installation"
+        if adapter.name == "process":
+            told = "runs the command that it is given"
+        else:
+            told = "part of this installation"
         return [Check("command_builtin", INFO, told)]
     program = shutil.which(words[0], path=as_string(parse_object(config.get("env")).get("PATH")) or None)
     if not program:
@@ -113,10 +130,10 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
 
 
 def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
-    """What the harness calls its version. It is run in, and with the settings of, an empty folder."""
+    """Return the harness's own version. It runs in an empty folder, with the settings of one."""
     with tempfile.TemporaryDirectory(prefix="swarm-version-", ignore_cleanup_errors=True) as scratch:
         env = {**os.environ, **dict.fromkeys((*adapter.home_variables, *_SCRATCH), scratch)}
-        # Files, not pipes, which a process that it leaves behind would keep open; pi says it on standard error.
+        # Files, not pipes: a leftover process would keep pipes open; pi prints it on standard error.
         with open(os.path.join(scratch, "out"), "w+b") as out, open(os.path.join(scratch, "err"), "w+b") as err:
             try:
                 child = subprocess.Popen(
@@ -151,7 +168,10 @@ def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Ch
     named.update({name: value for name, value in env.items() if name.endswith(("_BASE_URL", "_API_URL"))})
     servers = config.get("mcp_servers")
     for name, server in servers.items() if isinstance(servers, Mapping) else ():
-        url = server.get("url") if isinstance(server, Mapping) else getattr(server, "url", "")
+        if isinstance(server, Mapping):
+            url = server.get("url")
+        else:
+            url = getattr(server, "url", "")
         if url:
             named[f"the server {name}"] = url
     return [
@@ -162,7 +182,7 @@ def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Ch
 
 
 def is_address(url: object) -> bool:
-    """Return whether this is an http or https address with a host."""
+    """Return True for an http or https address with a host."""
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -17,16 +17,18 @@ from swarm_mcp.harness.environment import RUN_ID
 from swarm_mcp.harness.keeper import Keeper
 from swarm_mcp.harness.reaper import GATE, Reaper, pipes_of
 
-PATIENCE_SECONDS = 0.5  # for what closes down by itself once the child is gone: MCP servers, pipes
+PATIENCE_SECONDS = 0.5  # seconds for MCP servers and pipes to close down after the child
 STRAY_GRACE_SECONDS = 3.0
 PIECE = 65536
 
 
 def found(program: str, environment: Mapping[str, str], cwd: str) -> str | None:
-    """Return the whole path of a program as the child would find it; None where there is none that can be run."""
+    """Return the whole path of a program as the child would find it; None without a runnable one."""
     if os.path.dirname(program):
         path = os.path.join(cwd, os.path.expanduser(program))
-        return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+        return None
     return shutil.which(program, path=environment.get("PATH", os.defpath))
 
 
@@ -45,7 +47,10 @@ class Child:
         self._start: Keeper | _WatchedChild = (Keeper if kept else _WatchedChild)(
             argv, cwd, dict(environment), self.run_id
         )
-        self._keeper = self._start.pid if kept else 0
+        if kept:
+            self._keeper = self._start.pid
+        else:
+            self._keeper = 0
         self.pid = self._start.child
         self.started = start_time(self.pid)
         self._unsent = memoryview(self._start.greeting + prompt.encode("utf-8", "replace"))
@@ -56,7 +61,9 @@ class Child:
     # ------------------------------------------------------------------ streams
 
     def feed(self) -> bool:
-        """Give the child as much of its prompt as it takes now; whether there is more. Closes its input at the end."""
+        """Write as much of its prompt as the child takes now, and close its input at the end. Returns True if there is
+        more.
+        """
         try:
             while self._unsent:
                 self._unsent = self._unsent[os.write(self.input, self._unsent[:PIECE]) :]
@@ -68,7 +75,7 @@ class Child:
         return False
 
     def read(self, handle: int) -> bytes | None:
-        """Return what has come on `handle`: empty at its end, None where nothing has come."""
+        """Return the new bytes on `handle`: empty at its end, None without any."""
         try:
             return os.read(handle, PIECE)
         except BlockingIOError:
@@ -79,25 +86,25 @@ class Child:
     # --------------------------------------------------------------------- end
 
     def ended(self) -> bool:
-        """Return whether the child itself is over (its descendants may not be)."""
+        """Return True if the child itself is over (its descendants may not be)."""
         return self._start.poll() is not None
 
     def end_handle(self) -> int:
-        """Return a handle that can be read once the child is over, which the caller closes; -1 where there is none."""
+        """Return a handle that becomes readable after the child's end, to be closed by the caller; -1 without one."""
         return self._start.end_handle()
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code, the negative number of the signal that ended it, None while it runs."""
+        """Return the exit code, the negative number of the fatal signal, or None for a running child."""
         return self._start.exit_code
 
     @property
     def signal(self) -> int:
-        """The signal that ended it, 0 for none."""
+        """Return the fatal signal, 0 for none."""
         return max(0, -(self.exit_code or 0))
 
     def terminate(self) -> None:
-        """Ask the group, and what left it, to end."""
+        """Ask the group, and the processes that left it, to end."""
         leftover_processes.send(self.pid, self.run_id, signal.SIGTERM, self._keeper)
 
     def kill(self) -> None:
@@ -105,7 +112,7 @@ class Child:
         leftover_processes.send(self.pid, self.run_id, signal.SIGKILL, self._keeper)
 
     def close(self) -> int:
-        """End whatever is left, and give everything back. How many were left. Idempotent."""
+        """End all remaining processes, close everything, and return the number of remaining ones. Idempotent."""
         if self._closed:
             return 0
         if not self.ended():
@@ -123,11 +130,17 @@ class _WatchedChild:
     """A child of this very process, where there is no keeper: a reaper ends its group alone."""
 
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], _run_id: str):
-        # Some shells (dash) lose variables whose names are none to them, such as exported functions of bash. Who has
-        # any is started without the gate, and the reaper told a moment later.
+        # Some shells (dash) lose variables with names they cannot have, such as exported functions of bash. A child
+        # with such variables is started without the gate, and the reaper is told a moment later.
         gated = all(name.isascii() and name.isidentifier() for name in environment)
-        gate = ["/bin/sh", "-c", GATE, "swarm-gate"] if gated else []
-        self.greeting = b"go\n" if gated else b""
+        if gated:
+            gate = ["/bin/sh", "-c", GATE, "swarm-gate"]
+        else:
+            gate = []
+        if gated:
+            self.greeting = b"go\n"
+        else:
+            self.greeting = b""
         self._reaper = Reaper().start()
         try:
             self._process = subprocess.Popen(
@@ -185,7 +198,9 @@ class LineSplitter:
 
     def end(self) -> list[str]:
         """Return the line that the stream's end completes, if there is one."""
-        return [self._close()] if self._begun else []
+        if self._begun:
+            return [self._close()]
+        return []
 
     def _add(self, piece: bytes) -> None:
         room = self._longest - len(self._open)
@@ -201,7 +216,7 @@ class LineSplitter:
 
 
 def _text(line: bytes) -> str:
-    """`line` as text that can be written as UTF-8 again; what is no UTF-8 becomes U+FFFD."""
+    """Return `line` as text that can be written as UTF-8 again; invalid bytes become U+FFFD."""
     return line.decode("utf-8", "replace")
 
 
@@ -210,9 +225,9 @@ DRAIN_SECONDS = 0.5  # how long pipes that a descendant still holds are read onc
 
 
 class StopRequest:
-    """A request to end a run, made from any thread or signal handler. The first one counts.
+    """A request to end a run, from any thread or signal handler. The first one counts.
 
-    `reason` is ``(error code, words)``, None for none yet; `handle` can be read from then on. No lock is taken: a
+    `reason` is ``(error code, words)``, None before a request; `handle` is readable from then on. No lock is taken: a
     signal handler may interrupt the thread that holds it.
     """
 
@@ -232,7 +247,7 @@ class StopRequest:
                 pass  # it has been rung often enough
 
     def close(self) -> None:
-        """Give the handles back once nobody listens and nobody makes a request any more."""
+        """Close the handles, after the last listener and the last request."""
         handle, bell, self.handle, self._bell = self.handle, self._bell, -1, -1
         if bell >= 0:
             os.close(bell)
@@ -250,11 +265,11 @@ def follow(
     until: float,
     grace: float,
 ) -> bool:
-    """Read `child` until it is over; return whether it was stopped.
+    """Read `child` until it is over. Returns True if it was stopped.
 
     `take` gets ``("stdout" | "stderr", bytes)`` as they come, and empty bytes at a stream's end. At `until`
-    (``time.monotonic()``, 0 for never) `deadline` is called, which makes a stop request. After one: TERM, `grace`
-    seconds, KILL.
+    (``time.monotonic()``, 0 for never) `deadline` is called to make a stop request. After one: TERM, `grace` seconds,
+    KILL.
     """
     streams = _Streams(child, take, stop)
     try:
@@ -297,7 +312,7 @@ class _Streams:
             self._selector.register(self._end, selectors.EVENT_READ)
 
     def turn(self, seconds: float) -> None:
-        """Take what there is, after waiting for it at most that long."""
+        """Take the available output, after at most `seconds` of waiting."""
         if self._end < 0:
             seconds = min(seconds, 0.05)  # nothing else tells us of the child's end
         for key, _ in self._selector.select(seconds):
@@ -310,7 +325,7 @@ class _Streams:
                 self._feed()
 
     def drain(self, seconds: float) -> None:
-        """Read what is still in the pipes. A descendant that holds them open is not waited for longer than that."""
+        """Read the rest of the pipes. A descendant that holds them open is waited for no longer than `seconds`."""
         if self._end >= 0:
             self._selector.unregister(self._end)  # it can be read for ever now
             os.close(self._end)

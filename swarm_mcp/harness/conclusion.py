@@ -27,7 +27,7 @@ LONGEST_MESSAGE = 1000
 
 
 def error_in(adapter: HarnessAdapter, ending: Ending) -> tuple[str, str] | None:
-    """Return what the adapter says went wrong; what the general rules say, should the adapter itself fail."""
+    """Return the adapter's view of the error, or that of the general rules if the adapter itself fails."""
     try:
         return adapter.error_of(ending)
     except Exception as error:
@@ -36,7 +36,7 @@ def error_in(adapter: HarnessAdapter, ending: Ending) -> tuple[str, str] | None:
 
 
 def is_unknown_session(adapter: HarnessAdapter, ending: Ending) -> bool:
-    """Return whether the run failed because the session that was to be continued does not exist."""
+    """Return True if the run failed because the session to continue does not exist."""
     try:
         return bool(adapter.unknown_session(ending))
     except Exception as error:
@@ -52,13 +52,13 @@ def concluded(
     failure: tuple[str, str] | None,
     before: Cost,
 ) -> RunResult:
-    """Return the result of a run; `failure` is its error code and why, `before` what the session had cost until then.
+    """Return the result of a run. `failure` is its error code and reason, `before` the session's earlier cost.
 
-    Times, attempts, record and what else only the run knows keep their defaults.
+    Times, attempts, record and other facts of the run keep their defaults.
     """
     given = ending.result or {}
     counted = cost_of(given.get("cost"))
-    if counted._replace(model=None) == Cost():  # it was cut off, or does not say; what was seen on the way counts
+    if counted._replace(model=None) == Cost():  # it was cut off, or does not report; the figures seen on the way count
         spent = cost_of(ledger.spent)
         counted = spent._replace(model=counted.model or spent.model)
     named = (counted.model, ledger.model, given.get("model"), adapter.model(query))
@@ -68,20 +68,35 @@ def concluded(
         own = without_session(counted, adapter.cumulative)
     cost = priced(own, adapter.prices, model)
     if "cost" in adapter.cumulative and counted.total_cost_usd is None and cost.total_cost_usd is not None:
-        # It was cut off, and our estimate stands for what the harness has counted by now and will tell next time.
+        # It was cut off: our estimate stands for the harness's count, reported next time.
         known = 0.0 if before == Cost() else before.total_cost_usd
         if known is not None and not _is_of_the_session(adapter, query, before, ledger.session_id):
             counted = counted._replace(total_cost_usd=known + cost.total_cost_usd)
-    passed = limit_passed(query, cost.total_cost_usd) if failure is None else ""
-    failure = (outcome.BUDGET, passed) if passed else failure
-    wrong = schema_mismatch(query, _structured_answer(given, ending, False)) if failure is None else ""
-    failure = (outcome.SCHEMA_MISMATCH, wrong) if wrong else failure
+    if failure is None:
+        passed = limit_passed(query, cost.total_cost_usd)
+    else:
+        passed = ""
+    if passed:
+        failure = (outcome.BUDGET, passed)
+    else:
+        failure = failure
+    if failure is None:
+        wrong = schema_mismatch(query, _structured_answer(given, ending, False))
+    else:
+        wrong = ""
+    if wrong:
+        failure = (outcome.SCHEMA_MISMATCH, wrong)
+    else:
+        failure = failure
     session_id = ledger.session_id or _session_of(adapter, given)
     kept = None
     if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):
         kept = serialize(ResumableSession(adapter.name, session_id, query.cwd, counted))
     category, words = failure or (None, None)
-    trouble = (ledger.trouble or {}) if category in (outcome.TIMEOUT, outcome.ABORTED) else {}
+    if category in (outcome.TIMEOUT, outcome.ABORTED):
+        trouble = ledger.trouble or {}
+    else:
+        trouble = {}
     if trouble:
         words = f"{words}; it was trying again after {trouble['category']}: {trouble.get('message')}"
     return RunResult(
@@ -106,7 +121,7 @@ def concluded(
 
 
 def _is_of_the_session(adapter: HarnessAdapter, query: Query, before: Cost, session_id: str | None) -> bool:
-    """Whether the cost is that of a whole session, of whose earlier part nothing is known."""
+    """Return True if the cost is that of a whole session with an unknown earlier part."""
     continued = query.resume_session_id and (query.fork_session or session_id == query.resume_session_id)
     return bool(adapter.cumulative and continued) and before == Cost()
 
@@ -135,13 +150,15 @@ def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:
     return result
 
 
-def _session_of(adapter: HarnessAdapter, given: dict) -> str | None:
+def _session_of(adapter: HarnessAdapter, given: dict[str, Any]) -> str | None:
     found = given.get("session_id")
-    return found if isinstance(found, str) and fits(adapter, found) else None
+    if isinstance(found, str) and fits(adapter, found):
+        return found
+    return None
 
 
-def _structured_answer(given: dict, ending: Ending, failed: bool) -> object:
-    """The answer by schema; else, of a run that failed without a result, what it wrote and nobody parsed."""
+def _structured_answer(given: dict[str, Any], ending: Ending, failed: bool) -> object:
+    """Return the answer by schema; for a failed run without a result, its unparsed output."""
     for name in ("result_json", "structured"):
         if given.get(name) is not None:
             return given[name]
@@ -150,7 +167,7 @@ def _structured_answer(given: dict, ending: Ending, failed: bool) -> object:
     return None
 
 
-def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
+def _moment(found: object, trouble: dict[str, Any], ledger: Ledger) -> float | None:
     for value in (
         found,
         trouble.get("retry_not_before"),
@@ -163,4 +180,6 @@ def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
 
 def _one_line(words: str) -> str:
     line = " ".join(words.split())
-    return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."
+    if len(line) <= LONGEST_MESSAGE:
+        return line
+    return line[: LONGEST_MESSAGE - 3] + "..."

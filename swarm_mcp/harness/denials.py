@@ -1,7 +1,7 @@
-"""A refusal of ours, found in what a harness prints: which file, who holds it, and with which note.
+"""Refusals of ours in a harness's output: the file, its holder, and the holder's note.
 
-Harnesses hand on no more than the words (``swarm_hook_core.wording``, ``storms``, ``brief_reason``), each with its own
-around them. A test reads back what those write.
+Harnesses pass on the words only (``swarm_hook_core.wording``, ``storms``, ``brief_reason``), each in its own frame. A
+test reads the words of those modules back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOLDER = re.compile(
 
 
 class Denial(NamedTuple):
-    """One refusal. What its words do not tell is empty; `times`: how often it has been given within some minutes."""
+    """One refusal. Facts missing in its words are empty; `times`: the number of equal ones within some minutes."""
 
     file: str = ""
     holder: str = ""
@@ -33,19 +33,27 @@ class Denial(NamedTuple):
 
     def line(self) -> str:
         """Return the refusal in one line for people."""
-        note = f" ({self.note})" if self.note else ""
-        held = f", held by {self.holder}{note}" if self.holder else ""
+        if self.note:
+            note = f" ({self.note})"
+        else:
+            note = ""
+        if self.holder:
+            held = f", held by {self.holder}{note}"
+        else:
+            held = ""
         return f"denied: {self.file or 'a locked file'}{held}{f'; {self.times} times now' if self.times > 1 else ''}"
 
 
 def reason_in(text: str) -> str:
-    """Return the words of a refusal that stands in `text`, from their beginning on; empty where there is none."""
+    """Return the words of a refusal in `text`, from their beginning on; empty for none."""
     at = text.find(BEGINS)
-    return text[at:] if at >= 0 else ""
+    if at >= 0:
+        return text[at:]
+    return ""
 
 
 def denial_in(text: str) -> Denial | None:
-    """Return the refusal that stands in `text`, None for none."""
+    """Return the refusal in `text`, or None."""
     reason = reason_in(text)
     if not reason:
         return None
@@ -59,5 +67,7 @@ def denial_in(text: str) -> Denial | None:
 
 
 def _plain(words: str) -> str:
-    """What was put into quotes, without them."""
-    return re.sub(r'\\(["\\])', r"\1", words[1:-1]) if words.startswith('"') else words
+    """Return quoted words without the quotes."""
+    if words.startswith('"'):
+        return re.sub(r'\\(["\\])', r"\1", words[1:-1])
+    return words

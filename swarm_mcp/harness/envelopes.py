@@ -1,8 +1,8 @@
-"""Events as libraries hand them out that drive several harnesses: with the native line, and with what ends the run.
+"""Events in the form of libraries that drive several harnesses: with the native line, and with the run's end.
 
-``{"type": "message", "message": <native line>}``, ``{"type": "session_started", "session_id"}``,
-``{"type": "complete", "output", "is_error", "code", "usage"}``, ``{"type": "error", "error", "code"}`` and
-``{"type": "stderr", "data"}``, each with ``timestamp`` (Unix seconds).
+``{"type": "message", "message": <native line>}``, ``{"type": "session_started", "session_id"}``, ``{"type": "complete",
+"output", "is_error", "code", "usage"}``, ``{"type": "error", "error", "code"}`` and ``{"type": "stderr", "data"}``,
+each with ``timestamp`` (Unix seconds).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.query import parse_json
 
 
-def to_envelope(event: Event) -> dict | None:
-    """Return the envelope of an event; None for one that the native lines have already said. Never raises."""
+def to_envelope(event: Event) -> dict[str, Any] | None:
+    """Return the envelope of an event; None if the native lines have said it already. Never raises."""
     data = event.data
     if event.kind == events.RAW_LOG:
         made = {"type": "message", "message": parse_json(data.get("content"), data.get("content"))}
@@ -23,7 +23,10 @@ def to_envelope(event: Event) -> dict | None:
         made = {"type": "session_started", "session_id": data.get("session_id")}
     elif event.kind == events.RESULT:
         cost: Any = data.get("cost")
-        usage = cost._asdict() if hasattr(cost, "_asdict") else cost
+        if hasattr(cost, "_asdict"):
+            usage = cost._asdict()
+        else:
+            usage = cost
         made = {"type": "complete", "output": data.get("output"), "is_error": bool(data.get("is_error")),
                 "code": data.get("error_category"), "usage": usage}  # fmt: skip
     elif event.kind == events.ERROR:

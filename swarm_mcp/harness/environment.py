@@ -1,7 +1,7 @@
-"""The environment of a child: this process's, without what belongs to another session.
+"""The environment of a child: this process's, without the variables of another session.
 
-A worker that is started from inside a session would take that session for its own: its hooks would speak for the
-parent, and its client would believe itself nested. Settings and credentials stay: they are the user's.
+A worker started from inside a session would take that session for its own: its hooks would speak for the parent, and
+its client would believe itself nested. Settings and credentials stay: they are the user's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OWN_ENDS = ("_LABEL", "_AGENT_ROLE")
 
 
 def is_foreign(name: str) -> bool:
-    """Return whether a variable says which session this process is part of."""
+    """Return True for a variable that names the session of this process."""
     names, beginnings, kept = _of_the_runtimes()
     if name in _OWN or (name.startswith("SWARM_") and name.endswith(_OWN_ENDS)) or name in names:
         return True
@@ -34,7 +34,7 @@ def is_foreign(name: str) -> bool:
 
 @functools.cache
 def _of_the_runtimes() -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
-    """The variables of all runtimes' sessions, the beginnings of such, and what begins like that and is none."""
+    """Return the variables of all runtimes' sessions, their prefixes, and exceptions from these prefixes."""
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     listed = [name for runtime in everyone for name in runtime.session_variables]
     beginnings = tuple(name.removesuffix("*") for name in listed if name.endswith("*"))
@@ -44,21 +44,22 @@ def _of_the_runtimes() -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]
 def without_session(environment: Mapping[str, str] | None = None, drop: Iterable[str] = ()) -> dict[str, str]:
     """Return `environment` (default: this process's) without foreign variables and without `drop`.
 
-    Whatever is meant to live longer than the worker that starts it (another supervisor, a terminal server) has to be
-    started with `independent`: what a run has started is ended with the run.
+    A process that is to outlive the worker that starts it (another supervisor, a terminal server) is started with
+    `independent`: all other processes of a run end with it.
     """
     unwanted = frozenset(drop)
-    source = os.environ if environment is None else environment
-    return {name: value for name, value in source.items() if not is_foreign(name) and name not in unwanted}
+    if environment is None:
+        environment = os.environ
+    return {name: value for name, value in environment.items() if not is_foreign(name) and name not in unwanted}
 
 
 def independent(drop: Iterable[str] = ()) -> dict[str, str]:
-    """Return the environment for what is to live longer than the run that starts it."""
+    """Return the environment of a process that is to outlive the run that starts it."""
     return {**without_session(drop=drop), OUTLIVES: "1"}
 
 
 def swarm_variables(query: Query) -> dict[str, str]:
-    """Return the variables that tell the child's hooks and MCP server who it is; unknown ones are left out."""
+    """Return the variables that name the child for its hooks and its MCP server; unknown ones are left out."""
     known = {
         "SWARM_MCP_INSTANCE_ID": query.instance_id,
         "SWARM_MCP_SCOPE": query.scope,
@@ -74,8 +75,8 @@ def swarm_variables(query: Query) -> dict[str, str]:
 
 
 def added(query: Query, own: Mapping[str, str]) -> dict[str, str]:
-    """Return what a child of `query` has beside this process's environment; `own` is the adapter's and wins.
+    """Return the additions to this process's environment for a child of `query`; `own` is the adapter's and wins.
 
-    The run's id cannot be set otherwise: it is how stray descendants are found.
+    The run's id cannot be overridden: stray descendants are found by it.
     """
     return {**swarm_variables(query), **query.env, **own, RUN_ID: query.run_id}

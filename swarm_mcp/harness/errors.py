@@ -1,8 +1,8 @@
-"""Failed runs as exceptions, for callers that want them.
+"""Failed runs as exceptions, for callers that prefer them.
 
 SwarmError               (``swarm_mcp.errors``) the text is one line for the user
 ├── Refused              the query makes no sense; nothing was started
-│   └── Unsupported      the harness cannot do what the run must not do without; nothing was started
+│   └── Unsupported      the harness lacks an ability that the run needs; nothing was started
 └── ClientFailed
     └── HarnessError     a run failed: its error code, its harness's name, its result
         ├── NotInstalled with instructions how to install the harness

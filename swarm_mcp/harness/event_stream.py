@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class EventStream:
-    """Hands on every event it is given, in order, and ends once it is told that there are no more.
+    """A stream of events in order. It ends once it is told that there are no more.
 
-    Whoever is slow keeps the run from nothing: what they have not taken yet waits in memory.
+    A slow reader delays nothing: its events wait in memory.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class EventStream:
         return self
 
     async def __anext__(self) -> Event:
-        import asyncio  # a quarter of what a supervisor takes to start, which never asks for this
+        import asyncio  # a quarter of a supervisor's start-up time, and a supervisor never needs it
 
         while True:
             with self._changed:
@@ -79,7 +79,9 @@ class EventStream:
 
 
 def waker(woken: asyncio.Event) -> Callable[[], object]:
-    """Return what sets `woken`, an event of the loop that runs now, from any thread; nothing once that loop is gone."""
+    """Return a function that sets `woken`, an event of the running loop, from any thread; it does nothing once that
+    loop is gone.
+    """
     import asyncio
 
     loop = asyncio.get_running_loop()

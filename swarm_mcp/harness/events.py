@@ -1,30 +1,29 @@
-"""What happens in a run, in words that are the same for every harness; and the order that a run's events keep.
+"""The events of a run, in words that are the same for every harness, and their order.
 
-| kind | data |
-|---|---|
-| ``session_init`` | ``session_id``, and where known ``model``, ``cwd``, ``tools``; once, before any message |
-| ``message`` | ``role`` (assistant, user), ``content`` (text); ``thinking`` true for the model's own thoughts |
-| ``tool_start`` | ``tool_call_id``, ``tool_name``, ``args`` |
-| ``tool_end`` | ``tool_call_id``, ``tool_name``, ``result`` (text), ``is_error``; one for every tool_start |
-| ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``), ``changes``; last, once |
-| ``error`` | ``message``, ``category`` (``outcome.ERRORS``) |
-| ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
-| ``raw_stderr`` | ``content``: one line of standard error, scrubbed; ``told`` true where other events say what is in
-  it |
-| ``custom`` | ``name`` (``claude.api_retry``), ``data``: whatever has no word of its own here |
-| ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; where
-  it is known what the run took so far ``cost_usd``, ``num_turns``, ``goes_on`` (false: this was its last answer), and
-  ``spent`` (``outcome.Cost``, as the ``result`` would have it), which counts where a run is cut off |
-| ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
+  | kind | data |
+  |---|---|
+  | ``session_init`` | ``session_id``, and if known ``model``, ``cwd``, ``tools``; once, before any message |
+  | ``message`` | ``role`` (assistant, user), ``content`` (text); ``thinking`` true for the model's own thoughts |
+  | ``tool_start`` | ``tool_call_id``, ``tool_name``, ``args`` |
+  | ``tool_end`` | ``tool_call_id``, ``tool_name``, ``result`` (text), ``is_error``; one for every tool_start |
+  | ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``), ``changes``; last |
+  | ``error`` | ``message``, ``category`` (``outcome.ERRORS``) |
+  | ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
+  | ``raw_stderr`` | ``content``: one line of standard error, scrubbed; ``told`` true if other events tell it too |
+  | ``custom`` | ``name`` (``claude.api_retry``), ``data``: any event without a word of its own here |
+  | ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; if
+    known, the run's ``cost_usd`` so far, ``num_turns``, ``goes_on`` (false: this was its last answer), and ``spent``
+    (``outcome.Cost``, in the form of the ``result``), for a run that is cut off |
+  | ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
 
-Harnesses leave events out when they are ended, and repeat some. Behind the `Ledger` listeners can rely on this: one
+Harnesses omit events when they are ended, and repeat some. Behind the `Ledger` listeners can rely on this: one
 ``session_init``, before any message; a ``tool_end`` for every ``tool_start`` and none without; one ``result``, last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SESSION_INIT, MESSAGE, TOOL_START, TOOL_END = "session_init", "message", "tool_start", "tool_end"
 RESULT, ERROR, RAW_LOG, RAW_STDERR = "result", "error", "raw_log", "raw_stderr"
@@ -38,10 +37,10 @@ class Event(NamedTuple):
     """One thing that happened. `data` is as the table above has it and can be written as JSON; `at` Unix seconds."""
 
     kind: str
-    data: dict
+    data: dict[str, Any]
     at: float = 0.0
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the event as one flat object, as records have it: ``{"type", "timestamp", ...data}``."""
         return {"type": self.kind, "timestamp": self.at, **self.data}
 
@@ -76,9 +75,12 @@ def error(text: str, category: str) -> Event:
     return Event(ERROR, {"message": text, "category": category})
 
 
-def retry(name: str, data: dict, message: str, category: str, not_before: float | None = None) -> Event:
+def retry(name: str, data: dict[str, Any], message: str, category: str, not_before: float | None = None) -> Event:
     """Make the event of a retry; `data` is the harness's own, `not_before` Unix seconds."""
-    more = {"retry_not_before": not_before} if not_before else {}
+    if not_before:
+        more = {"retry_not_before": not_before}
+    else:
+        more = {}
     return Event(CUSTOM, {"name": name, "data": {**data, "message": message, "category": category, **more}})
 
 
@@ -92,10 +94,10 @@ MOST_ERRORS = 50
 
 
 class Ledger:
-    """One run. `session_id`, `model`, `last_words`, `result` (of the harness), `errors` as they are known so far.
+    """One run. `session_id`, `model`, `last_words`, `result` (of the harness) and `errors` as far as known.
 
-    `trouble` is why the harness tries its last step again (``retry``), None where it has gone on since; `spent` is what
-    the run took so far, as the harness's answers tell it.
+    `trouble` is the reason for the harness's retry (``retry``), None after progress; `spent` is the run's cost so far,
+    by the harness's answers.
     """
 
     def __init__(self, name: str):
@@ -106,9 +108,9 @@ class Ledger:
         self.session_id: str | None = None
         self.model: str | None = None
         self.last_words = ""
-        self.result: dict | None = None
-        self.errors: list[dict] = []
-        self.trouble: dict | None = None
+        self.result: dict[str, Any] | None = None
+        self.errors: list[dict[str, Any]] = []
+        self.trouble: dict[str, Any] | None = None
         self.spent: object = None
 
     def admit(self, event: Event) -> Iterator[Event]:
@@ -135,7 +137,10 @@ class Ledger:
                 self.errors.append(data)
             elif kind == CUSTOM and "retry" in str(data.get("name")):
                 again = data.get("data")
-                self.trouble = again if isinstance(again, dict) and again.get("category") else self.trouble
+                if isinstance(again, dict) and again.get("category"):
+                    self.trouble = again
+                else:
+                    self.trouble = self.trouble
             yield event
 
     def close(self) -> Iterator[Event]:
@@ -145,7 +150,7 @@ class Ledger:
             yield tool_end(call_id, tool, "the run ended before this call did", True)
 
     def again(self) -> None:
-        """Begin anew with another child; what was emitted stays emitted."""
+        """Begin anew with another child; emitted events stay emitted."""
         self.session_id, self.last_words, self.result, self.errors, self.trouble = None, "", None, [], None
         self.spent = None
 
@@ -153,16 +158,24 @@ class Ledger:
     def output(self) -> str:
         """The answer: the harness's own, else the last words of the assistant."""
         own = (self.result or {}).get("output")
-        return own if isinstance(own, str) and own.strip() else self.last_words
+        if isinstance(own, str) and own.strip():
+            return own
+        return self.last_words
 
     # ------------------------------------------------------------------ parts
 
     def _session(self, event: Event) -> Iterator[Event]:
         given = event.data.get("session_id")
         before = self.session_id
-        self.session_id = given if isinstance(given, str) and given else before
+        if isinstance(given, str) and given:
+            self.session_id = given
+        else:
+            self.session_id = before
         model = event.data.get("model")
-        self.model = model if isinstance(model, str) and model else self.model
+        if isinstance(model, str) and model:
+            self.model = model
+        else:
+            self.model = self.model
         if not self._introduced:
             self._introduced = True
             yield event
@@ -172,7 +185,7 @@ class Ledger:
     def _introduction(self) -> Iterator[Event]:
         if not self._introduced:
             self._introduced = True
-            yield session_init(None)  # it has none, or has not said
+            yield session_init(None)  # it has none, or has not named it
 
     def _start(self, event: Event) -> Iterator[Event]:
         self._calls += 1
@@ -191,7 +204,7 @@ class Ledger:
         data = {"result": "", "is_error": False, **event.data, "tool_call_id": call_id}
         yield event._replace(data={**data, "tool_name": event.data.get("tool_name") or tool})
 
-    def _listen(self, data: dict) -> None:
+    def _listen(self, data: dict[str, Any]) -> None:
         content = data.get("content")
         if data.get("role") != "assistant" or data.get("thinking") or not isinstance(content, str):
             return

@@ -1,7 +1,7 @@
-"""A child that may do anything, where the kernel holds what others have locked, if a person wants that.
+"""A child with all permissions, while the kernel holds the locks of others, if a person wants that.
 
-``swarm_hook_core.kernel`` has the how.
-What is locked once the child runs is not held for it; what is no longer locked becomes writable.
+``swarm_hook_core.kernel`` implements it. Locks taken after the child's start are not held for it; released ones become
+writable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from swarm_mcp.harness.query import Query
 
 
 class NotHeld(Exception):
-    """What others hold is not held: why. `is_final`: the child must not start so."""
+    """The locks of others are not held, with the reason. `is_final`: the child must not start so."""
 
     def __init__(self, why: str, is_final: bool):
         super().__init__(why)

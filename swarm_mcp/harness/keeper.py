@@ -1,9 +1,9 @@
-"""The process between a supervisor and its child (Linux): whatever the child starts stays below it.
+"""The process between a supervisor and its child (Linux). All descendants of the child stay below it.
 
-A process whose parent has ended becomes a child of the nearest one above that has asked for such (a "sub-reaper",
-prctl(2)). The keeper asks, then starts the child. So what a run leaves behind is found among the keeper's descendants,
-also where it is in a session of its own and has an empty environment. The keeper reads a pipe that only the supervisor
-holds the other end of: when it ends without a word, the supervisor was killed, and the keeper ends all there is.
+An orphan process becomes a child of the nearest ancestor that has asked for such (a "sub-reaper", prctl(2)). The keeper
+asks, then starts the child. So a run's leftovers are found among the keeper's descendants, even in a session of their
+own and with an empty environment. The keeper reads a pipe from the supervisor: if it ends without a word, the
+supervisor was killed, and the keeper ends all descendants.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LENGTH = 8  # bytes that say how long the orders are
 class Keeper:
     """A keeper, as its supervisor sees it. `child` is the pid of the child, `streams` its three pipes.
 
-    `greeting` is what the child is to read before its prompt.
+    `greeting` is the child's input before its prompt.
 
-    Raises OSError where the child cannot be started, ValueError for words that no process can be given.
+    Raises OSError if the child cannot be started, ValueError for words that no process can be given.
     """
 
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], run_id: str):
@@ -74,19 +74,25 @@ class Keeper:
         if word == b"pid":
             os.set_blocking(self._report, False)
             return int(number)
-        code = int(number) if word == b"error" else errno.ECHILD
+        if word == b"error":
+            code = int(number)
+        else:
+            code = errno.ECHILD
         raise OSError(code, os.strerror(code) if word else "its keeper did not start")
 
     def poll(self) -> int | None:
-        """Return the child's exit code, the negative number of the signal that ended it, None while it runs."""
+        """Return the child's exit code, the negative number of the fatal signal, or None for a running child."""
         if self.exit_code is None:
             try:
                 said = os.read(self._report, 64).split()
             except BlockingIOError:
                 self._wake()
                 return None
-            # A keeper that says no more was killed: what it kept is ended with it.
-            self.exit_code = int(said[1]) if said else -signal.SIGKILL
+            # A silent keeper was killed: its processes are ended with it.
+            if said:
+                self.exit_code = int(said[1])
+            else:
+                self.exit_code = -signal.SIGKILL
         return self.exit_code
 
     def wait(self) -> None:
@@ -95,7 +101,7 @@ class Keeper:
             select.select([self._report], [], [], LOOK_SECONDS)
 
     def _wake(self) -> None:
-        """One that somebody has stopped would never say that its child has ended."""
+        """Continue a stopped keeper: it would never report the end of its child."""
         if is_stopped(self.pid):
             os.kill(self.pid, signal.SIGCONT)
 
@@ -121,9 +127,13 @@ class Keeper:
 
 
 def _own_environment() -> dict[str, str]:
-    """No run's id: a keeper must not find itself. A run whose supervisor is to live on has a keeper that does."""
+    """Return an environment without a run's id: a keeper must not find itself. A supervisor that is to outlive the run
+    has another.
+    """
     kept = {"PATH": os.defpath}
-    return {**kept, leftover_processes.OUTLIVES: "1"} if os.environ.get(leftover_processes.OUTLIVES) else kept
+    if os.environ.get(leftover_processes.OUTLIVES):
+        return {**kept, leftover_processes.OUTLIVES: "1"}
+    return kept
 
 
 def _packed(argv: list[str], cwd: str, environment: dict[str, str]) -> bytes:
@@ -174,11 +184,11 @@ def _become_sub_reaper() -> None:
         prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         prctl(SET_NAME, KEEPER.encode(), 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        pass  # without it, what leaves the group is found by the run's id alone
+        pass  # without it, processes that leave the group are found by the run's id alone
 
 
 def _started(orders: bytes, mouth: int) -> int:
-    """The pid of the child, which has become its program; where it could not, the report says so and we end."""
+    """Return the pid of the child once it has become its program; on failure, report the reason and end."""
     cwd, count, *words = orders.split(b"\0")
     argv, variables = words[: int(count)], words[int(count) :]
     environment = dict(variable.split(b"=", 1) for variable in variables)
@@ -188,7 +198,7 @@ def _started(orders: bytes, mouth: int) -> int:
         try:
             os.setsid()
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)  # which Python ignores
+                signal.signal(number, signal.SIG_DFL)  # Python ignores these
             os.chdir(cwd)
             _become(argv, environment)
         except OSError as error:
@@ -210,7 +220,7 @@ def _become(argv: list[bytes], environment: dict[bytes, bytes]) -> None:
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-    os.execve(b"/bin/sh", [b"/bin/sh", *argv], environment)  # a script that does not say what reads it
+    os.execve(b"/bin/sh", [b"/bin/sh", *argv], environment)  # a script without an interpreter line
 
 
 def _bury(child: int, mouth: int) -> None:
@@ -229,7 +239,7 @@ def _say(mouth: int, line: bytes) -> None:
     try:
         os.write(mouth, line + b"\n")
     except OSError:
-        pass  # the supervisor has gone, which `orders` tells as well
+        pass  # the supervisor has gone, and `orders` shows that as well
 
 
 # ------------------------------------------------------------------------------------------------- both

@@ -1,6 +1,6 @@
-"""Finding what a run has left behind: members of its process group, and processes that left the group.
+"""Finding of a run's leftovers: members of its process group, and processes that left the group.
 
-On Linux these are the descendants of the run's keeper (``keeper``), and whatever was started with the run's id.
+On Linux these are the descendants of the run's keeper (``keeper``), and processes with the run's id.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 import time
 
 RUN_ID = "SWARM_RUN_ID"
-# In the environment of what a run starts to live longer than itself, such as the supervisor of another run.
+# A mark in the environment of processes that are to outlive the run, such as the supervisor of another run.
 OUTLIVES = "SWARM_OUTLIVES_RUN"
-LOOKS, LOOK_SECONDS = 50, 0.005  # at a process whose program is just being started
+LOOKS, LOOK_SECONDS = 50, 0.005  # repeated looks at a process during its execve
 START_CODE, ENV_END = 26 - 3, 51 - 3  # fields of /proc/PID/stat behind the name, see proc(5)
 PIECE = 32768
 
@@ -21,7 +21,9 @@ PIECE = 32768
 def living(group: int, run_id: str = "", keeper: int = 0) -> set[int]:
     """Return the pids of the run that are no zombies: of its group, started with its id, or by its keeper."""
     if not sys.platform.startswith("linux"):
-        return {-group} if _exists(-group) else set()
+        if _exists(-group):
+            return {-group}
+        return set()
     mark = f"{RUN_ID}={run_id}".encode()
     found: set[int] = set()
     children: dict[int, list[int]] = {}
@@ -49,10 +51,10 @@ def _below(keeper: int, children: dict[int, list[int]]) -> set[int]:
 
 
 def _outlives(name: str) -> bool:
-    """Whether a process says of itself that it is to outlive the run.
+    """Return True if a process is marked to outlive the run.
 
-    In the middle of execve(2), after the handles are closed by which whoever starts a process knows that it has
-    begun, its environment looks empty: then it is asked again.
+    In the middle of execve(2), after the handles that announce a start are closed, its environment looks empty: then it
+    is read again.
     """
     for _ in range(LOOKS):
         settled = _has_its_environment(name)  # asked before: it may have it by the time that it is read
@@ -64,12 +66,12 @@ def _outlives(name: str) -> bool:
 
 
 def _has_its_environment(name: str) -> bool:
-    """Whether execve(2) has put a process's environment in its place, or nobody may see whether it has."""
+    """Return True if execve(2) has set up a process's environment, or if that cannot be seen."""
     stat = _read(f"/proc/{name}/stat")
     fields = stat[stat.rfind(b")") + 2 :].split()
     if len(fields) <= ENV_END or fields[0] in (b"Z", b"X"):
         return True
-    return fields[ENV_END] != b"0" or fields[START_CODE] == b"1"  # which stands for: not to be seen
+    return fields[ENV_END] != b"0" or fields[START_CODE] == b"1"  # this value means: invisible
 
 
 def send(group: int, run_id: str, number: int, keeper: int = 0) -> None:
@@ -91,7 +93,7 @@ def end(group: int, run_id: str, patience: float, grace: float, keeper: int = 0)
     told = len(living(group, run_id, keeper))
     send(group, run_id, signal.SIGTERM, keeper)
     if _wait(group, run_id, grace, keeper):
-        for _ in range(5):  # whoever forks faster than it can be ended is met again
+        for _ in range(5):  # processes that fork faster than they are ended are met again
             send(group, run_id, signal.SIGKILL, keeper)
             if not _wait(group, run_id, 0.5, keeper):
                 break
@@ -99,7 +101,7 @@ def end(group: int, run_id: str, patience: float, grace: float, keeper: int = 0)
 
 
 def _wait(group: int, run_id: str, seconds: float, keeper: int) -> bool:
-    """Whether something of the run still lives after at most that long."""
+    """Return True if a process of the run still lives after at most that long."""
     until, step = time.monotonic() + seconds, 0.01
     while living(group, run_id, keeper):
         if time.monotonic() >= until:
@@ -137,7 +139,9 @@ def _facts(name: str) -> tuple[str, int, int]:
     """State, parent and process group."""
     stat = _read(f"/proc/{name}/stat")
     fields = stat[stat.rfind(b")") + 2 :].split(None, 3)
-    return (fields[0].decode(), int(fields[1]), int(fields[2])) if len(fields) > 3 else ("", 0, 0)
+    if len(fields) > 3:
+        return (fields[0].decode(), int(fields[1]), int(fields[2]))
+    return ("", 0, 0)
 
 
 def _environ(name: str) -> bytes:
@@ -152,7 +156,7 @@ def _read(path: str) -> bytes:
         return b""
     try:
         found = piece = os.read(handle, PIECE)
-        while len(piece) == PIECE:  # such files give what is asked for as long as they have it
+        while len(piece) == PIECE:  # such files return as much as was asked for while there is more
             piece = os.read(handle, PIECE)
             found += piece
         return found

@@ -1,7 +1,8 @@
-"""A run's place in the swarm: its instance, from before the child starts until it is gone, and its row in the store.
+"""A run's place in the swarm: its instance, from before the child's start until after its end, and its row in the
+store.
 
-The instance lives as long as this process, which supervises the child. What the child's hooks and its MCP
-server report is of the same instance (``store.runs.admit``).
+The instance lives as long as this process, the child's supervisor. The child's hooks and its MCP server report as the
+same instance (``store.runs.admit``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from swarm_mcp.harness.record import RUNTIME
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Membership:
     """The instance and the row of one run. Every method but `join` keeps quiet about a store that cannot be used.
@@ -33,7 +38,7 @@ class Membership:
     `spec` has ``scope``, ``harness``, ``cwd`` and, as they apply, the other columns of a run (``store.runs``).
     """
 
-    def __init__(self, spec: dict, label: str = "", instance_id: str = ""):
+    def __init__(self, spec: dict[str, Any], label: str = "", instance_id: str = ""):
         self.spec = spec
         self.label = label
         self.instance_id = instance_id or new_id()
@@ -43,12 +48,12 @@ class Membership:
         self._taking_turns = threading.Lock()
 
     def join(self) -> Session:
-        """Write the run's row, register its instance, which the child will adopt, and return the instance's row.
+        """Write the run's row, register its instance for the child to adopt, and return the instance's row.
 
         Raises SwarmError: without a place among the others a child must not start.
         """
-        # Kept open until the end, though later steps have one of their own: closing the last connection of a store
-        # folds its journal in, which takes longer than everything else here.
+        # Open until the end, though later steps have one of their own: closing the last connection of a store
+        # checkpoints its journal, and that takes longer than everything else here.
         self._open = store = Store()
         try:
             store.runs.begin({**self.spec, "id": self.run_id, "instance_id": self.instance_id})
@@ -63,11 +68,11 @@ class Membership:
         return row
 
     def bind(self, pid: int, started: str) -> None:
-        """Note which process the child is: what it reports is this run's."""
+        """Record the child's process: its reports belong to this run."""
         self._quietly(lambda store: store.runs.update(self.run_id, child_pid=pid, child_start=started))
 
     def beat(self) -> None:
-        """Give a sign of life; register the instance again where somebody has removed it."""
+        """Send a heartbeat; register the instance again if another session has removed it."""
         self._quietly(self._renew)
 
     def free(self) -> None:
@@ -129,12 +134,12 @@ class Membership:
 
 
 LAST_WORD_SECONDS = 15.0  # a busy store is waited for with the result
-POLL_SECONDS = 0.5  # between two looks at what others ask of the run
+POLL_SECONDS = 0.5  # seconds between two looks for requests to the run
 
 
 class RunRow:
-    """The row of a run that this process supervises. A store that cannot be used for a moment never disturbs the run:
-    what could not be written is written the next time.
+    """The row of a run that this process supervises. An unusable store never disturbs the run: missed writes are made
+    the next time.
 
     Methods may be called from several threads; each opens the store for itself.
     """
@@ -143,7 +148,7 @@ class RunRow:
         self.run_id = run_id
         self._looked = 0.0
         self._begun = False
-        self._unwritten: dict = {}
+        self._unwritten: dict[str, Any] = {}
         self._busy_seconds = 2.0
 
     def begun(self) -> None:
@@ -153,13 +158,13 @@ class RunRow:
             self.write(state=RUNNING)
 
     def note(self, event: Event) -> None:
-        """Write down what the row has a column for."""
+        """Record an event's facts that have a column."""
         if event.kind == events.SESSION_INIT and event.data.get("session_id"):
             model = event.data.get("model")
             self.write(session_id=event.data["session_id"], **({"model": model} if model else {}))
 
     def asked(self) -> str:
-        """Return what somebody asks of the run (``store.runs.CONTROLS``), empty for nothing; looks twice a second."""
+        """Return the request to the run (``store.runs.CONTROLS``), empty for none; reads twice a second."""
         now = time.monotonic()
         if now - self._looked < POLL_SECONDS:
             return ""
@@ -173,7 +178,7 @@ class RunRow:
 
     def close(self, result: RunResult) -> None:
         """Write down how the run ended."""
-        self._busy_seconds = LAST_WORD_SECONDS  # nobody is kept waiting by now, and nothing follows
+        self._busy_seconds = LAST_WORD_SECONDS  # at the end no reader waits any more, and nothing follows
         self.write(state=ENDED, control=None, **result_columns(result))
         if self._unwritten:
             faults.record(RUN_RUNTIME, "run_row", f"the result of run {self.run_id} could not be written")
@@ -190,7 +195,7 @@ class RunRow:
 
 
 def result_columns(result: RunResult) -> dict[str, object]:
-    """Return what the row of a run has of its result."""
+    """Return the columns of a run's row for its result."""
     shown = result.to_dict()
     found = {"model": result.model, "record": result.record}
     return {
@@ -205,9 +210,9 @@ BEAT_SECONDS = 5.0
 
 @contextlib.contextmanager
 def joined(membership) -> Iterator[None]:
-    """Hold a place in the swarm while the block runs; `membership` None does nothing. Raises what `join` raises.
+    """Hold a place in the swarm during the block; `membership` None does nothing. Raises the errors of `join`.
 
-    A thread gives the signs of life: the store may keep it waiting, and the child's pipes must not fill meanwhile.
+    A thread sends the heartbeats: the store may block it, and the child's pipes must not fill meanwhile.
     """
     if membership is None:
         yield
@@ -223,7 +228,7 @@ def joined(membership) -> Iterator[None]:
         pulse.join(BEAT_SECONDS)
         try:
             membership.leave()
-        except Exception as error:  # what the run came to is not to be lost over this
+        except Exception as error:  # the run's result must not be lost over this
             faults.record(RUNTIME, "leave", faults.describe(error))
 
 

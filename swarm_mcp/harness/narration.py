@@ -1,15 +1,15 @@
-"""A run as people read it: what each event says, said once.
+"""A run as text for people: each event, told once.
 
-Harnesses say some things twice, and some in the words of programs. A refusal of ours is one `DENIED`, whether it comes
-as the result of a call, on standard error or both; a call is told by what it does (``tool_words``), with a number of
-its own; the result of an edit that went well is not told, for the edit has been; paths are those of the folder.
+Harnesses repeat some events, and word some for programs. A refusal of ours is one `DENIED`, from the result of a call,
+from standard error or both; a call is told by its effect (``tool_words``), with a number of its own; the result of a
+successful edit is left out, since the edit was told; paths are relative to the folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.denials import Denial, denial_in, reason_in
@@ -25,8 +25,9 @@ WITHIN = ("swarm.not_heeded", "swarm.tool_loop_warning", "swarm.record_full", "s
 
 
 class Told(NamedTuple):
-    """One thing that happened: its `kind`, when (Unix seconds, 0: not known) and the text; of a call its `number` and
-    the `patch` that it makes, whose lines begin with ``+``, ``-`` or a blank."""
+    """One told event: its `kind`, its time (Unix seconds, 0: unknown) and the text; for a call its `number` and its
+    `patch`, with lines that begin with ``+``, ``-`` or a blank.
+    """
 
     kind: str
     at: float
@@ -36,13 +37,13 @@ class Told(NamedTuple):
 
 
 class Narrator:
-    """Tells of one run, which works in `folder`; `calls` and `denials` count what was told so far."""
+    """The narrator of one run in `folder`; `calls` and `denials` count the told ones."""
 
     def __init__(self, folder: str = ""):
         self._folder = Folder(folder)
         self._numbers: dict[str, int] = {}  # call id -> its number
-        self._edits: set[str] = set()  # ids of calls whose result says nothing new
-        self._refusals: dict[Denial, dict[str, int]] = {}  # how often each was told, by who told it
+        self._edits: set[str] = set()  # ids of calls with a result of no news
+        self._refusals: dict[Denial, dict[str, int]] = {}  # the number of each refusal, by its source
         self._error = ""
         self._changes: object = None
         self._said = _digest("")  # of all words of standard output
@@ -50,18 +51,23 @@ class Narrator:
         self.calls = self.denials = 0
 
     def tell(self, event: Event) -> list[Told]:
-        """Return what is to be told of an event, mostly one thing or nothing. Never raises, whatever its data is."""
+        """Return the texts for an event, mostly one or none. Never raises, for any data."""
         if event.kind == events.ERROR:
             self._error = str(event.data.get("message") or "")
         elif event.kind == events.RESULT:
             self._changes = event.data.get("changes")
         return [told for entry in to_transcript(event) for told in self._of_entry(entry)]
 
-    def _of_entry(self, entry: dict) -> list[Told]:
+    def _of_entry(self, entry: dict[str, Any]) -> list[Told]:
         kind, at = entry["kind"], entry["ts"]
         if kind == "init":
-            model = f" with {entry['model']}" if entry["model"] else ""
-            return [Told(BEGINS, at, f"session {entry['session_id']}{model}")] if entry["session_id"] else []
+            if entry["model"]:
+                model = f" with {entry['model']}"
+            else:
+                model = ""
+            if entry["session_id"]:
+                return [Told(BEGINS, at, f"session {entry['session_id']}{model}")]
+            return []
         if kind == "tool_call":
             return [self._call(entry)]
         if kind == "tool_result":
@@ -73,14 +79,19 @@ class Narrator:
         if kind == "stderr":
             if reason_in(entry["text"]):
                 return self._denied(kind, entry["text"], at)
-            return [Told(COMPLAINS, at, self._folder.short(entry["text"]))] if entry["text"].strip() else []
+            if entry["text"].strip():
+                return [Told(COMPLAINS, at, self._folder.short(entry["text"]))]
+            return []
         if self._is_echo(entry):
             return []
         kinds = {"assistant": SAYS, "thinking": THINKS, "user": IS_TOLD, "stdout": PRINTS}
-        text = self._folder.short(entry["text"]) if kind == "user" else entry["text"]
+        if kind == "user":
+            text = self._folder.short(entry["text"])
+        else:
+            text = entry["text"]
         return [Told(kinds[kind], at, text)]
 
-    def _call(self, entry: dict) -> Told:
+    def _call(self, entry: dict[str, Any]) -> Told:
         self.calls += 1
         self._numbers[entry["id"]] = self.calls
         call = call_in_words(entry["name"], entry["input"], self._folder)
@@ -89,7 +100,7 @@ class Narrator:
         text = "\n".join((call.words.replace("\n", "\\n"), *call.more))
         return Told(CALLS, entry["ts"], text, self.calls, call.patch)
 
-    def _result(self, entry: dict) -> list[Told]:
+    def _result(self, entry: dict[str, Any]) -> list[Told]:
         number = self._numbers.pop(entry["id"], 0)
         is_edit, text = entry["id"] in self._edits, entry["content"]
         self._edits.discard(entry["id"])
@@ -97,7 +108,9 @@ class Narrator:
             return self._denied("result", text, entry["ts"])
         if entry["is_error"]:
             return [Told(FAILS, entry["ts"], self._folder.short(text) or "(it did not say why)", number)]
-        return [] if is_edit else [Told(GETS, entry["ts"], self._folder.short(text) or "(nothing)", number)]
+        if is_edit:
+            return []
+        return [Told(GETS, entry["ts"], self._folder.short(text) or "(nothing)", number)]
 
     def _denied(self, source: str, text: str, at: float) -> list[Told]:
         """A refusal, unless another `source` (result, event, stderr) has told it already."""
@@ -110,7 +123,7 @@ class Narrator:
         self.denials += 1
         return [Told(DENIED, at, denial.line())]
 
-    def _note(self, entry: dict) -> list[Told]:
+    def _note(self, entry: dict[str, Any]) -> list[Told]:
         name, text, at = entry["name"], entry["text"], entry["ts"]
         if name == "lock_denied":
             return self._denied("event", _message_of(text), at)
@@ -119,11 +132,14 @@ class Narrator:
         if name == "error":
             return [Told(ERROR, at, text)]
         if name == events.COMPACTION or name in WITHIN or "retry" in name:
-            kind = NOTES if name == events.COMPACTION else WARNS
+            if name == events.COMPACTION:
+                kind = NOTES
+            else:
+                kind = WARNS
             return [Told(kind, at, f"{name.rpartition('.')[2].replace('_', ' ')}: {_message_of(text)}")]
         return [Told(UNKNOWN, at, f"{name}: {text}")]
 
-    def _end(self, entry: dict) -> list[Told]:
+    def _end(self, entry: dict[str, Any]) -> list[Told]:
         if not entry["is_error"]:
             return [Told(ENDS, entry["ts"], "done")]
         ended = [Told(ENDS, entry["ts"], "ended")]
@@ -131,8 +147,8 @@ class Narrator:
             return ended  # why was told a moment ago
         return [Told(ERROR, entry["ts"], f"failed: {'; '.join(entry['errors']) or entry['subtype']}"), *ended]
 
-    def _is_echo(self, entry: dict) -> bool:
-        """Whether it repeats what has been told as plain standard output (the answer of the harness `process`)."""
+    def _is_echo(self, entry: dict[str, Any]) -> bool:
+        """Return True for a repetition of plain standard output (the answer of the harness `process`)."""
         if entry["kind"] == "stdout":
             _add_words(self._said, entry["text"])
             self._has_said = True
@@ -147,33 +163,41 @@ MOST_NAMED = 12
 
 def named_of(names: Sequence[str], more: int = 0) -> str:
     """Return names in a line: the first of very many, and how many there are `more`."""
-    left = len(names) - MOST_NAMED + more if len(names) > MOST_NAMED else more
+    if len(names) > MOST_NAMED:
+        left = len(names) - MOST_NAMED + more
+    else:
+        left = more
     return ", ".join(names[:MOST_NAMED]) + (f" and {left} more" if left else "")
 
 
 def changes_in_words(found: object) -> list[str]:
-    """Return lines for what a run has changed, of which `found` is ``outcome.Changes`` as JSON; nothing for nothing."""
+    """Return lines for a run's changes, given as ``outcome.Changes`` in JSON; none for no changes."""
     if not isinstance(found, dict):
         return []
     files, commits = (
         [one for one in found.get(name) or () if isinstance(one, str)] for name in ("files", "commits")
     )  # fmt: skip
     more = found.get("more_files")
-    lines = [f"changed {named_of(files, more if isinstance(more, int) else 0)}"] if files else []
+    if files:
+        lines = [f"changed {named_of(files, more if isinstance(more, int) else 0)}"]
+    else:
+        lines = []
     lines += [f"commit {line}" for line in commits[:MOST_NAMED]]
     return [*lines, *([f"and {len(commits) - MOST_NAMED} commits more"] if len(commits) > MOST_NAMED else [])]
 
 
 def _message_of(text: str) -> str:
-    """The message in the data of an event that only its harness knows; all of it where it has none."""
+    """Return the message in the data of a harness's own event; all data without one."""
     from swarm_mcp.harness.query import parse_object
 
     found = parse_object(text).get("message")
-    return found if isinstance(found, str) else text
+    if isinstance(found, str):
+        return found
+    return text
 
 
 def _digest(text: str):
-    """What tells the words of `text` from others, however many there are."""
+    """Return a digest that tells the words of `text` from others, at any length."""
     found = hashlib.blake2b()
     _add_words(found, text)
     return found

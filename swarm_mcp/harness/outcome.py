@@ -1,6 +1,6 @@
-"""How a run ended: error codes, costs, the child's ending and the result; and the error code that a text speaks of.
+"""The end of a run: error codes, costs, the child's exit and the result; and the error code in a text.
 
-The patterns are for harnesses that have nothing better to say of their failures than what they print.
+The patterns are for harnesses that describe failures in their output only.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ ERRORS = (
     TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE, BUDGET, UNREACHABLE, MODEL_NOT_FOUND, SCHEMA_MISMATCH,
     UNSUPPORTED, UNKNOWN,
 )  # fmt: skip
-# What no second try of the same helps against.
+# Errors that a repetition cannot cure.
 FINAL = frozenset({AUTH_FAILED, NOT_INSTALLED, ABORTED, UNSUPPORTED, BUDGET, MODEL_NOT_FOUND})
 # Where a session that has come to this is gone on with, it comes to it again.
 STUCK = frozenset({CONTEXT_OVERFLOW, TOOL_LOOP, SESSION_NOT_FOUND})
-# What may work if it is tried again later, unchanged.
+# Errors that may pass, so that an unchanged repetition may succeed.
 TRANSIENT = frozenset({RATE_LIMITED, UNREACHABLE})
 SUMMARY_LENGTH = 400  # characters of the output that stand for it in a list
 
 
 class Cost(NamedTuple):
-    """What a run took. None: not known, which is not 0.
+    """The cost of a run. None: unknown, in contrast to 0.
 
-    Tokens as the harness counts them: `input_tokens` without those read from or written to a cache.
+    Tokens in the harness's count: `input_tokens` without those read from or written to a cache.
     """
 
     total_cost_usd: float | None = None
@@ -43,7 +43,7 @@ class Cost(NamedTuple):
     num_turns: int | None = None
     model: str | None = None
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fields by name."""
         return self._asdict()
 
@@ -59,17 +59,17 @@ class Price(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How the child process ended, for ``HarnessAdapter.error_of``.
+    """The end of the child process, for ``HarnessAdapter.error_of``.
 
-    `exit_code` None where it never started; `signal` that ended it, 0 for none. `result` is the data of the last
-    ``result`` event that the harness itself gave, None for none; `errors` the data of its ``error`` events. `stderr`
-    and `stdout` are the last of what it wrote (stdout: lines that were not understood).
+    `exit_code` None if it never started; `signal` the fatal one, 0 for none. `result` is the data of the harness's own
+    last ``result`` event, None without one; `errors` the data of its ``error`` events. `stderr` and `stdout` are the
+    ends of its output (stdout: unparsed lines).
     """
 
     exit_code: int | None
     signal: int = 0
-    result: dict | None = None
-    errors: tuple[dict, ...] = ()
+    result: dict[str, Any] | None = None
+    errors: tuple[dict[str, Any], ...] = ()
     stderr: str = ""
     stdout: str = ""
     native_lines: int = 0
@@ -79,35 +79,35 @@ PER_RUN = "per_run"
 
 
 class Changes(NamedTuple):
-    """What a run has changed: `files`, by paths from the run's folder where they are in its checkout; `commits`, as
-    ``<short id> <subject>``, oldest first. Of very many there are the first; `more_files` counts the others.
+    """The changes of a run: `files`, by paths from the run's folder if inside its checkout; `commits`, as ``<short id>
+    <subject>``, oldest first. Long lists have the first ones; `more_files` counts the others.
     """
 
     files: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
     more_files: int = 0
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the changes as a JSON object."""
         return {"files": list(self.files), "commits": list(self.commits), "more_files": self.more_files}
 
 
 class RunResult(NamedTuple):
-    """How a run ended; everything in it is scrubbed of secrets.
+    """The result of a run, scrubbed of secrets.
 
-    exit_code, signal     of the child (of its last attempt); None where it was never started
+    exit_code, signal     of the child (of its last attempt); None if it never started
     is_error              with `error_category` (one of ERRORS) and `error_message`, one line, always set then
     output                the answer: the harness's own, else the last words of the assistant, else empty
-    session_id            of the harness; `session_params` (JSON object) is what resuming it later takes
-    clear_session         the session that was asked for does not exist any more: forget it
-    cost                  of this run alone, also where the harness counts the whole session
-    session_cost          as the harness counted, the basis of the next run's delta
-    usage_basis           what `cost` is of: ``per_run``. What of it cannot be told from the session's earlier part is
-                          not known (None)
+    session_id            of the harness; `session_params` (JSON object) resumes it later
+    clear_session         the requested session does not exist any more: forget it
+    cost                  of this run alone, even if the harness counts the whole session
+    session_cost          in the harness's count, the basis of the next run's difference
+    usage_basis           the basis of `cost`: ``per_run``. Parts that depend on the session's unknown past are
+                          None
     retry_not_before      Unix seconds; for an error that passes
-    result_json           the answer by schema, else what could not be understood ({"stdout", "stderr"})
-    attempts              how often a child was started: 2 after a fresh retry
-    changes               files and commits that came of it (``changes``)
+    result_json           the answer by schema, else the unparsed output ({"stdout", "stderr"})
+    attempts              number of started children: 2 after a fresh retry
+    changes               the run's files and commits (``changes``)
     """
 
     run_id: str
@@ -120,7 +120,7 @@ class RunResult(NamedTuple):
     error_message: str | None = None
     output: str = ""
     session_id: str | None = None
-    session_params: dict | None = None
+    session_params: dict[str, Any] | None = None
     clear_session: bool = False
     cost: Cost = Cost()
     session_cost: Cost = Cost()
@@ -134,7 +134,7 @@ class RunResult(NamedTuple):
     usage_basis: str = PER_RUN
     changes: Changes = Changes()
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and other names."""
         shown = {**self._asdict(), "cost": self.cost.to_dict(), "session_cost": self.session_cost.to_dict(),
                  "changes": self.changes.to_dict()}  # fmt: skip
@@ -167,7 +167,7 @@ LONGEST_LINE = 500  # characters of one line that says why
 NOTHING_RAN = (126, 127)  # a shell, or env, that found no program, or one that cannot be run
 # A program may print these about anything that it works with: they count only as its own error.
 AMBIGUOUS = (UNREACHABLE, MODEL_NOT_FOUND)
-# In this order: what is said more precisely comes first.
+# In this order: the more precise texts first.
 PATTERNS = tuple(
     (code, re.compile(pattern, re.I))
     for code, pattern in (
@@ -198,14 +198,17 @@ PATTERNS = tuple(
 
 
 def error_of(ending: Ending) -> tuple[str, str] | None:
-    """Return the error code and one line saying why, None for a run that went well."""
+    """Return the error code and a line with the reason, None for a successful run."""
     result = ending.result or {}
     if not ending.exit_code and not ending.signal and not result.get("is_error"):
         return None
     if ending.exit_code in NOTHING_RAN and not ending.native_lines:
         return NOT_INSTALLED, line_of(ending.stderr) or _how(ending)
     said = [str(found.get("message") or "") for found in ending.errors]
-    answer = result.get("output") if result.get("is_error") else ""
+    if result.get("is_error"):
+        answer = result.get("output")
+    else:
+        answer = ""
     own = str(result.get("error_message") or result.get("error") or answer or "")
     printed = (ending.stderr, ending.stdout if ending.result is None else "")
     for text in (own, *reversed(said), *printed):
@@ -221,7 +224,7 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
 
 
 def code_of(text: str) -> str:
-    """Return the error code that `text` speaks of, empty for none."""
+    """Return the error code that `text` mentions, empty for none."""
     return next((code for code, pattern in PATTERNS if pattern.search(text)), "")
 
 
@@ -229,7 +232,10 @@ def line_of(text: str, code: str = "") -> str:
     """Return the line of `text` that says why: the one that speaks of `code`, else the last that is not blank."""
     lines = [line.strip() for line in _COLOUR.sub("", text).splitlines() if line.strip()]
     pattern = dict(PATTERNS).get(code)
-    found = next((line for line in lines if pattern.search(line)), "") if pattern else ""
+    if pattern:
+        found = next((line for line in lines if pattern.search(line)), "")
+    else:
+        found = ""
     return (found or (lines[-1] if lines else ""))[:LONGEST_LINE]
 
 
@@ -239,8 +245,10 @@ def one_line(text: str) -> str:
 
 
 def count_of(value: object) -> int | None:
-    """Return `value` if it is a count, else None: what harnesses print is not to be relied on."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return `value` if it is a count, else None: a harness's output is not reliable."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    return None
 
 
 def _how(ending: Ending) -> str:
@@ -255,7 +263,7 @@ _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)$")
 
 
 def cost_of(found: object) -> Cost:
-    """Return a cost from what an adapter or an earlier run's parameters say; what is no number is unknown."""
+    """Return a cost from an adapter's or an earlier run's figures; a value that is no number is unknown."""
     if isinstance(found, Cost):
         found = found.to_dict()
     if not isinstance(found, Mapping):
@@ -266,23 +274,25 @@ def cost_of(found: object) -> Cost:
 
 
 def added(one: Cost, other: Cost) -> Cost:
-    """Return what two runs took together; a figure that is not known of one of them is not known."""
+    """Return the sum of two runs' costs; a figure unknown in one of them is unknown."""
 
     def both(name: str):
         figures = [getattr(cost, name) for cost in (one, other)]
-        return None if None in figures else sum(figures)
+        if None in figures:
+            return None
+        return sum(figures)
 
     return other._replace(**{name: both(name) for name in ("total_cost_usd", *TOKENS, "num_turns")})
 
 
 def own_part(counted: Cost, before: Cost, cumulative: frozenset[str]) -> Cost:
-    """Return this run's part of what a harness `counted` over a session; `before` is what it counted last time."""
+    """Return this run's part of a harness's count over a session; `before` is the previous count."""
     names = _counted_over_sessions(cumulative)
     return counted._replace(**{name: _less(getattr(counted, name), getattr(before, name)) for name in names})
 
 
 def without_session(counted: Cost, cumulative: frozenset[str]) -> Cost:
-    """Return `counted` without the figures that are of a whole session, whose earlier part is not known."""
+    """Return `counted` without the figures of a whole session with an unknown past."""
     return counted._replace(**dict.fromkeys(_counted_over_sessions(cumulative)))
 
 
@@ -297,20 +307,26 @@ def priced(cost: Cost, prices: Mapping[str, Price], model: str | None) -> Cost:
     if cost.total_cost_usd is not None or price is None or tokens[0] is None or tokens[1] is None:
         return cost
     given, out, read, written = (count or 0 for count in tokens)
-    write_price = price.input if price.cache_write is None else price.cache_write
+    if price.cache_write is None:
+        write_price = price.input
+    else:
+        write_price = price.cache_write
     dollars = given * price.input + read * price.cached + written * write_price + out * price.output
     return cost._replace(total_cost_usd=round(dollars / 1_000_000, 8))
 
 
 def price_of(prices: Mapping[str, Price], model: str | None) -> Price | None:
-    """Return the price of a model, whatever effort, date, or provider its name has besides."""
+    """Return the price of a model; effort, date and provider in its name are ignored."""
     name = (model or "").strip()
     while name:
         for wanted in (name, name.rpartition("/")[2]):
             if wanted in prices:
                 return prices[wanted]
         shorter = _EFFORT.sub("", name)
-        shorter = _DATE.sub("", name) if shorter == name else shorter
+        if shorter == name:
+            shorter = _DATE.sub("", name)
+        else:
+            shorter = shorter
         if shorter == name:
             return None
         name = shorter
@@ -320,10 +336,14 @@ def price_of(prices: Mapping[str, Price], model: str | None) -> Price | None:
 def _figure(value: object, whole: bool = True):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15:
         return None
-    return int(value) if whole else float(value)
+    if whole:
+        return int(value)
+    return float(value)
 
 
 def _less(counted, before):
     if counted is None or before is None or counted < before:  # a smaller one was counted from the beginning
         return counted
-    return counted - before if isinstance(counted, int) else round(counted - before, 10)
+    if isinstance(counted, int):
+        return counted - before
+    return round(counted - before, 10)

@@ -1,4 +1,4 @@
-"""What a child is given of ours: the plugin with the hooks, where the user's own configuration lacks it, and skills."""
+"""A child's equipment from us: the plugin with the hooks, if the user's own configuration lacks it, and skills."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plugin_folder() -> Path:
 
 
 def _is_current(target: Path) -> bool:
-    """Whether every file of the bundle is there with the bytes that it should have; the record is written last."""
+    """Return True if every file of the bundle has its right bytes; the record is written last."""
     from swarm_mcp.runtimes import bundle
     from swarm_mcp.runtimes.owned_folder import RECORD, differing
 
@@ -50,9 +50,9 @@ FILE = "SKILL.md"
 
 
 def skill_folders(query: Query) -> tuple[str, ...]:
-    """Return the absolute folders of all skills: ours and the query's, of which one may replace ours.
+    """Return the absolute folders of all skills, ours and the query's. One of the query's may replace ours.
 
-    Raises Refused where a folder of the query is no skill, or two skills have one name.
+    Raises Refused for a folder of the query without a skill, and for two skills of one name.
     """
     from swarm_mcp.installation import plugin_source
 

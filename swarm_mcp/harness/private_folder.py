@@ -1,7 +1,7 @@
-"""A folder for one run, for its eyes only, that is gone when the run is.
+"""A private folder for one run, removed with the run.
 
-A supervisor that is killed cannot remove its folder; the next run does, on proof that the process is gone. The folder
-lies in the state folder, never in a checkout: what is in it may hold addresses, configuration, and a prompt.
+A killed supervisor cannot remove its folder; the next run does, on proof that the process is gone. The folder lies in
+the state folder, never in a checkout: its files may hold addresses, configuration, and a prompt.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def sweep() -> list[str]:
 
 
 def remove(folder: str) -> None:
-    """Remove a folder and what is in it, also what was made unwritable. Never raises, never follows a link."""
+    """Remove a folder and its content, read-only parts included. Never raises, never follows a link."""
     for _ in range(3):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
@@ -67,7 +67,7 @@ def remove(folder: str) -> None:
         for inner, _folders, _files in os.walk(folder):
             with contextlib.suppress(OSError):
                 os.chmod(inner, stat.S_IRWXU)
-        time.sleep(0.01)  # or somebody is still writing there
+        time.sleep(0.01)  # a process may still be writing there
 
 
 def _left(folder: str, here: str) -> bool:

@@ -1,4 +1,4 @@
-"""Any command: what it prints is the answer; lines of JSON that are events of ours are taken as such."""
+"""Any command as a harness: its output is the answer; lines of JSON in our form are taken as events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.events import KINDS, LONGEST_OUTPUT, RAW_LOG, Event, message
 from swarm_mcp.harness.query import Query, parse_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Process(HarnessAdapter):
@@ -32,15 +36,17 @@ Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: no
             raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
         return Launch((*query.command, *query.additional_args), stdin=query.prompt)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         found = parse_object(line)
         if found.get("type") in KINDS and found["type"] != RAW_LOG:
             return [Event(found["type"], {k: v for k, v in found.items() if k not in ("type", "timestamp")})]
         kept = state["text"] = state.get("text", "") + line + "\n"
-        if len(kept) > 2 * LONGEST_OUTPUT:  # it may print without end; what it said last is the answer
+        if len(kept) > 2 * LONGEST_OUTPUT:  # its output may be endless; the end of it is the answer
             state["text"] = kept[-LONGEST_OUTPUT:]
         return []
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         text = state.get("text", "").strip("\n")[-LONGEST_OUTPUT:]
-        return [message("assistant", text)] if text.strip() else []
+        if text.strip():
+            return [message("assistant", text)]
+        return []

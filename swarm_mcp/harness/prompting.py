@@ -1,7 +1,7 @@
-"""What a worker is told: the prompt for its task, its environment, and an addition to its system prompt.
+"""A worker's instructions: the prompt for its task, its environment, and an addition to its system prompt.
 
-A template has ``{{path.to.value}}`` in it, which the value's text replaces; a path that leads nowhere is left out.
-Values that were put in are not expanded again, so no task can reach another value by naming it.
+A template has ``{{path.to.value}}`` in it, to be replaced by the value's text; an unknown path is left out. Inserted
+values are not expanded again, so a task cannot reach another value by naming it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import Query
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.harness.adapter import HarnessAdapter
 
 SECTION_LIMIT = 20_000  # characters of one section of the system prompt
@@ -44,8 +46,8 @@ def filled(template: str, values: Mapping[str, object]) -> str:
     return _PLACE.sub(lambda match: _text(_found(values, match.group(1))), template)
 
 
-def template_values(query: Query, harness: str = "", **more: object) -> dict:
-    """Return what templates can name: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
+def template_values(query: Query, harness: str = "", **more: object) -> dict[str, Any]:
+    """Return the values for templates: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
     return {
         "agentId": query.instance_id,
         "companyId": query.scope,
@@ -101,15 +103,18 @@ def chosen_template() -> str:
 
 
 def system_prompt(query: Query, *, skills: Iterable[str] = (), tools: Iterable[str] = (), extra: str = "") -> str:
-    """Return what is added to a harness's own instructions, in this order, without empty sections.
+    """Return the addition to a harness's own instructions, in this order, without empty sections.
 
-    Role, identity, the skills in these folders (name and description; for harnesses that do not list them
-    themselves), tools, the text in ``SYSTEM_PROMPT``, and `extra`, which is about this task. No section has more
-    than SECTION_LIMIT characters, the whole not more than TOTAL_LIMIT.
+    Role, identity, the skills in these folders (name and description; for harnesses that do not list them themselves),
+    tools, the text in ``SYSTEM_PROMPT``, and `extra`, about this task. Each section has at most SECTION_LIMIT
+    characters, the whole TOTAL_LIMIT.
     """
     from swarm_mcp.harness.plugin import described
 
-    who = [f"You are session {query.instance_id} of the swarm in {query.scope}."] if query.instance_id else []
+    if query.instance_id:
+        who = [f"You are session {query.instance_id} of the swarm in {query.scope}."]
+    else:
+        who = []
     who += [f"Your name: {holder_name(query.label, query.instance_id)}"] if query.label else []
     who += [f"Your task: {query.task_id}"] if query.task_id else []
     listed = [f"- {name}: {about} ({os.path.join(folder, 'SKILL.md')})" for folder in skills
@@ -139,7 +144,7 @@ def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
 
 
 def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[str, str]:
-    """Return the environment of a worker; of its layers the later win: who it is, why it runs, what the user set.
+    """Return the environment of a worker; later layers win: its identity, its reason to run, the user's settings.
 
     `context` may have wake_reason, message_id and linked_task_ids (a list).
     """
@@ -161,16 +166,24 @@ def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[st
 def _role(role: str) -> str:
     from swarm_hook_core.environment import is_word
 
-    return f"You work as {role}. The swarm-mcp skill says what that role does." if is_word(role) else ""
+    if is_word(role):
+        return f"You work as {role}. The swarm-mcp skill says what that role does."
+    return ""
 
 
 def _details(task: Mapping[str, object], told: str, progress: str) -> str:
-    """What the task says beside its title and what the worker has been told already."""
+    """Return the task's details beyond its title and the worker's instructions."""
     about = safe(str(task.get("description") or "").strip())
     files = task.get("files")
-    named_files = [named(str(file)) for file in files] if isinstance(files, (list, tuple)) else []
+    if isinstance(files, (list, tuple)):
+        named_files = [named(str(file)) for file in files]
+    else:
+        named_files = []
     known = about in (told, safe(str(task.get("title") or "").strip()))
-    parts = [f"Its description:\n\n{_as_said(about)}"] if about and not known else []
+    if about and not known:
+        parts = [f"Its description:\n\n{_as_said(about)}"]
+    else:
+        parts = []
     parts += ["Files: " + ", ".join(named_files)] if named_files else []
     reached = "An earlier run of this task was interrupted. What it had reached:"
     parts += [f"{reached}\n\n{_as_said(safe(progress))}"] if progress else []
@@ -178,7 +191,7 @@ def _details(task: Mapping[str, object], told: str, progress: str) -> str:
 
 
 def _as_said(text: str) -> str:
-    """`text` as a quotation: each line behind a mark, so that none can be taken for one of ours."""
+    """Return `text` as a quotation: each line behind a mark, so that none can be taken for one of ours."""
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 

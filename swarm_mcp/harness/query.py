@@ -1,8 +1,8 @@
-"""What a run is asked to do, in words that every harness understands; and the same read from a configuration.
+"""The request of a run, in words that every harness understands; and the same read from a configuration.
 
-A configuration is a JSON object with the fields of a ``Query`` (without who the child is), and is what
-``swarm-mcp run`` makes of its flags, what environment tests look at and what a caller may keep in a file. It is read by
-type, with fallbacks, never an exception.
+A configuration is a JSON object with the fields of a ``Query`` (without the child's identity). ``swarm-mcp run`` makes
+one of its flags, environment tests read one, and a caller may keep one in a file. It is read by type, with fallbacks,
+never an exception.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 READ_ONLY, EDIT, YOLO = "read-only", "edit", "yolo"
 MODES = (READ_ONLY, EDIT, YOLO)
@@ -33,35 +33,38 @@ class McpServer(NamedTuple):
     url: str = ""
     headers: Mapping[str, str] = {}
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the server as configuration files have it."""
         if self.url:
             return {"type": "http", "url": self.url, "headers": dict(self.headers)}
-        place = {"cwd": self.cwd} if self.cwd else {}
+        if self.cwd:
+            place = {"cwd": self.cwd}
+        else:
+            place = {}
         return {"command": self.command, "args": list(self.args), "env": dict(self.env), **place}
 
 
 class Query(NamedTuple):
     """One run. Empty values count as not given.
 
-    prompt             what the agent is told; it goes to the child's standard input wherever that can take it
-    cwd                absolute folder that it works in
-    mode               ``read-only``: may write no file; ``edit`` (default): files of its folder; ``yolo``: whatever
-                       the harness's own checks would forbid. Locks hold in all three
-    model, effort      as the harness names them; a short name is expanded by the adapter
-    system_prompt      instead of the harness's own, where it can; `append_system_prompt`: behind it
+    prompt             the agent's instructions; sent to the child's standard input if that can take it
+    cwd                absolute folder to work in
+    mode               ``read-only``: may write no file; ``edit`` (default): files of its folder; ``yolo``: also
+                       anything that the harness's own checks would forbid. Locks hold in all three
+    model, effort      in the harness's names; a short name is expanded by the adapter
+    system_prompt      instead of the harness's own, if it can; `append_system_prompt`: behind it
     resume_session_id  continue that session; with `fork_session` in a copy
-    output_schema      JSON schema that the answer is to follow
+    output_schema      JSON schema of the answer
     mcp_servers        name -> server, beside those of the user; `client_tools`: Python functions to be served
     skills             absolute folders, each with a SKILL.md, to be found without a file in `cwd`
     additional_args    appended to argv as they stand; `env`: added to the child's environment
     command            argv of the harness ``process``; of others, words that start it instead of its own name
     timeout_seconds    0 for none; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 for none
-    instance_id, scope, label, role, task_id, requester_id, run_id   who the child is in the swarm
-    iteration          which round of somebody's loop this is, 0 for none; the child has it as ``SWARM_ITERATION``
-    api_url, api_key   where the child reaches whoever had it started, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
+    instance_id, scope, label, role, task_id, requester_id, run_id   the child's identity in the swarm
+    iteration          the round of a surrounding loop, 0 for none; the child has it as ``SWARM_ITERATION``
+    api_url, api_key   the child's way back to its starter, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
                        key is a secret
-    log_file           one more file that the record's lines are added to
+    log_file           one more file for the record's lines
     """
 
     prompt: str
@@ -75,9 +78,9 @@ class Query(NamedTuple):
     env: Mapping[str, str] = {}
     resume_session_id: str = ""
     fork_session: bool = False
-    output_schema: dict | None = None
+    output_schema: dict[str, Any] | None = None
     mcp_servers: Mapping[str, McpServer] = {}
-    client_tools: tuple[Callable, ...] = ()
+    client_tools: tuple[Callable[..., Any], ...] = ()
     skills: tuple[str, ...] = ()
     additional_args: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -99,9 +102,9 @@ class Query(NamedTuple):
 
 
 def server_of(entry: object) -> McpServer | None:
-    """Return the server that an entry of a configuration describes (``McpServer.to_dict``, or as ``.mcp.json`` has it).
+    """Return the server in an entry of a configuration (``McpServer.to_dict``, or the form of ``.mcp.json``).
 
-    None for what is none, and for kinds that not every harness can have (sse, ws).
+    None for invalid entries, and for kinds that some harnesses cannot have (sse, ws).
     """
     if isinstance(entry, McpServer):
         return entry
@@ -110,7 +113,10 @@ def server_of(entry: object) -> McpServer | None:
     kind = entry.get("type") or ("stdio" if entry.get("command") else "http")
     if kind == "stdio" and isinstance(entry.get("command"), str):
         args = entry.get("args")
-        words = tuple(map(str, args)) if isinstance(args, (list, tuple)) else ()
+        if isinstance(args, (list, tuple)):
+            words = tuple(map(str, args))
+        else:
+            words = ()
         return McpServer(entry["command"], words, _texts(entry.get("env")), str(entry.get("cwd") or ""))
     if kind in ("http", "streamable-http", "streamableHttp") and isinstance(entry.get("url"), str):
         return McpServer(url=entry["url"], headers=_texts(entry.get("headers")))
@@ -118,8 +124,9 @@ def server_of(entry: object) -> McpServer | None:
 
 
 def _texts(table: object) -> dict[str, str]:
-    items = table.items() if isinstance(table, Mapping) else ()
-    return {str(name): str(value) for name, value in items}
+    if not isinstance(table, Mapping):
+        return {}
+    return {str(name): str(value) for name, value in table.items()}
 
 
 DEFAULTS = {"timeout_seconds": 0.0, "grace_seconds": GRACE_SECONDS}
@@ -127,7 +134,9 @@ DEFAULTS = {"timeout_seconds": 0.0, "grace_seconds": GRACE_SECONDS}
 
 def as_string(value: object, fallback: str = "") -> str:
     """Return `value` if it is text that is not blank, else `fallback`."""
-    return value if isinstance(value, str) and value.strip() else fallback
+    if isinstance(value, str) and value.strip():
+        return value
+    return fallback
 
 
 def as_number(value: object, fallback: float = 0.0) -> float:
@@ -138,7 +147,9 @@ def as_number(value: object, fallback: float = 0.0) -> float:
         number = float(value)
     except (ValueError, OverflowError):
         return fallback
-    return number if math.isfinite(number) else fallback
+    if math.isfinite(number):
+        return number
+    return fallback
 
 
 def as_boolean(value: object, fallback: bool = False) -> bool:
@@ -146,7 +157,9 @@ def as_boolean(value: object, fallback: bool = False) -> bool:
     if isinstance(value, str):
         return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
                 "0": False}.get(value.strip().lower(), fallback)  # fmt: skip
-    return value if isinstance(value, bool) else fallback
+    if isinstance(value, bool):
+        return value
+    return fallback
 
 
 def as_string_array(value: object, fallback: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -156,14 +169,19 @@ def as_string_array(value: object, fallback: tuple[str, ...] = ()) -> tuple[str,
     return tuple(one for one in value if isinstance(one, str) and one.strip())
 
 
-def parse_object(value: object) -> dict:
+def parse_object(value: object) -> dict[str, Any]:
     """Return `value` if it is an object, also in JSON text, else an empty one."""
-    found = parse_json(value) if isinstance(value, (str, bytes)) else value
-    return dict(found) if isinstance(found, Mapping) else {}
+    if isinstance(value, (str, bytes)):
+        found = parse_json(value)
+    else:
+        found = value
+    if isinstance(found, Mapping):
+        return dict(found)
+    return {}
 
 
 def parse_json(text: object, fallback: object = None) -> object:
-    """Return what JSON text says, `fallback` where it is none."""
+    """Return the value in a JSON text, `fallback` for any other text."""
     if not isinstance(text, (str, bytes, bytearray)):
         return fallback
     try:
@@ -172,7 +190,7 @@ def parse_json(text: object, fallback: object = None) -> object:
         return fallback
 
 
-def build_config(values: Mapping[str, object]) -> dict:
+def build_config(values: Mapping[str, object]) -> dict[str, Any]:
     """Return a configuration from the values of a form or a command line, without empty ones, with time limits."""
     empty: tuple[object, ...] = (None, "", (), [], {})
     given = {name: value for name, value in values.items() if not any(value is one or value == one for one in empty)}
@@ -180,7 +198,7 @@ def build_config(values: Mapping[str, object]) -> dict:
 
 
 def query_of(prompt: str, config: Mapping[str, object]) -> Query:
-    """Return the query that a configuration describes; what cannot be read counts as not given."""
+    """Return the query that a configuration describes; unreadable values count as not given."""
     env = parse_object(config.get("env"))
     listed = [(str(name), server_of(entry)) for name, entry in parse_object(config.get("mcp_servers")).items()]
     return Query(

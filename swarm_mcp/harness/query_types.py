@@ -1,7 +1,7 @@
-"""The types of a ``Query`` that a Python caller gives: what is obviously meant is taken, all else is refused by name.
+"""The types of a ``Query`` from a Python caller: obvious conversions are made, all else is refused by name.
 
-A path is taken for its text, a list for a tuple, a number for a text where text is wanted, and an MCP server as
-``.mcp.json`` has it for an ``McpServer``.
+A path is taken for its text, a list for a tuple, a number for a text where text is wanted, and an MCP server in the
+form of ``.mcp.json`` for an ``McpServer``.
 """
 
 from __future__ import annotations
@@ -50,13 +50,15 @@ def _text(field: str, value: object) -> str:
 
 def _path(field: str, value: object) -> str:
     try:
-        return os.fsdecode(value) if isinstance(value, os.PathLike) else _text(field, value)
+        if isinstance(value, os.PathLike):
+            return os.fsdecode(value)
+        return _text(field, value)
     except (TypeError, ValueError):
         raise _wrong(field, "a path", value) from None
 
 
 def _as_text(field: str, value: object) -> str:
-    """Read a text, which a path or a number stands for too."""
+    """Read a text; a path or a number stands for one, too."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return _path(field, value)
@@ -80,8 +82,8 @@ def _whole(field: str, value: object) -> int:
     raise _wrong(field, f"a whole number of at most {LARGEST}", value)
 
 
-def _listed(read: Callable[[str, object], Any]) -> Callable[[str, object], tuple]:
-    def listed(field: str, value: object) -> tuple:
+def _listed(read: Callable[[str, object], Any]) -> Callable[[str, object], tuple[Any, ...]]:
+    def listed(field: str, value: object) -> tuple[Any, ...]:
         if isinstance(value, (str, bytes, Mapping, os.PathLike)) or not isinstance(value, Iterable):
             raise _wrong(field, "a list", value)
         return tuple(read(f"{field}[{place}]", one) for place, one in enumerate(value))
@@ -89,13 +91,13 @@ def _listed(read: Callable[[str, object], Any]) -> Callable[[str, object], tuple
     return listed
 
 
-def _function(field: str, value: object) -> Callable:
+def _function(field: str, value: object) -> Callable[..., Any]:
     if callable(value):
         return value
     raise _wrong(field, "a function", value)
 
 
-def _schema(field: str, value: object) -> dict | None:
+def _schema(field: str, value: object) -> dict[str, Any] | None:
     if value is None or isinstance(value, dict):
         return value
     raise _wrong(field, "a JSON schema as a dict", value)
@@ -114,10 +116,12 @@ def _servers(field: str, value: object) -> dict[str, McpServer]:
 
 
 def _server(field: str, value: object) -> McpServer:
-    given = value._asdict() if isinstance(value, McpServer) else value
-    if not isinstance(given, Mapping):
+    if isinstance(value, McpServer):
+        given = value._asdict()
+    elif isinstance(value, Mapping):
+        given = dict(value)
+    else:
         raise _wrong(field, "an McpServer, or a dict as .mcp.json has it", value)
-    given = dict(given)
     for name, read in _OF_A_SERVER.items():
         if given.get(name) is not None:
             given[name] = read(f"{field}.{name}", given[name])
@@ -135,7 +139,9 @@ def _kind(value: object) -> str:
     """Return the type of a value, and the value where it is short."""
     name = type(value).__name__
     is_short = isinstance(value, float) or (isinstance(value, int) and abs(value) < 10**30)
-    return f"{name} {value!r}" if is_short else name
+    if is_short:
+        return f"{name} {value!r}"
+    return name
 
 
 _OF_A_SERVER: dict[str, Callable[[str, object], Any]] = {

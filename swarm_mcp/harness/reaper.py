@@ -1,8 +1,8 @@
-"""Ending processes when the process that looks after them is gone, however it went.
+"""A watcher that ends processes once their supervisor is gone, even if it was killed.
 
-A small shell, in a session of its own, knows the process groups of our commands and reads a pipe that only this process
-holds the other end of. When the pipe ends without a word, this process was killed, and the shell ends the groups. On
-Linux the children of runs have a ``keeper`` instead, which also finds what has left its group.
+A small shell, in a session of its own, knows the process groups of our commands and reads a pipe from this process. If
+the pipe ends without a word, this process was killed, and the shell ends the groups. On Linux the children of runs have
+a ``keeper`` instead: it also finds processes that have left their group.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import signal
 import subprocess
 import threading
 import time
-from typing import IO
+from typing import IO, Any
 
 GRACE_SECONDS = 3
-# Starts a child once the reaper knows its group: a process that dies before leaves a child that never began. Reads one
-# line, byte by byte as POSIX has it for pipes: what follows it is the child's own standard input.
+# Starts a child once the reaper knows its group: if this process dies before, the child never begins. Reads one line,
+# byte by byte as POSIX has it for pipes: the rest is the child's own standard input.
 GATE = 'IFS= read -r go && exec "$@"'
 NAME = "swarm-reaper"
 _SCRIPT = r"""
@@ -48,11 +48,11 @@ class Reaper:
     def __init__(self, grace: int = GRACE_SECONDS):
         """`grace`: seconds from TERM to KILL."""
         self._grace = grace
-        self._shell: subprocess.Popen | None = None
+        self._shell: subprocess.Popen[Any] | None = None
         self._starting = threading.Lock()
 
     def start(self) -> Reaper:
-        """Start the shell now: before a fork after which `watch` is called."""
+        """Start the shell now, before a fork that precedes `watch`."""
         with self._starting:
             if self._shell is None:
                 self._shell = subprocess.Popen(
@@ -65,7 +65,9 @@ class Reaper:
     @property
     def pid(self) -> int:
         """The shell's pid, 0 before it is started."""
-        return self._shell.pid if self._shell else 0
+        if self._shell:
+            return self._shell.pid
+        return 0
 
     def watch(self, group: int) -> None:
         """End the group with this process, from now on. Takes no lock once the shell is started."""
@@ -74,17 +76,17 @@ class Reaper:
         self._say(f"+ {group}")
 
     def forget(self, group: int) -> None:
-        """Stop watching a group whose command has ended, unless something in it still runs."""
+        """Stop watching a group after its command's end, unless one of its processes still runs."""
         if not group_exists(group):
             self._say(f"- {group}")
 
-    def end(self, group: int, child: subprocess.Popen | None = None) -> None:
+    def end(self, group: int, child: subprocess.Popen[Any] | None = None) -> None:
         """End a group: TERM, the grace, KILL. `child`, its first process, is waited for where it is given."""
         _signal(group, signal.SIGTERM)
         until = time.monotonic() + self._grace
         while time.monotonic() < until:
             if child:
-                child.poll()  # one that nobody has waited for would keep its group in being
+                child.poll()  # a zombie would keep its group alive
             if not group_exists(group):
                 break
             time.sleep(0.02)
@@ -93,7 +95,7 @@ class Reaper:
             child.wait()
 
     def release(self) -> None:
-        """Watch nothing any more; what still runs goes on. May be called again."""
+        """Watch nothing any more; running processes go on. Idempotent."""
         self._say("over")
         self._hang_up()
         if self._shell:
@@ -118,11 +120,11 @@ class Reaper:
         try:
             self._shell.stdin.write(f"{line}\n".encode())
         except OSError:
-            pass  # somebody ended the shell: the groups go on without
+            pass  # the shell was ended by another process: the groups go on without it
 
 
-def wait_or_kill(process: subprocess.Popen, seconds: float = 5) -> None:
-    """Wait for a helper of ours that is about to end; kill one that somebody has stopped."""
+def wait_or_kill(process: subprocess.Popen[Any], seconds: float = 5) -> None:
+    """Wait for a helper of ours that is about to end; kill it if it was stopped."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -130,14 +132,14 @@ def wait_or_kill(process: subprocess.Popen, seconds: float = 5) -> None:
         process.wait()
 
 
-def pipes_of(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+def pipes_of(process: subprocess.Popen[Any]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
     """Return the three pipes of a process that was started with three pipes."""
     assert process.stdin and process.stdout and process.stderr
     return process.stdin, process.stdout, process.stderr
 
 
 def group_exists(group: int) -> bool:
-    """Return whether a process group has a member; a zombie counts."""
+    """Return True if a process group has a member; a zombie counts."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -1,8 +1,8 @@
-"""Where everything that leaves a run goes through: scrubbed, recorded, handed to listeners; and reading records.
+"""The path of all output of a run: scrubbed, recorded, handed to listeners; and the reading of records.
 
-The record is a private file of JSON lines, metadata first, then every event as it happened. Events stand there as
-``Event.to_dict`` gives them, but lines of standard error, which are ``{"type": "stderr", "content", "timestamp"}``;
-`event_of` makes events of them again. `events_in` reads a run's records, also while they are being written.
+The record is a private file of JSON lines, metadata first, then every event in order. Events have the form of
+``Event.to_dict``, except for lines of standard error, ``{"type": "stderr", "content", "timestamp"}``; `event_of` makes
+events of them again. `events_in` reads a run's records, also while they are being written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from swarm_hook_core import faults
 from swarm_hook_core.state import make_private, state_dir, write_all
@@ -32,8 +32,8 @@ def default_folder() -> str:
 class Record:
     """One file, ``<folder>/<run id>/<time>-<first 8 of the task's or run's id>.jsonl``, mode 0600.
 
-    Nothing here raises: a disk that is full must not end a run. `fault` says what went wrong first. What is written is
-    added to the file `copy` as well, if one is named.
+    Nothing here raises: a full disk must not end a run. `fault` is the first error. The lines are also added to the
+    file `copy`, if one is named.
     """
 
     def __init__(self, folder: str, run_id: str, name: str, copy: str = ""):
@@ -67,7 +67,7 @@ class Record:
         except OSError as error:
             self.fault = self.fault or str(error)
 
-    def metadata(self, found: dict) -> None:
+    def metadata(self, found: dict[str, Any]) -> None:
         """Write the first line."""
         self._add({"type": METADATA, **found})
         self.flush()
@@ -82,7 +82,7 @@ class Record:
         self._add(shown)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting lines."""
         data, self._waiting, self._bytes = b"".join(self._waiting), [], 0
         for handle in (self._handle, self._copied):
             try:
@@ -97,14 +97,14 @@ class Record:
             self._add(full._replace(at=time.time()).to_dict())
 
     def close(self) -> None:
-        """Write what waits, and close the file. Idempotent."""
+        """Write the waiting lines, and close the file. Idempotent."""
         self.flush()
         handles, self._handle, self._copied = (self._handle, self._copied), -1, -1
         for handle in handles:
             if handle >= 0:
                 os.close(handle)
 
-    def _add(self, shown: dict) -> None:
+    def _add(self, shown: dict[str, Any]) -> None:
         try:
             line = json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         except (TypeError, ValueError, RecursionError) as error:
@@ -115,7 +115,7 @@ class Record:
             self.flush()
 
 
-def read(path: str) -> Iterator[dict]:
+def read(path: str) -> Iterator[dict[str, Any]]:
     """Yield the lines of a record as objects, without a last one that is still being written."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -137,7 +137,7 @@ def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Itera
     """
     done: list[str] = []
     while True:
-        live = is_live()  # asked before looking: what is written meanwhile is still found
+        live = is_live()  # asked before the look: lines written meanwhile are still found
         path = next((found for found in files_of(record) if found not in done), "")
         if path:
             done.append(path)
@@ -163,13 +163,16 @@ def files_of(record: str) -> list[str]:
     return [os.path.join(folder, name) for name in found]
 
 
-def event_of(line: dict) -> Event | None:
+def event_of(line: dict[str, Any]) -> Event | None:
     """Return the event in a line of a record; None for metadata and anything else."""
     kind, at = line.get("type"), line.get("timestamp")
     if not isinstance(kind, str) or kind == METADATA:
         return None
     data = {name: value for name, value in line.items() if name not in ("type", "timestamp")}
-    at = float(at) if isinstance(at, (int, float)) and not isinstance(at, bool) else 0.0
+    if isinstance(at, (int, float)) and not isinstance(at, bool):
+        at = float(at)
+    else:
+        at = 0.0
     return Event(RAW_STDERR if kind == STDERR else kind, data, at)
 
 
@@ -207,7 +210,7 @@ class EventSink:
         self.record: Record | None = None
         self._events: list[Callable[[Event], object]] = []
         self._logs: list[Callable[[str, str], object]] = []
-        self._metas: list[Callable[[dict], object]] = []
+        self._metas: list[Callable[[dict[str, Any]], object]] = []
 
     def on_event(self, listener: Callable[[Event], object]) -> None:
         """Call `listener` with every event."""
@@ -217,12 +220,12 @@ class EventSink:
         """Call `listener` with ``("stdout" | "stderr", line)`` for each line, as it was written but for secrets."""
         self._logs.append(listener)
 
-    def on_meta(self, listener: Callable[[dict], object]) -> None:
+    def on_meta(self, listener: Callable[[dict[str, Any]], object]) -> None:
         """Call `listener` with the metadata of each child, before it is started."""
         self._metas.append(listener)
 
-    def meta(self, found: dict) -> None:
-        """Hand on what is about to be started."""
+    def meta(self, found: dict[str, Any]) -> None:
+        """Hand on the metadata of a start."""
         shown = self.scrubber.data(found)
         if self.record:
             self.record.metadata(shown)
@@ -233,14 +236,17 @@ class EventSink:
         self._pass_on(Event(event.kind, self.scrubber.data(event.data), event.at or time.time()))
 
     def line(self, stream: str, line: str, told: bool = False) -> None:
-        """Hand on a line that the child wrote; `told`: other events say what is in it."""
+        """Hand on a line of the child's output; `told`: other events tell it too."""
         shown = self.scrubber.text(line)
-        kind = RAW_LOG if stream == "stdout" else RAW_STDERR
+        if stream == "stdout":
+            kind = RAW_LOG
+        else:
+            kind = RAW_STDERR
         self._pass_on(Event(kind, {"content": shown, **({"told": True} if told else {})}, time.time()))
         _call(self._logs, stream, shown + "\n")
 
     def flush(self) -> None:
-        """Let readers of the record see what has happened so far."""
+        """Show the events so far to readers of the record."""
         if self.record:
             self.record.flush()
 
@@ -257,7 +263,7 @@ class EventSink:
         _call(self._events, event)
 
 
-def _call(listeners: list, *words: object) -> None:
+def _call(listeners: list[Any], *words: object) -> None:
     for listener in tuple(listeners):
         try:
             listener(*words)

@@ -1,10 +1,10 @@
-"""Harnesses by name: those of this package, and those that other installed packages bring.
+"""Harnesses by name: those of this package, and those of other installed packages.
 
-A module is loaded when its harness is asked for: one that is broken breaks no other. A package brings an adapter by an
-entry point of the group ``swarm_mcp.harnesses``, whose name is the harness's and whose value is the adapter's class::
+A module is loaded at the first use of its harness: a broken one breaks no other. A package adds an adapter by an entry
+point of the group ``swarm_mcp.harnesses``, with the harness's name and the adapter's class::
 
-    [project.entry-points."swarm_mcp.harnesses"]
-    parrot = "parrot_harness:Parrot"
+  [project.entry-points."swarm_mcp.harnesses"]
+  parrot = "parrot_harness:Parrot"
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from swarm_mcp.harness.adapter import HarnessAdapter
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from typing import Any
 
 # Name -> (module, class). To add a harness: one module, one line here, and its recorded streams among the tests.
 ADAPTERS: dict[str, tuple[str, str]] = {
@@ -44,7 +45,7 @@ def names() -> list[str]:
 
 
 def has(name: str) -> bool:
-    """Return whether there is a harness of that name."""
+    """Return True if there is a harness of that name."""
     return name in ADAPTERS or name in _offered()
 
 
@@ -57,7 +58,7 @@ def chosen_name(name: str = "") -> str:
 
 
 def get(name: str) -> HarnessAdapter:
-    """Return the adapter of that name. Raises Refused, and what its module raises."""
+    """Return the adapter of that name. Raises Refused, and errors of its module."""
     wanted = chosen_name(name)
     if wanted not in _made:
         _made[wanted] = _of_this_package(wanted) if wanted in ADAPTERS else _of_another(_offered()[wanted])
@@ -76,8 +77,8 @@ def get_all(broken: Callable[[str, Exception], object] | None = None) -> list[Ha
     return found
 
 
-def check_all(config: Mapping[str, object] = {}) -> dict[str, dict]:
-    """Return name -> what can be seen of each harness on this machine (``checks.environment_test``)."""
+def check_all(config: Mapping[str, object] = {}) -> dict[str, dict[str, Any]]:
+    """Return name -> findings about each harness on this machine (``checks.environment_test``)."""
     from swarm_mcp.harness.checks import environment_test
 
     return {adapter.name: environment_test(adapter, config) for adapter in get_all()}
@@ -99,9 +100,12 @@ def _of_this_package(name: str) -> HarnessAdapter:
 
 
 def _of_another(entry: EntryPoint) -> HarnessAdapter:
-    """What the package of `entry` brings. Raises Refused where that is no adapter of this name."""
+    """Return the adapter in the package of `entry`. Raises Refused for anything else."""
     kind = entry.load()
-    adapter = kind() if isinstance(kind, type) else kind
+    if isinstance(kind, type):
+        adapter = kind()
+    else:
+        adapter = kind
     if not isinstance(adapter, HarnessAdapter) or adapter.name != entry.name:
         raise Refused(f"{entry.value} is no adapter of a harness called {entry.name!r} (docs/dev/adding-a-harness.md)")
     return adapter

@@ -1,7 +1,7 @@
-"""What a run asks for, compared with what its harness can do.
+"""The comparison of a run's request with its harness's abilities.
 
-What protects (a mode, a limit, the form of the answer, tools) is refused before anything starts where the harness
-cannot do it. What only shapes the work is left out, with a warning.
+A missing protection (a mode, a limit, the form of the answer, tools) is refused before anything starts. A missing
+convenience is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from __future__ import annotations
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.errors import Unsupported
 from swarm_mcp.harness.query import READ_ONLY, Query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 LEAST_COST = 1e-6  # dollars: less than that tells two costs from each other by rounding alone
 
@@ -30,7 +34,7 @@ def require_possible(adapter: HarnessAdapter, query: Query) -> None:
 
 
 def left_out(adapter: HarnessAdapter, query: Query) -> list[str]:
-    """Return a line for each thing that the harness will ignore. `query` is without what a run adds to it."""
+    """Return a line for each request that the harness will ignore. `query` is without the run's own additions."""
     can = adapter.capabilities
     asked = (
         (query.model, can.model, "the model"),
@@ -49,7 +53,7 @@ def left_out(adapter: HarnessAdapter, query: Query) -> list[str]:
 
 
 def limit_reached(query: Query, cost: object, turns: object) -> str:
-    """Return which limit a run that goes on has reached, empty for none. `cost`: dollars, None: not known."""
+    """Return the limit that a running run has reached, empty for none. `cost`: dollars, None: unknown."""
     if query.max_cost_usd:
         if not isinstance(cost, (int, float)):
             return "what it costs is not known (no price for its model), so it cannot be held to a limit"
@@ -65,20 +69,22 @@ def schema_mismatch(query: Query, answer: object) -> str:
     if query.output_schema is None:
         return ""
     why = mismatch(answer, query.output_schema)
-    return f"the answer does not follow the schema: {why}" if why else ""
+    if why:
+        return f"the answer does not follow the schema: {why}"
+    return ""
 
 
 def limit_passed(query: Query, cost: float | None) -> str:
-    """Return which limit a run that has ended by itself has passed, empty for none."""
+    """Return the limit that a finished run has passed, empty for none."""
     if query.max_cost_usd and cost is not None and cost > query.max_cost_usd + LEAST_COST:
         return f"it has cost ${cost:g}, and was to cost at most ${query.max_cost_usd:g}"
     return ""
 
 
-def mismatch(found: object, wanted: dict) -> str:
-    """Return how an answer does not follow the JSON schema `wanted`, empty where it does. None means: no JSON at all.
+def mismatch(found: object, wanted: dict[str, Any]) -> str:
+    """Return an answer's deviation from the JSON schema `wanted`, empty for none. None stands for: no JSON at all.
 
-    Without the jsonschema package only required names are looked at.
+    Without the jsonschema package only required names are checked.
     """
     if found is None:
         return "it is no JSON"
@@ -86,9 +92,13 @@ def mismatch(found: object, wanted: dict) -> str:
         from jsonschema import Draft202012Validator
     except ImportError:
         missing = [name for name in wanted.get("required", []) if not isinstance(found, dict) or name not in found]
-        return f"it lacks {', '.join(map(str, missing))}" if missing else ""
+        if missing:
+            return f"it lacks {', '.join(map(str, missing))}"
+        return ""
     try:
         error = next(iter(sorted(Draft202012Validator(wanted).iter_errors(found), key=lambda e: len(e.path))), None)
-    except Exception:  # a schema that is none, which nothing can be measured by
+    except Exception:  # an invalid schema measures nothing
         return ""
-    return "" if error is None else f"{error.json_path}: {error.message[:200]}"
+    if error is None:
+        return ""
+    return f"{error.json_path}: {error.message[:200]}"

@@ -1,7 +1,7 @@
-"""Whether an earlier session is continued, and what is kept of a session to make that possible.
+"""The decision to continue an earlier session, and the record that makes it possible.
 
-Claude Code and Codex continue a session from any folder without a word; files that it speaks of are then others. Codex
-begins a new session under a name that it does not know. So all of that is checked here.
+Claude Code and Codex silently continue a session from any folder; its files are then others. Codex begins a new session
+under an unknown name. So all of that is checked here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import faults
 from swarm_mcp.harness.adapter import HarnessAdapter
@@ -21,7 +21,7 @@ LONGEST_ID = 200
 
 
 class ResumableSession(NamedTuple):
-    """What resuming a session takes. `cost` is what its harness had counted by then."""
+    """The facts for resuming a session. `cost` is its harness's count at that time."""
 
     harness: str
     session_id: str
@@ -30,8 +30,9 @@ class ResumableSession(NamedTuple):
 
 
 class Resumption(NamedTuple):
-    """`session_id` to continue, empty for a new session; `refused` says why one that was asked for is not continued;
-    `forget` that it never can be; `before` what it had cost."""
+    """`session_id` to continue, empty for a new session; `refused` is the reason against a requested one; `forget`: it
+    can never be continued; `before`: its cost so far.
+    """
 
     session_id: str = ""
     refused: str = ""
@@ -39,7 +40,7 @@ class Resumption(NamedTuple):
     before: Cost = Cost()
 
 
-def serialize(session: ResumableSession) -> dict:
+def serialize(session: ResumableSession) -> dict[str, Any]:
     """Return a session as a JSON object."""
     return {**session._asdict(), "cost": session.cost.to_dict()}
 
@@ -61,13 +62,15 @@ def deserialize(found: object) -> ResumableSession | None:
 
 
 def display_id(found: object) -> str | None:
-    """Return how people name that session; None where it is none."""
+    """Return that session's name for people; None for an invalid one."""
     session = deserialize(found)
-    return session.session_id if session else None
+    if session:
+        return session.session_id
+    return None
 
 
 def fits(adapter: HarnessAdapter, session_id: str) -> bool:
-    """Return whether this can be an id of that harness, which must never be taken for an option."""
+    """Return True if this can be an id of that harness. It must never be taken for an option."""
     return (
         0 < len(session_id) <= LONGEST_ID
         and not session_id.startswith("-")
@@ -76,7 +79,7 @@ def fits(adapter: HarnessAdapter, session_id: str) -> bool:
 
 
 def decide(adapter: HarnessAdapter, query: Query, previous: object = None) -> Resumption:
-    """Return whether `query.resume_session_id`, else the session of `previous`, is continued."""
+    """Decide if `query.resume_session_id`, else the session of `previous`, is continued."""
     known = deserialize(previous)
     wanted = query.resume_session_id or (known.session_id if known else "")
     if not wanted:
@@ -99,18 +102,22 @@ def decide(adapter: HarnessAdapter, query: Query, previous: object = None) -> Re
 
 
 def _cost_before(adapter: HarnessAdapter, session_id: str, query: Query, known: ResumableSession | None) -> Cost:
-    """Return what the session had cost: as its own record says, which has what a person did in it, else as we know."""
+    """Return the session's cost so far: from its own record, including a person's part, else from ours."""
     before = Cost()
     if adapter.cumulative and not _is_elsewhere(query):
         try:
             before = adapter.session_cost(session_id)
         except Exception as error:
             faults.record(RUNTIME, adapter.name, faults.describe(error))
-    return before if before != Cost() else known.cost if known else Cost()
+    if before != Cost():
+        return before
+    if known:
+        return known.cost
+    return Cost()
 
 
 def _is_elsewhere(query: Query) -> bool:
-    """Return whether the child may keep its sessions elsewhere than this process would look."""
+    """Return True if the child may keep its sessions in another place than this process would look at."""
     return any(name == "HOME" or name.endswith(("_HOME", "_DIR", "_SESSIONS")) for name in query.env)
 
 

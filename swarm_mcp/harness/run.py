@@ -42,12 +42,12 @@ class Run:
     (of the last attempt's).
 
     `membership` is the run's place in the swarm (``membership.Membership``), None for none; `previous` the
-    ``session_params`` of an earlier result, whose session is to be continued where that can be.
+    ``session_params`` of an earlier result, to continue its session if possible.
 
-    Raises Refused where a field of the query is of a type that says nothing there.
+    Raises Refused for a field of the query with a meaningless type.
 
-    ``with run:`` (and ``async with run:``) starts it, and ends it at the end of the block, should it still go on.
-    ``await run`` is what `result` is, and keeps nothing else of the event loop waiting.
+    ``with run:`` (and ``async with run:``) starts it, and ends a running one at the end of the block. ``await run`` is
+    `result`, and blocks nothing else of the event loop.
     """
 
     def __init__(
@@ -57,9 +57,12 @@ class Run:
         *,
         record_folder: str = "",
         membership=None,
-        previous: dict | None = None,
+        previous: dict[str, Any] | None = None,
     ):
-        adapter = registry.get(adapter) if isinstance(adapter, str) else adapter
+        if isinstance(adapter, str):
+            adapter = registry.get(adapter)
+        else:
+            adapter = adapter
         query = normalized(query)
         self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
@@ -73,7 +76,7 @@ class Run:
         self._stop = StopRequest()
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
-        self._endings: list[Callable[[], object]] = []  # what is to be called once it is over
+        self._endings: list[Callable[[], object]] = []  # functions to call at its end
         self._ending = threading.Lock()
         self._child: tuple[int, str] | None = None
         self._result: RunResult | None = None
@@ -97,7 +100,7 @@ class Run:
 
     @property
     def child(self) -> tuple[int, str] | None:
-        """Pid and start time of the child while it runs, else None."""
+        """Pid and start time of the running child, else None."""
         return self._child
 
     def on_event(self, listener: Callable[[Event], object]) -> Run:
@@ -110,7 +113,7 @@ class Run:
         self._sink.on_log(listener)
         return self
 
-    def on_meta(self, listener: Callable[[dict], object]) -> Run:
+    def on_meta(self, listener: Callable[[dict[str, Any]], object]) -> Run:
         """Call `listener` with a child's metadata before it is started."""
         self._sink.on_meta(listener)
         return self
@@ -127,21 +130,21 @@ class Run:
         return self
 
     def wait(self, timeout: float | None = None) -> RunResult | None:
-        """Wait for the run's end and return its result; None where it has not ended after `timeout` seconds."""
+        """Wait for the run's end and return its result; None after `timeout` seconds without it."""
         self._over.wait(timeout)
         return self._result
 
     def result(self) -> RunResult:
-        """Return the result of a run that went well; starts it where that has not been done, and waits for its end.
+        """Return the result of a successful run. Starts it if necessary, and waits for its end.
 
-        Raises HarnessError for a run that failed, and what `start` raises. A caller who is interrupted (Ctrl-C) ends
-        the run.
+        Raises HarnessError for a failed run, and the errors of `start`. An interrupted caller (Ctrl-C) ends the run.
         """
         return self._checked(self._seen_through())
 
     def events(self) -> EventStream:
-        """Return the run's events from now on, for a ``for`` or an ``async for`` loop; starts the run where that has
-        not been done. Leaving the loop early leaves the run going (``with run:`` does not). Raises what `start` does.
+        """Return the run's events from now on, for a ``for`` or an ``async for`` loop. Starts the run if necessary.
+
+        Leaving the loop early leaves the run going (``with run:`` does not). Raises the errors of `start`.
         """
         stream = EventStream()
         self.on_event(stream.put)
@@ -212,7 +215,7 @@ class Run:
         result = RunResult(self.run_id, self._adapter.name, is_error=True, error_category=outcome.UNKNOWN)
         try:
             self._result = self._announced(self._carry_out())
-        except BaseException as error:  # a bug of ours: those who wait must get a result all the same
+        except BaseException as error:  # a bug of ours: waiting callers must get a result all the same
             faults.record(RUNTIME, "run", faults.describe(error))
             result = result._replace(error_message=f"the run failed inside: {type(error).__name__}", record=self.record)
             self._result = result
@@ -233,7 +236,10 @@ class Run:
             with joined(self._membership), private_folder() as folder, self._tools() as tools:
                 return self._attempt_twice_at_most(self._equipped(tools), folder)
         except (SwarmError, OSError) as error:
-            code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
+            if isinstance(error, Unsupported):
+                code = outcome.UNSUPPORTED
+            else:
+                code = outcome.UNKNOWN
             return self._concluded(NOTHING, (code, str(error)), Cost())
 
     def _attempt_twice_at_most(self, query: Query, folder: Path) -> RunResult:
@@ -258,7 +264,10 @@ class Run:
             resumption = Resumption()
             ending, failure, attempt = self._attempt(query._replace(resume_session_id=""), folder)
         self._forget = self._forget or attempt.strayed
-        before = Cost() if attempt.strayed else resumption.before
+        if attempt.strayed:
+            before = Cost()
+        else:
+            before = resumption.before
         return self._concluded(ending, failure, before)
 
     def _attempt(self, query: Query, folder: Path) -> tuple[Ending, tuple[str, str] | None, RunAttempt]:
@@ -270,7 +279,10 @@ class Run:
         if self._stop.reason:
             attempt.was_stopped = True
             return NOTHING, self._stop.reason, attempt
-        until = self._began + query.timeout_seconds if query.timeout_seconds else 0.0
+        if query.timeout_seconds:
+            until = self._began + query.timeout_seconds
+        else:
+            until = 0.0
         try:
             ending = attempt.run(own, self._attempts, until, self._started)
         except NotStarted as error:
@@ -317,7 +329,10 @@ class Run:
         return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
 
     def _announced(self, result: RunResult) -> RunResult:
-        changes = self._changes.changes(result.session_id) if self._changes and self._attempts else Changes()
+        if self._changes and self._attempts:
+            changes = self._changes.changes(result.session_id)
+        else:
+            changes = Changes()
         return announced(self._sink, self._ledger, result._replace(
             changes=changes,
             clear_session=self._forget, attempts=self._attempts, record=self.record,
@@ -342,7 +357,7 @@ def ended_by_signals(*runs) -> Iterator[list[int]]:
         for run in runs:
             run.abort(f"ended by {signal.Signals(number).name}")
 
-    # What is ignored stays ignored: `nohup` means it.
+    # An ignored signal stays ignored, for the sake of `nohup`.
     heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, end) for number in heard}
     try:

@@ -24,7 +24,11 @@ from swarm_mcp.harness.requirements import limit_reached
 from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.harness.tool_loop import STOP, ToolLoopGuard
 
-TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # of what it wrote last, kept for finding out why it failed
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # the end of its output, kept to find out the reason for a failure
 
 
 class NotStarted(Exception):
@@ -36,18 +40,19 @@ class NotStarted(Exception):
 
 
 class RunAttempt:
-    """A child that has yet to be started. Afterwards `was_stopped` says whether we ended it, and `strayed` whether it
-    goes by another session than the one that was to be continued."""
+    """A child before its start. Afterwards `was_stopped` is True if we ended it, and `strayed` if its session differs
+    from the one to continue.
+    """
 
     def __init__(self, adapter: HarnessAdapter, query: Query, sink: EventSink, ledger: Ledger, stop: StopRequest):
         self._adapter, self._query = adapter, query
         self._sink, self._ledger, self._stop = sink, ledger, stop
         self._guards: dict[str, ToolLoopGuard] = {}  # by the call that made a sub-agent
-        self._state: dict = {"query": query}
+        self._state: dict[str, Any] = {"query": query}
         self._lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
         self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
         self._native = 0
-        self.notes: list[str] = []  # what is to be said before the child begins
+        self.notes: list[str] = []  # notes for the person before the child begins
         self.was_stopped = False
         self.strayed = False
 
@@ -65,7 +70,10 @@ class RunAttempt:
             launch = self._adapter.launch(query, folder)
         except Exception as error:
             self._sink.scrubber = self._scrubber({})
-            code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
+            if isinstance(error, Unsupported):
+                code = outcome.UNSUPPORTED
+            else:
+                code = outcome.UNKNOWN
             raise NotStarted(code, _words(error)) from error
         own = added(query, launch.env)
         environment = {**without_session(drop=launch.drop), **own}
@@ -105,7 +113,7 @@ class RunAttempt:
         return self.over(child.exit_code, child.signal)
 
     def _held(self, argv: list[str], folder: Path) -> list[str]:
-        """The command line with which the kernel keeps the child from what others have locked, where that is on."""
+        """Return the command line with which the kernel protects the locked files of others, if that is on."""
         from swarm_mcp.harness import held_by_kernel
 
         try:
@@ -122,8 +130,8 @@ class RunAttempt:
         servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
         return Scrubber(os.environ, query.env, own, {API_KEY: query.api_key}, *servers, folder=query.cwd)
 
-    def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict:
-        """What the record begins with. Of the environment only what the child has beside this process's."""
+    def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict[str, Any]:
+        """Return the beginning of the record. Of the environment it has the child's additions only."""
         query = self._query
         return {
             "timestamp": time.time(), "adapter": self._adapter.name, "command": launch.argv[0],
@@ -219,4 +227,6 @@ class RunAttempt:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) if isinstance(error, SwarmError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, SwarmError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

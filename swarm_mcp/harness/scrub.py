@@ -1,4 +1,4 @@
-"""Taking secrets out of whatever leaves a run (records, events, results, messages), and what secrets look like."""
+"""Removal of secrets from all output of a run (records, events, results, messages), and the shapes of secrets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from swarm_mcp.folders import git_root
 
 SHORTEST = 12  # characters of a variable's value; shorter ones are words that stand everywhere
-SHORTEST_PASSWORD = 6  # of one inside of an address, which says that it is one
+SHORTEST_PASSWORD = 6  # characters of a password inside an address; its place marks it as one
 SHORTEST_TEXT = 8  # characters that no known shape can do with less than, surroundings included
-SHORTEST_LINE = 16  # of a line of a value with several, which may be printed line by line
-# (name in the replacement, text without which the expression need not be tried, expression). No boundary is asked for
-# on the left where the beginning is unmistakable: in JSON, `\n` or a colour's `m` may stand directly before it.
+SHORTEST_LINE = 16  # characters of a line of a multi-line value, since lines may be printed alone
+# (name in the replacement, text without which the expression need not be tried, expression). Unmistakable beginnings
+# need no boundary on the left: in JSON, `\n` or a colour's `m` may stand directly before it.
 _KINDS = (
     ("github_token", ("github_pat_",), r"github_pat_[A-Za-z0-9_]{20,255}"),
     ("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,255}"),
@@ -57,7 +57,7 @@ _PASSWORDS = (
 def passwords_in(value: str) -> list[str]:
     """Return the passwords of the addresses and connection strings in `value`, as they stand there and decoded.
 
-    Words that stand everywhere (`postgres`, `password`, `5432`) are none: nothing could be read any more.
+    Common words (`postgres`, `password`, `5432`) are exempt: removing them would make everything unreadable.
     """
     if "@" not in value and "=" not in value:
         return []
@@ -70,16 +70,19 @@ def passwords_in(value: str) -> list[str]:
 
 
 def _is_a_word(text: str) -> bool:
-    longest = SHORTEST if text.isalpha() and (text.islower() or text.isupper()) else SHORTEST_PASSWORD
+    if text.isalpha() and (text.islower() or text.isupper()):
+        longest = SHORTEST
+    else:
+        longest = SHORTEST_PASSWORD
     return len(text) < (SHORTEST_TEXT if text.isdigit() else longest)
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of a variable, or a header, of this name is a secret."""
+    """Return True if the value of a variable, or a header, of this name is a secret."""
     return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.search(name)
 
 
-DEEPEST = 60  # levels of an event's data; what is deeper is kept as text
+DEEPEST = 60  # levels of an event's data; deeper ones are kept as text
 _MARKER = re.compile(r"\[REDACTED(?::[A-Za-z0-9_.-]*)?\]")
 _ROUNDS = 20
 _MARKS = tuple((mark, number) for number, (_name, marks, _pattern) in enumerate(KINDS) for mark in marks)
@@ -87,12 +90,12 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class Scrubber:
-    """Knows the secrets of one run: values of variables that are named like secrets, and all known shapes.
+    """The scrubber of one run: it knows the values of variables with secret-like names, and all known shapes.
 
-    `environments` are mappings of names to values. A comma-separated value counts as a whole and in its parts, one of
-    several lines also line by line. The path of a file, in `folder` or anywhere, is no secret, whatever its variable is
-    called; the password of an address is one. A secret becomes ``[REDACTED:NAME]``. Nothing here raises, and scrubbing
-    twice changes nothing more. Half a surrogate pair, which JSON can say and no store can keep, becomes U+FFFD.
+    `environments` are mappings of names to values. A comma-separated value counts as a whole and in its parts, a
+    multi-line one also line by line. The path of a file, in `folder` or anywhere, is no secret, even in a variable with
+    such a name; the password of an address is one. A secret becomes ``[REDACTED:NAME]``. Nothing here raises, and
+    scrubbing twice changes nothing more. Half a surrogate pair, possible in JSON and in no store, becomes U+FFFD.
     """
 
     def __init__(self, *environments: Mapping[str, str], folder: str = ""):
@@ -106,21 +109,28 @@ class Scrubber:
         self._values = sorted(self._names, key=len, reverse=True)
         self._shortest = min([SHORTEST_TEXT, *map(len, self._values[-1:])])
         # One pass for all, the longest first: a secret may be part of another.
-        self._known = re.compile("|".join(map(re.escape, self._values))) if self._values else None
+        self._known: re.Pattern[str] | None = None
+        if self._values:
+            self._known = re.compile("|".join(map(re.escape, self._values)))
 
     def text(self, found: object) -> str:
         """Return `found` without secrets; the empty string for None."""
         if found is None:
             return ""
         try:
-            shown = found if isinstance(found, str) else str(found)
+            if isinstance(found, str):
+                shown = found
+            else:
+                shown = str(found)
         except Exception:
             return ""
         if len(shown) < self._shortest:
-            return shown if shown.isascii() else _HALF.sub("\ufffd", shown)
+            if shown.isascii():
+                return shown
+            return _HALF.sub("\ufffd", shown)
         if not shown.isascii():
             shown = _HALF.sub("\ufffd", shown)
-        for _ in range(_ROUNDS):  # what stood beside a secret may be one by itself
+        for _ in range(_ROUNDS):  # a text beside a secret may be a secret by itself
             again = self._once(shown)
             if again == shown:
                 return again
@@ -128,7 +138,7 @@ class Scrubber:
         return "[REDACTED]"
 
     def data(self, found: Any, depth: int = 0) -> Any:
-        """Return the same JSON value without secrets, in keys as well; what is no JSON becomes text."""
+        """Return the same JSON value without secrets, in keys as well; other values become text."""
         if isinstance(found, str):
             return self.text(found)
         if found is None or isinstance(found, (bool, int)):
@@ -158,7 +168,7 @@ class Scrubber:
             if any(_is_path(secret, folder) for folder in self._folders):
                 continue
             for spelling in _spellings(secret):
-                # One that could stand in a marker would be found in what replaced another.
+                # A secret that fits into a marker would be found in the replacement of another.
                 if "[REDACTED" not in spelling and spelling not in f"[REDACTED:{shown}]":
                     self._names.setdefault(spelling, shown)
 
@@ -176,7 +186,7 @@ class Scrubber:
         out.append(self._piece(text[at:], hit, kinds))
         return "".join(out)
 
-    def _piece(self, text: str, hit: bool, kinds: list) -> str:
+    def _piece(self, text: str, hit: bool, kinds: list[Any]) -> str:
         if not text:
             return text
         if hit and self._known:
@@ -197,7 +207,7 @@ class Scrubber:
 
 
 def _is_path(text: str, folder: str) -> bool:
-    """Whether a file or folder of that name is there: then it is named wherever it is worked on."""
+    """Return True if a file or folder of that name exists: its name appears wherever it is used."""
     try:
         return os.path.lexists(os.path.join(folder, os.path.expanduser(text)))
     except ValueError:
@@ -205,13 +215,16 @@ def _is_path(text: str, folder: str) -> bool:
 
 
 def _parts(value: str) -> Iterable[str]:
-    """The secrets in one value: itself, the members of a list, the lines of a key, what follows ``Bearer``."""
+    """Return the secrets in one value: itself, the members of a list, the lines of a key, the rest after ``Bearer``."""
     found = [value, value.strip(), *(part.strip() for part in value.split(","))]
     scheme, _, rest = value.strip().partition(" ")
     if scheme.lower() in ("bearer", "basic", "token") and rest:
         found.append(rest.strip())
     whole = [part for part in found if len(part) >= SHORTEST]
-    lines = [line.strip() for line in value.splitlines()] if "\n" in value else []
+    if "\n" in value:
+        lines = [line.strip() for line in value.splitlines()]
+    else:
+        lines = []
     return dict.fromkeys([*whole, *(line for line in lines if len(line) >= SHORTEST_LINE)])
 
 

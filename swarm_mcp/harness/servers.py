@@ -2,7 +2,7 @@
 
 ``.mcp.json`` is Claude Code's format for a project (``{"mcpServers": {name: {"command", "args", "env", "cwd"} or
 {"type": "http", "url", "headers"}}}``, with ``${NAME}`` and ``${NAME:-default}`` in its texts). It is read, never
-written: what a run adds to it is in the run's own private files.
+written: a run's additions are in its own private files.
 """
 
 from __future__ import annotations
@@ -54,10 +54,16 @@ def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServe
         return {}
     try:
         path = project_file(cwd)
-        tree = json.loads(path.read_bytes()[:LARGEST_FILE]) if path else {}
+        if path:
+            tree = json.loads(path.read_bytes()[:LARGEST_FILE])
+        else:
+            tree = {}
     except (OSError, ValueError, RecursionError):
         return {}
-    listed = tree.get("mcpServers") if isinstance(tree, dict) else None
+    if isinstance(tree, dict):
+        listed = tree.get("mcpServers")
+    else:
+        listed = None
     values = {**os.environ, **env}
     found = {}
     for name, entry in listed.items() if isinstance(listed, dict) else ():
@@ -71,16 +77,16 @@ def project_file(cwd: str) -> Path | None:
     """Return the nearest ``.mcp.json`` at or above `cwd` that is this user's own, or root's; else None."""
     folder = Path(os.path.abspath(cwd))
     for path in (parent / PROJECT_FILE for parent in (folder, *folder.parents)):
-        # It names commands to run: one that somebody else left in a shared folder above must not be taken.
+        # It names commands to run: a file of another user in a shared folder above must not be taken.
         if path.is_file() and path.stat().st_uid in (os.getuid(), 0):
             return path
     return None
 
 
 def servers_in(listed: Mapping[str, object], values: Mapping[str, str]) -> dict[str, McpServer]:
-    """Return name -> server of a list as ``.mcp.json`` has it, with `values` put in for their names.
+    """Return name -> server of a list in the form of ``.mcp.json``, with `values` put in for their names.
 
-    Raises Refused for an entry that is no server which every harness could have.
+    Raises Refused for an entry that some harness could not have.
     """
     found = {str(name): _server(entry, values) for name, entry in listed.items()}
     odd = next((name for name, server in found.items() if server is None), None)
@@ -90,7 +96,7 @@ def servers_in(listed: Mapping[str, object], values: Mapping[str, str]) -> dict[
 
 
 def _server(entry: object, values: Mapping[str, str]) -> McpServer | None:
-    """One entry, with its variables put in; None where it is none."""
+    """Return one entry's server, with its variables put in; None for an invalid entry."""
     server = server_of(entry)
     return server and McpServer(
         command=_plain(server.command, values),
@@ -117,30 +123,35 @@ def _value(match: re.Match, values: Mapping[str, str]) -> str:
     return values.get(match.group(1)) or (match.group() if default is None else default)
 
 
-# Starts a server in its own folder, which the settings of some harnesses cannot say.
+# Starts a server in its own folder, for harnesses without a setting for that.
 IN_FOLDER = 'cd "$1" || exit 1; shift; exec "$@"'
 
 
 def words_of(server: McpServer) -> list[str]:
     """Return the command of a server that is no address; where it has a folder, by way of a shell that goes there."""
     words = [server.command, *server.args]
-    return ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words] if server.cwd else words
+    if server.cwd:
+        return ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words]
+    return words
 
 
 class HiddenValues:
-    """What the variables and headers of servers hold, in the child's environment: argv and files have names alone.
+    """The values of servers' variables and headers, in the child's environment: argv and files have names alone.
 
-    `env` is made-up name -> value, for ``Launch.env``. A name ends in ``_SECRET`` where that of the variable or header
-    tells of one, or the value has a password in it, else in ``_VALUE``: scrubbing goes by that, and would take the name
-    of a folder, or an address, out of every line.
+    `env` is made-up name -> value, for ``Launch.env``. A name ends in ``_SECRET`` for a variable or header with a
+    secret-like name, or a value with a password, else in ``_VALUE``: scrubbing goes by that, and would otherwise remove
+    the name of a folder, or an address, from every line.
     """
 
     def __init__(self) -> None:
         self.env: dict[str, str] = {}
 
     def name_for(self, server: str, purpose: str, value: str) -> str:
-        """Return the name of a new variable with `value`, which `server` is to have as `purpose`."""
-        end = "SECRET" if _HOLDS_A_SECRET.search(purpose) or passwords_in(value) else "VALUE"
+        """Return the name of a new variable with `value`, for `server` as its `purpose`."""
+        if _HOLDS_A_SECRET.search(purpose) or passwords_in(value):
+            end = "SECRET"
+        else:
+            end = "VALUE"
         stem = re.sub(r"[^A-Za-z0-9]", "_", f"{server}_{purpose}").upper()
         name = f"SWARM_RUN_{stem}_{len(self.env) + 1}_{end}"
         self.env[name] = value

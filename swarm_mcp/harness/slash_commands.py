@@ -1,11 +1,11 @@
-"""What a prompt can invoke by name in a harness: skills, and commands that a person or a project keeps as files."""
+"""The commands of a prompt in a harness: skills, and commands that a person or a project keeps as files."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.adapter import CommandPlace, HarnessAdapter
 from swarm_mcp.harness.plugin import FILE, described, skill_folders
@@ -25,20 +25,23 @@ class SlashCommand(NamedTuple):
     kind: str
     path: str
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Return the fields by name."""
         return self._asdict()
 
 
 def slash_commands(adapter: HarnessAdapter, cwd: str, skills: tuple[str, ...] = ()) -> list[SlashCommand]:
-    """Return what a prompt in `cwd` can invoke, by name: of one name the first, and the run's own before all.
+    """Return the commands of a prompt in `cwd`, by name: the first of each name, and the run's own before all.
 
-    `skills`: folders of a query. Nothing is started; files that cannot be read have no description. Raises Refused
-    for a folder that is no skill.
+    `skills`: folders of a query. Nothing is started; unreadable files have no description. Raises Refused for a folder
+    without a skill.
     """
     found: dict[str, SlashCommand] = {}
     can = adapter.capabilities
-    own = skill_folders(Query("", cwd, skills=skills)) if can.native_skills or can.append_system_prompt else ()
+    if can.native_skills or can.append_system_prompt:
+        own = skill_folders(Query("", cwd, skills=skills))
+    else:
+        own = ()
     for command in (*_skills(adapter, own), *_in(adapter, adapter.command_places(cwd))):
         found.setdefault(command.name, command)
     return [found[name] for name in sorted(found)]
@@ -80,4 +83,6 @@ def _description(path: str) -> str:
             found = _DESCRIPTION.search(file.read(LARGEST))
     except OSError:
         return ""
-    return found.group(1).strip("'\"") if found else ""
+    if found:
+        return found.group(1).strip("'\"")
+    return ""

@@ -10,7 +10,7 @@ WINDOW = 40  # calls that are remembered
 WARN, STOP = "warn", "stop"
 SAME = (8, 15)  # calls of one tool with the same arguments, within the window: warned at, stopped at
 TURNS = (6, 12)  # calls in a row that alternate between two
-# Tools whose arguments say which file, and not what is done to it: the same call again may well be progress.
+# Tools with arguments that name the file, but not the change: a repeated call may well be progress.
 COARSE = frozenset({"file_change"})
 COARSE_SAME = (16, 24)
 COARSE_TURNS = (12, 24)
@@ -38,7 +38,7 @@ class ToolLoopGuard:
         return None
 
     def _turns(self) -> tuple[int, tuple[str, bool]]:
-        """How many of the last calls alternate between two, and the other one of the two."""
+        """Return the number of last calls that alternate between two, and the other one of the two."""
         calls = list(self._calls)
         if len(calls) < 2 or calls[-1] == calls[-2]:
             return 0, ("", False)
@@ -55,7 +55,11 @@ class ToolLoopGuard:
 
 
 def _level(times: int, limits: tuple[int, int]) -> str:
-    return STOP if times >= limits[1] else WARN if times >= limits[0] else ""
+    if times >= limits[1]:
+        return STOP
+    if times >= limits[0]:
+        return WARN
+    return ""
 
 
 def _digest(tool: str, args: object) -> str:

@@ -2,16 +2,16 @@
 
 An entry has ``kind`` and ``ts`` (Unix seconds), and:
 
-| kind | more fields |
-|---|---|
-| ``init`` | ``session_id``, ``model`` |
-| ``assistant``, ``thinking``, ``user`` | ``text`` |
-| ``tool_call`` | ``id``, ``name``, ``input`` |
-| ``tool_result`` | ``id``, ``name``, ``content``, ``is_error`` |
-| ``result`` | ``text``, ``input_tokens``, ``output_tokens``, ``cached_tokens``, ``cost_usd`` (None: not known),
-  ``subtype``, ``is_error``, ``errors`` |
-| ``stderr``, ``stdout`` | ``text``: a line that was not understood |
-| ``system`` | ``text``, ``name``: anything else |
+  | kind | more fields |
+  |---|---|
+  | ``init`` | ``session_id``, ``model`` |
+  | ``assistant``, ``thinking``, ``user`` | ``text`` |
+  | ``tool_call`` | ``id``, ``name``, ``input`` |
+  | ``tool_result`` | ``id``, ``name``, ``content``, ``is_error`` |
+  | ``result`` | ``text``, ``input_tokens``, ``output_tokens``, ``cached_tokens``, ``cost_usd`` (None: unknown),
+    ``subtype``, ``is_error``, ``errors`` |
+  | ``stderr``, ``stdout`` | ``text``: an unparsed line |
+  | ``system`` | ``text``, ``name``: anything else |
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ KINDS = (
 )  # fmt: skip
 
 
-def to_transcript(event: Event) -> list[dict]:
-    """Return the entries that one event makes: mostly one. Never raises, whatever its data is.
+def to_transcript(event: Event) -> list[dict[str, Any]]:
+    """Return the entries of one event: mostly one. Never raises, for any data.
 
-    A line that the harness wrote makes an entry only where its events do not say what was in it: on standard output
-    where it is not JSON, on standard error where it is not marked as told.
+    A line of the harness makes an entry only if its events do not tell its content: a line of standard output that is
+    not JSON, and an unmarked line of standard error.
     """
-    data = event.data if isinstance(event.data, dict) else {}
+    data: dict[str, Any] = event.data if isinstance(event.data, dict) else {}
     maker = _MAKERS.get(event.kind)
     kind, fields = maker(data) if maker else ("system", {"name": event.kind, "text": _text(data)})
-    return [{"kind": kind, "ts": event.at, **fields}] if kind else []
+    if kind:
+        return [{"kind": kind, "ts": event.at, **fields}]
+    return []
 
 
-def transcript(source: Iterable[Event]) -> Iterator[dict]:
+def transcript(source: Iterable[Event]) -> Iterator[dict[str, Any]]:
     """Yield the entries of many events, in order."""
     for event in source:
         yield from to_transcript(event)
@@ -50,22 +52,27 @@ def transcript(source: Iterable[Event]) -> Iterator[dict]:
 # --------------------------------------------------------------------------------------------- one kind
 
 
-def _init(data: dict) -> tuple[str, dict]:
+def _init(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "init", {"session_id": _text(data.get("session_id")), "model": _text(data.get("model"))}
 
 
-def _message(data: dict) -> tuple[str, dict]:
-    kind = "thinking" if data.get("thinking") else "user" if data.get("role") == "user" else "assistant"
+def _message(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if data.get("thinking"):
+        kind = "thinking"
+    elif data.get("role") == "user":
+        kind = "user"
+    else:
+        kind = "assistant"
     return kind, {"text": _text(data.get("content"))}
 
 
-def _tool_call(data: dict) -> tuple[str, dict]:
+def _tool_call(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "tool_call", {
         "id": _text(data.get("tool_call_id")), "name": _text(data.get("tool_name")), "input": data.get("args"),
     }  # fmt: skip
 
 
-def _tool_result(data: dict) -> tuple[str, dict]:
+def _tool_result(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "tool_result", {
         "id": _text(data.get("tool_call_id")),
         "name": _text(data.get("tool_name")),
@@ -74,9 +81,14 @@ def _tool_result(data: dict) -> tuple[str, dict]:
     }
 
 
-def _result(data: dict) -> tuple[str, dict]:
+def _result(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     cost: Any = data.get("cost")
-    cost = cost if isinstance(cost, dict) else cost._asdict() if hasattr(cost, "_asdict") else {}
+    if isinstance(cost, dict):
+        cost = cost
+    elif hasattr(cost, "_asdict"):
+        cost = cost._asdict()
+    else:
+        cost = {}
     category, is_error = data.get("error_category"), bool(data.get("is_error"))
     return "result", {
         "text": _text(data.get("output")),
@@ -90,39 +102,51 @@ def _result(data: dict) -> tuple[str, dict]:
     }
 
 
-def _error(data: dict) -> tuple[str, dict]:
+def _error(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     category = _text(data.get("category")) or "error"
     return "system", {"name": "error", "text": f"{category}: {_text(data.get('message'))}"}
 
 
-def _raw(data: dict) -> tuple[str, dict]:
+def _raw(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     text = _text(data.get("content"))
     if not text.strip():
         return "", {}
-    return ("", {}) if isinstance(parse_json(text), dict) else ("stdout", {"text": text})
+    if isinstance(parse_json(text), dict):
+        return ("", {})
+    return ("stdout", {"text": text})
 
 
-def _stderr(data: dict) -> tuple[str, dict]:
+def _stderr(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if data.get("told"):
         return "", {}
     return "stderr", {"text": _text(data.get("content"))}
 
 
-def _custom(data: dict) -> tuple[str, dict]:
+def _custom(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if _text(data.get("name")).endswith(".reasoning") and isinstance(data.get("data"), dict):
         return "thinking", {"text": _text(data["data"].get("text"))}
     return "system", {"name": _text(data.get("name")) or "custom", "text": _text(data.get("data"))}
 
 
-def _context(data: dict) -> tuple[str, dict]:
+def _context(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     used, total = data.get("context_used_tokens"), data.get("context_total_tokens")
-    shown = "" if used is None else f"{used} tokens" if total is None else f"{used} of {total} tokens"
-    return ("system", {"name": events.CONTEXT_USAGE, "text": shown}) if shown else ("", {})
+    if used is None:
+        shown = ""
+    elif total is None:
+        shown = f"{used} tokens"
+    else:
+        shown = f"{used} of {total} tokens"
+    if shown:
+        return ("system", {"name": events.CONTEXT_USAGE, "text": shown})
+    return ("", {})
 
 
-def _compaction(data: dict) -> tuple[str, dict]:
+def _compaction(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     before = data.get("pre_compact_tokens")
-    size = "" if before is None else f" at {before} tokens"
+    if before is None:
+        size = ""
+    else:
+        size = f" at {before} tokens"
     return "system", {"name": events.COMPACTION, "text": f"{_text(data.get('compact_trigger')) or 'auto'}{size}"}
 
 

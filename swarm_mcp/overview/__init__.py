@@ -1,20 +1,20 @@
-"""What is going on, for those who look on: who has what, who waits, what has happened, in rows that are ready to show.
+"""Queries about the present state and the history of a scope, in rows that are ready to show.
 
-``swarm-mcp top`` and ``swarm-mcp page`` are two ways to look at it. Everything here only reads, asks the store through
-its interface, and is bounded: a listing has a `limit`, and says how many more there are. A `viewer` is the identity of
-whoever looks on, empty for none: sessions of another one have no names and no notes. A `scope` is a checkout's folder,
-empty for all of them. Texts of sessions are as they were written: whoever shows them escapes them.
+``swarm-mcp top`` and ``swarm-mcp page`` are two views of these rows. Every query only reads, asks the store through its
+interface, and is bounded: a listing has a `limit` and counts the rows left out. A `viewer` is the identity of the
+reader, empty for none: sessions of another identity have no names and no notes. A `scope` is a checkout's folder, empty
+for all. Texts of sessions are unescaped; the views escape them.
 
-    people       what sessions are called
-    checkouts    which folders there is something going on in
-    now          sessions, and files that are held, waited for and edited
-    machines     those that a clone's team has, and how fresh what is known of them is
-    edits        files that are changed and not committed, and by whom
-    lines        who waits for what, and circles of them
-    timeline     what has happened
-    checkout_history  the same with tasks and with what is changed and not committed, and how much of each
-    work         tasks, messages and workers
-    session      one session whole
-    explained    the words for what keeps somebody from a file
-    transcript   the end of what a worker has done
+  people       the names of sessions
+  checkouts    the folders with sessions in them
+  now          sessions, and files that are locked, waited for and edited
+  machines     the machines of a clone's team, and the age of the knowledge about each
+  edits        changed, uncommitted files and their authors
+  lines        waiters, their obstacles, and circles of waiters
+  timeline     past events
+  checkout_history  past events with tasks and uncommitted changes, counted
+  work         tasks, messages and workers
+  session      one session whole
+  explained    the words for an obstacle to a write
+  transcript   the end of a worker's record
 """

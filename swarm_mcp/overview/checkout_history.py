@@ -1,4 +1,4 @@
-"""What the sessions of a checkout have done: its timeline, its tasks, and what they changed and have not committed."""
+"""The history of a checkout: its timeline, its tasks, and its uncommitted changes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class CheckoutHistory(NamedTuple):
 
 
 def checkout_history(store: Store, scope: str, people: People, since: int, limit: int) -> CheckoutHistory:
-    """What happened in `scope` since then: of more than `limit` the newest.
+    """Return the newest `limit` events in `scope` since then.
 
-    A change that is not committed is one happening for each file: the last change of it.
+    An uncommitted change is one event for each file: the last change of it.
     """
     found = timeline(store, scope, people, since, store.now() + 1, COUNTED, with_tasks=True)
     changed = [

@@ -1,4 +1,4 @@
-"""The checkouts of this machine in which sessions are, and how much there is in each."""
+"""The checkouts of this machine with sessions in them, and their counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Checkout(NamedTuple):
 
 
 def checkouts(store: Store, limit: int = MOST) -> list[Checkout]:
-    """The scopes in which sessions are, the one that last had a sign of life first."""
+    """Return the scopes with sessions, the most recently active first."""
     found = []
     for scope in store.instances.scopes(limit):
         ids = [row.id for _, row in islice(store.instances.walk(scope), SESSIONS)]

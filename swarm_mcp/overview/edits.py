@@ -1,7 +1,7 @@
-"""Files that sessions have changed and not committed, as their traces say (``swarm_hook_core.traces``).
+"""Changed and uncommitted files, from the sessions' traces (``swarm_hook_core.traces``).
 
-They are in no store: journals are read, and git is asked. That takes some 10 ms where there are any; `journal_marks`
-says whether it is worth asking anew.
+Traces are in no store: their journals are read, and git is asked, for about 10 ms if there are any. `journal_marks`
+tells if a new look is worthwhile.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from swarm_mcp.overview.file_marks import Marks, file_marks
 from swarm_mcp.overview.people import People
 from swarm_mcp.store import Store
 
-SECONDS = 0.3  # of processor time, for commands that nobody has read yet
+SECONDS = 0.3  # seconds of processor time for commands that have not been analysed yet
 MOST = 100  # files
 PREFIX = "MCP"  # of variables that are about no client
 
 
 class Edit(NamedTuple):
-    """Somebody's change of the file at `path` that is not committed: when, in Unix seconds, and with which tool.
+    """One uncommitted change of the file at `path`: its author, its time in Unix seconds, and the tool.
 
-    The tool of one on another machine is not known: it is ``-``.
+    The tool of a change on another machine is unknown: ``-``.
     """
 
     path: str
@@ -41,10 +41,10 @@ def journal_marks(scope: str) -> Marks:
 
 
 def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:
-    """The newest changes in a scope that are not committed, of sessions that are still there, newest first.
+    """Return the newest uncommitted changes in a scope by sessions that are still there, newest first.
 
-    Of sessions on other machines of a team they are those that are not pushed.
-    Raises nothing: where journals, or the folder, cannot be read there are none.
+    For sessions on other machines of a team these are their unpushed changes. Raises nothing: unreadable journals or
+    folders count as empty.
     """
     if not store.exists() or not _journals(scope):
         return []

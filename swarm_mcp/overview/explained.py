@@ -1,4 +1,4 @@
-"""The words in which people are told what keeps them from a file: through which rule a lock holds, and until when."""
+"""The words that tell people about an obstacle to a write: the rule by which a lock holds, and its end."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import AUTO
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _THROUGH = {
     "file": "", "folder": ", by the locked folder {file}", "pattern": ", by the pattern {file}",
     "repository": ", as {file} of another work tree", "overlap": ": {file}",
 }  # fmt: skip
 
 
-def through(lock: dict, path: Callable[[str], str]) -> str:
-    """By what a lock of ``lock_explaining.explanation`` holds; empty where it is on the very file.
+def through(lock: dict[str, Any], path: Callable[[str], str]) -> str:
+    """Return the rule by which a lock of ``lock_explaining.explanation`` holds; empty for a lock on the very file.
 
-    `path` says what a path is called where this is read.
+    `path` returns a path's name for the reader.
     """
     return _THROUGH.get(lock["rule"], "").format(file=named(path(lock["file"])))
 
 
-def until(lock: dict, now: float) -> str:
-    """How long a lock as listings show it holds."""
+def until(lock: dict[str, Any], now: float) -> str:
+    """Return the words for the end of a lock, as listings show it."""
     words = "until it is released"
     if "lapses_in" in lock:
         left = duration(lock["lapses_in"])

@@ -1,4 +1,4 @@
-"""What tells that files have grown or were put anew, without reading them."""
+"""Marks that change when a file grows or is replaced, without reading it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who waits for which locks, behind whom, and the circles in which sessions wait for each other."""
+"""The queues for locks: the waiters, their obstacles, and the circles of sessions that wait for each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 100  # waiters that are shown
 
 
 class Obstacle(NamedTuple):
-    """What somebody waits for: a lock (`lock_id`), or somebody else's turn before its own."""
+    """The reason of a wait: a lock (`lock_id`), or the turn of an earlier waiter."""
 
     instance_id: str
     name: str
@@ -25,9 +25,9 @@ class Obstacle(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A place in the line: who waits for what, for how many seconds, and what for.
+    """A place in the queue: its session, the wanted lock, the seconds waited so far, and the obstacle.
 
-    `gives_up_in` is None for no limit; a `silent` one shows no life, and is passed over when what it wants is free.
+    `gives_up_in` is None for no limit. A `silent` place has no heartbeat and is passed over once its lock is free.
     """
 
     ticket: int
@@ -52,17 +52,17 @@ class Lines(NamedTuple):
 
 
 def lines(store: Store, scope: str, people: People, limit: int = MOST) -> Lines:
-    """Who waits in a scope. Only places whose process and session are there count."""
+    """Return the waiters in a scope. A place counts while its process and its session live."""
     places = [row for row in store.queue.waiting() if scope in ("", row.scope)]
     shown = [_line(store, row, people) for row in islice(places, limit)]
     return Lines(shown, len(places) - len(shown), circles(shown))
 
 
 def circles(waiting: list[Line]) -> list[list[str]]:
-    """The circles among those who wait, each as the ids of its sessions in turn, beginning with the smallest.
+    """Return the circles among the waiters, each as the ids of its sessions in turn, the smallest first.
 
-    A session with several agents is taken for one: what one of its agents waits for keeps the others from nothing, but
-    people ask who waits for whom.
+    A session with several agents counts as one. A wait of one agent does not block the others, but people ask about
+    sessions.
     """
     after: dict[str, list[str]] = {}
     for line in waiting:

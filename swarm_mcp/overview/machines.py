@@ -1,12 +1,12 @@
-"""The machines of a team: which there are, whether they are there, and how far what each knows has come.
+"""The machines of a team: their names, their presence, and how up to date the copy of each is.
 
-No connection is opened: what this machine's copy of the team says stands in the store, the rest is asked of the team
-agent, which looks at the machines as long as somebody asks.
+No connection is opened: this machine's copy of the team is in the store, and the team agent answers the rest. The agent
+watches the machines for as long as it is asked.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.wording import duration
 from swarm_mcp.store import Store
@@ -14,14 +14,14 @@ from swarm_mcp.store.team_rows import HOST
 from swarm_mcp.team.freshness import known_here, unheard_for
 
 ASK_SECONDS = 1.0
-GOOD_SECONDS = 15.0  # after which what the server has said of a machine does not say how it stands
+GOOD_SECONDS = 15.0  # Seconds after which the server's word about a machine is out of date.
 
 
 class MachineNow(NamedTuple):
-    """A machine: whose it is (`person`, empty where that is not known), and how many `sessions` it has here.
+    """A machine, its owner (`person`, empty if unknown), and the number of its `sessions` here.
 
-    `silent_for`: seconds since it should have been heard of, 0 for a machine that is there, None where nobody knows.
-    `behind`: how many changes it does not know yet. `has_ended`: it follows the team no more, having nothing to do.
+    `silent_for`: seconds since its last heartbeat was due, 0 for a present machine, None if unknown. `behind`: the
+    number of changes that have not reached it. `has_ended`: it has left the team's log, since it has no work there.
     """
 
     name: str
@@ -34,12 +34,12 @@ class MachineNow(NamedTuple):
 
     @property
     def is_offline(self) -> bool:
-        """Whether it is silent, though it should be heard of."""
+        """Return True if it is silent without having left."""
         return bool(self.silent_for) and not self.has_ended
 
     @property
     def state(self) -> str:
-        """How it stands, in a few words."""
+        """Return its state in a few words."""
         if self.is_own:
             return "this one"
         if self.silent_for is None:
@@ -48,18 +48,20 @@ class MachineNow(NamedTuple):
         if self.silent_for:
             how = f"{'ended' if self.has_ended else 'silent for'} {duration(self.silent_for)}"
             how += " ago" if self.has_ended else ""
-        return f"{how}, {self.behind} changes behind" if self.behind else how
+        if self.behind:
+            return f"{how}, {self.behind} changes behind"
+        return how
 
 
 class TeamNow(NamedTuple):
-    """How a clone stands in its team.
+    """The state of a clone in its team.
 
-    repository    what the team calls it
-    is_fresh      nothing can be held elsewhere, and count, of which this machine does not know
-    said_at       Unix seconds: when the server was last heard of, None for never
-    error         why the server is not reached; empty where it is, or nobody knows
-    milliseconds  that the server took to say which machines there are; None where it has not
-    machines      this one first; where the agent does not say, only those of which sessions are known
+    repository    the team's name for it
+    is_fresh      this machine knows every lock that counts elsewhere
+    said_at       Unix seconds of the server's last word, None for never
+    error         the reason why the server is not reached; empty if it is, or if that is unknown
+    milliseconds  the time the server took to list the machines; None before the first time
+    machines      this one first; without the agent, only machines with known sessions
     """
 
     repository: str
@@ -71,13 +73,15 @@ class TeamNow(NamedTuple):
 
     @property
     def freshness(self) -> str:
-        """Whether what is known of other machines is fresh, in words."""
+        """Return in words how fresh the knowledge of other machines is."""
         if not self.is_fresh:
             return f"not fresh: its server was not heard of {unheard_for(self.said_at)}"
-        return "fresh" if self.milliseconds is None else f"fresh, its server answers in {self.milliseconds:.0f} ms"
+        if self.milliseconds is None:
+            return "fresh"
+        return f"fresh, its server answers in {self.milliseconds:.0f} ms"
 
     @property
-    def shown(self) -> dict:
+    def shown(self) -> dict[str, Any]:
         """It as answers have it: ``{repository, fresh, said_at, error, milliseconds, machines}``."""
         machines = [{**one._asdict(), "state": one.state} for one in self.machines]
         return {
@@ -87,9 +91,10 @@ class TeamNow(NamedTuple):
 
 
 def team_now(store: Store, scope: str) -> TeamNow | None:
-    """How the work tree around the folder `scope` stands in its team; None where it has joined none.
+    """Return the team state of the work tree around the folder `scope`; None outside of a team.
 
-    That costs one look at the disk. Else a team agent that does not answer is waited for, for `ASK_SECONDS` at most.
+    Outside of a team this costs one look at the disk. A team agent that does not answer is waited for, `ASK_SECONDS` at
+    most.
     """
     known = known_here(store, scope)
     if known is None:
@@ -99,7 +104,7 @@ def team_now(store: Store, scope: str) -> TeamNow | None:
     name = known["repository"]
     agent = agent_client.status(ASK_SECONDS, machines=True) or {}
     own = str(agent.get("machine") or "")
-    told: dict = {}
+    told: dict[str, Any] = {}
     errors = [server["error"] for server in agent.get("servers", ())]
     for server in agent.get("servers", ()):
         for one in server["repositories"]:
@@ -119,16 +124,22 @@ def team_now(store: Store, scope: str) -> TeamNow | None:
         found[machine] = found[machine]._replace(sessions=sessions)
     if own:
         found.setdefault(own, MachineNow(own, "", told.get("sessions", 0), True, 0.0, 0))
-    took = told["round_trip"] * 1000 if is_known else None
+    if is_known:
+        took = told["round_trip"] * 1000
+    else:
+        took = None
     machines = sorted(found.values(), key=lambda one: (not one.is_own, one.name))
     return TeamNow(name, known["fresh"], known["said_at"], error, took, machines)
 
 
-def _machine(row: dict, own: str, told: dict, is_known: bool) -> MachineNow:
-    """A machine, by what the server has said of it; `is_known`: that is so recent that it says how it stands."""
+def _machine(row: dict[str, Any], own: str, told: dict[str, Any], is_known: bool) -> MachineNow:
+    """Return a machine from the server's row. `is_known`: the row is recent enough to tell the state."""
     is_own, has_ended = row["machine"] == own, not row["lease"]
     if is_own or not is_known:
         return MachineNow(row["machine"], row["member"], row["sessions"], is_own, 0.0 if is_own else None, 0)
     silent = max(0.0, -row["left"])
-    behind = 0 if has_ended else max(0, told["version"] - row["acked"])
+    if has_ended:
+        behind = 0
+    else:
+        behind = max(0, told["version"] - row["acked"])
     return MachineNow(row["machine"], row["member"], row["sessions"], False, silent, behind, has_ended)

@@ -1,10 +1,10 @@
-"""How things stand: the sessions of a scope, and the files that they hold, wait for and have edited."""
+"""The present state: the sessions of a scope, and the files that they have locked, wait for and have edited."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_mcp.domain.lock import SHARED
@@ -20,11 +20,10 @@ COUNTED = 1000  # locks of one session; of more it is only said that there are
 
 
 class SessionNow(NamedTuple):
-    """A session: its `name` for people, seconds since its last sign of life, how many files it has locked.
+    """A session: its `name` for people, the seconds since its last heartbeat, the number of its locks.
 
-    Of one on another machine of a team there is no such time, and `silent_for` is None.
-    `is_guarded`: hooks of ours ask before it writes. `edited`: how many files it has changed and not committed. A
-    session has `COUNTED` locks `held`, or more.
+    A session on another machine of a team has no such time; `silent_for` is None. `is_guarded`: hooks of ours see its
+    writes. `edited`: the number of its changed, uncommitted files. `held` counts its locks up to `COUNTED`.
     """
 
     id: str
@@ -41,7 +40,7 @@ class SessionNow(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """A lock on a file: `since` in Unix seconds, None where nobody knows; `lapses_in` seconds where it has a lease.
+    """A lock on a file: `since` in Unix seconds, None if unknown; `lapses_in` seconds if it has a lease.
 
     `note` is its holder's.
     """
@@ -57,7 +56,7 @@ class Hold(NamedTuple):
 
 
 class FileNow(NamedTuple):
-    """A file with everybody who has to do with it; `conflict` says what is amiss, empty for nothing."""
+    """A file with its locks, waiters and edits. `conflict` names the problem, empty for none."""
 
     path: str
     holds: list[Hold]
@@ -67,9 +66,9 @@ class FileNow(NamedTuple):
 
 
 class Now(NamedTuple):
-    """A scope: some of its sessions and files, and who waits.
+    """A scope: some of its sessions and files, and its waiters.
 
-    `session_count`: how many sessions it has in all; `lock_count`: how many locks those shown have, at least that many.
+    `session_count`: all its sessions; `lock_count`: the locks of the sessions shown, or more.
     """
 
     scope: str
@@ -82,9 +81,9 @@ class Now(NamedTuple):
 
 
 def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), limit: int = FILES) -> Now:
-    """How things stand in `scope`; `edited` is what ``edits.edits`` has found there.
+    """Return the present state of `scope`. `edited` is the result of ``edits.edits`` there.
 
-    Of the locks, those that somebody waits for stand first, then the newest. Of the files those with a conflict do.
+    Locks with waiters stand first, then the newest. Files with a conflict stand first.
     """
     edited = list(edited)
     waiting = lines(store, scope, people)
@@ -93,7 +92,10 @@ def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), l
     shown = [_session(store, row, people, held[row.id], waiting, edited) for row in rows]
     wanted = [one.lock_id for line in waiting.waiting for one in line.obstacles if one.lock_id]
     locks = store.locks.recent_of([one for one in held if held[one]], people.viewer, limit, wanted)
-    count = len(rows) if len(rows) < SESSIONS else store.instances.count(scope)
+    if len(rows) < SESSIONS:
+        count = len(rows)
+    else:
+        count = store.instances.count(scope)
     files = files_of(locks, waiting.waiting, edited, people, limit)
     return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
 
@@ -114,7 +116,9 @@ def _session(store: Store, row: Session, people: People, held: int, waiting: Lin
     )
 
 
-def files_of(locks: list[dict], waiting: list[Line], edited: list[Edit], people: People, limit: int) -> list[FileNow]:
+def files_of(
+    locks: list[dict[str, Any]], waiting: list[Line], edited: list[Edit], people: People, limit: int
+) -> list[FileNow]:
     """The files that these locks, waiters and edits are about; those with a conflict stand first."""
     holds: dict[str, list[Hold]] = {}
     waits: dict[str, list[Line]] = {}
@@ -134,21 +138,26 @@ def files_of(locks: list[dict], waiting: list[Line], edited: list[Edit], people:
     return found[:limit]
 
 
-def _hold(lock: dict, people: People) -> Hold:
+def _hold(lock: dict[str, Any], people: People) -> Hold:
     people.learn(lock["instance_id"], lock["owner_label"])
     name = people.called(lock["instance_id"])
     mode = lock.get("mode") or "exclusive"
-    since = int(lock["created_at"]) if isinstance(lock["created_at"], (int, float)) else None
+    if isinstance(lock["created_at"], (int, float)):
+        since = int(lock["created_at"])
+    else:
+        since = None
     rest = lock.get("lapses_in"), lock["id"]
     return Hold(lock["instance_id"], name, lock.get("agent") or "", mode, lock["content"], since, *rest)
 
 
 def _conflict(holds: list[Hold], waits: list[Line], changed: list[Edit]) -> str:
-    """What is amiss with a file, in a few words; empty for nothing."""
+    """Return the problem with a file in a few words; empty for none."""
     holders = {one.instance_id for one in holds if one.mode != SHARED}
     others = [one for one in changed if holders and one.instance_id not in holders]
     if others:
         return "changed by one, held by another"
     if len({one.instance_id for one in changed}) > 1:
         return "changed by several"
-    return "waited for" if waits else ""
+    if waits:
+        return "waited for"
+    return ""

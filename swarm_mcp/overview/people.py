@@ -1,4 +1,4 @@
-"""What sessions are called to whoever looks on, also those that have gone."""
+"""The names of sessions for a reader, departed sessions included."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from swarm_mcp.visibility import without_walls
 
 
 class People:
-    """The names of sessions for one look: each is looked up once, and remembered for as long as that look takes.
+    """The names of sessions during one look: each is read from the store once.
 
-    `own_id`: the session of whoever looks on, empty for none.
+    `own_id`: the reader's own session, empty for none.
     """
 
     def __init__(self, store: Store, viewer: str = "", own_id: str = ""):
@@ -25,7 +25,7 @@ class People:
         self._names: dict[str, str] = {}
 
     def may_know(self, label: str | None) -> bool:
-        """Whether the viewer may know the name of a session with this label."""
+        """Return True if the viewer may know the name of a session with this label."""
         return without_walls() or same_circle(self.viewer, token(label or "", "identity"))
 
     def name(self, row: Session) -> str:
@@ -36,12 +36,12 @@ class People:
         return name_of(row, self._own_id)
 
     def learn(self, instance_id: str, label: str | None) -> None:
-        """Remember what a session is labelled, from a row that says so."""
+        """Remember a session's label from a row that has it."""
         if label or instance_id not in self._labels:
             self._label(instance_id, label)
 
     def called(self, instance_id: str | None) -> str:
-        """The name of the session with this id; of one that nobody knows any more, the beginning of its id."""
+        """Return the name of the session with this id; for a forgotten session, the beginning of its id."""
         if not instance_id or instance_id == SYSTEM:
             return SYSTEM
         if instance_id not in self._labels:

@@ -1,4 +1,4 @@
-"""One session whole: where it is, what it holds and waits for, what it has been given to do, said and been told."""
+"""One session whole: its place, locks, waits, tasks, messages and events."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FILES, TASKS, MESSAGES, HAPPENINGS = 100, 20, 10, 50  # that are shown
 
 
 class SessionWhole(NamedTuple):
-    """A session, called `name`; `row` is None where it has gone, `run` where it is no worker's under way.
+    """A session called `name`. `row` is None for a departed session, `run` for one that is no running worker.
 
-    `files`: what it holds, waits for and has changed; it has `lock_count` locks, or more where these are `COUNTED`.
-    `tasks` are those that it has, `asked` those that it has asked for; `told` and `said` are messages to it and from
-    it, `happened` what it did, newest first.
+    `files`: its locked, awaited and changed files; `lock_count` counts its locks up to `COUNTED`. `tasks` are assigned
+    to it, `asked` were requested by it; `told` and `said` are messages to and from it; `happened` are its events,
+    newest first.
     """
 
     id: str
@@ -45,19 +45,23 @@ class SessionWhole(NamedTuple):
 def session_whole(
     store: Store, instance_id: str, scope: str, people: People, since: int, edited: list[Edit]
 ) -> SessionWhole:
-    """All there is to know of a session; of one that has gone, what happened in `scope` since then.
+    """Return all about a session; about a departed one, its events in `scope` since then.
 
-    `edited` is what ``edits.edits`` has found in its scope. Raises UnknownInstance where nothing is known of it.
+    `edited` is the result of ``edits.edits`` in its scope. Raises UnknownInstance for an unknown id.
     """
     row = store.instances.with_evidence(instance_id)
-    scope = row.scope if row else scope
+    if row:
+        scope = row.scope
+    else:
+        scope = scope
     happened = [
         one for one in timeline(store, scope, people, since, store.now()).happenings[::-1]
         if instance_id in (one.instance_id, one.other)
     ][:HAPPENINGS]  # fmt: skip
     if row is None and not happened:
         raise UnknownInstance("nothing is known of that session (what has happened is kept for about a day)")
-    name = people.name(row) if row else people.called(instance_id)  # what has happened says so of one that has gone
+    # the events of a departed session still have its name
+    name = people.name(row) if row else people.called(instance_id)
     waits = [line for line in lines(store, scope, people).waiting if line.instance_id == instance_id]
     held = store.locks.recent_of([instance_id], people.viewer, FILES, ())
     lock_count = store.locks.counts_of([instance_id], COUNTED)[instance_id]

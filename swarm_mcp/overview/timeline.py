@@ -1,11 +1,11 @@
-"""What has happened in a scope: locks taken, waited for, refused and handed over, sessions that came and went.
+"""The events in a scope: locks taken, awaited, refused and handed over, sessions that came and went.
 
 Events are kept for about a day.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import onlooker
@@ -19,16 +19,18 @@ KINDS = (
     "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
     "altered", "restored", "renewed", "turn ended", "joined", "left", "attempted", "lowered",
 )  # fmt: skip
-ATTEMPTED, LOWERED = "attempted", "lowered"  # what only a person may do; what protects the sessions there less
+# an agent's attempt at an action for persons; a lowered protection of the sessions there
+ATTEMPTED, LOWERED = "attempted", "lowered"
 TASK = "task"  # a task was created, claimed, ended ...: only where it is asked for
 _OF_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "left"}
 
 
 class Happening(NamedTuple):
-    """One event: `what` it was in a word (`KINDS`), by whom (`name`), to what; `at` in Unix seconds.
+    """One event: its kind `what` in a word (`KINDS`), its actor (`name`), its object; `at` in Unix seconds.
 
-    `other` is who else it was about, as an id, and `other_name`: the holder of what was refused or taken, who got what
-    was handed over. `waited`: for how many seconds what was got had been waited for. `note` is what a session said.
+    `other` is the id of the other session and `other_name` its name: the holder of a refused or stolen lock, the
+    receiver of a handed-over one. `waited`: the seconds that a granted lock was waited for. `note` is the session's own
+    text.
     """
 
     id: int
@@ -42,7 +44,7 @@ class Happening(NamedTuple):
     other_name: str
     waited: float
     note: str
-    details: dict
+    details: dict[str, Any]
 
 
 class Timeline(NamedTuple):
@@ -57,7 +59,7 @@ class Timeline(NamedTuple):
 def timeline(
     store: Store, scope: str, people: People, since: int, until: int, limit: int = MOST, with_tasks: bool = False
 ) -> Timeline:
-    """What happened in `scope` in these seconds: of more than `limit` events the newest; `with_tasks`: tasks too."""
+    """Return the newest `limit` events in `scope` in these seconds; `with_tasks` adds tasks."""
     groups = (*LOCKS_AND_SESSIONS, *([TASK] if with_tasks else []))
     rows = store.activity.timeline(scope, since, until, limit + 1, groups)
     return Timeline(since, until, _told(store, rows[:limit], people)[::-1], len(rows) > limit)
@@ -80,7 +82,7 @@ def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
 
 
 def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:
-    """The newest refusals since then, newest first; also of what only a person may do (`ATTEMPTED`)."""
+    """Return the newest refusals since then, newest first, refused actions for persons (`ATTEMPTED`) included."""
     return newest(store, scope, people, since, limit, "denied")
 
 
@@ -92,8 +94,8 @@ class Refused(NamedTuple):
 
 
 def refused_files(store: Store, scope: str, people: People, since: int, limit: int) -> list[Refused]:
-    """Refusals since then by session, file and what was in the way, the last one first."""
-    found: dict[tuple, list[Happening]] = {}
+    """Return the refusals since then by session, file and obstacle, the last one first."""
+    found: dict[tuple[Any, ...], list[Happening]] = {}
     for one in refusals(store, scope, people, since, MOST):
         found.setdefault((one.instance_id, one.file, one.other, one.details.get("reason")), []).append(one)
     return [Refused(some[0], len(some)) for some in list(found.values())[:limit]]
@@ -117,7 +119,7 @@ def newest(store: Store, scope: str, people: People, since: int, limit: int, wha
     return _told(store, rows[:limit], people)
 
 
-def happening(shown: dict, people: People, scope: str = "") -> Happening:
+def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happening:
     """An event about locks, as ``lock_events.event_shown`` has it."""
     who, details = shown["instance_id"] or "", shown["details"]
     people.learn(who, shown["label"])
@@ -133,32 +135,44 @@ def happening(shown: dict, people: People, scope: str = "") -> Happening:
     )  # fmt: skip
 
 
-def _of_task(store: Store, row: Event, payload: dict, people: People) -> Happening:
-    """A change of a task, its title as the note; `what` is empty where the viewer may not know of that task."""
+def _of_task(store: Store, row: Event, payload: dict[str, Any], people: People) -> Happening:
+    """Return a change of a task, its title as the note; `what` is empty if the viewer may not see that task."""
     task = store.tasks.seen(onlooker(people.viewer, row.scope), row.subject or "")
     change = row.type.partition(".")[2].rpartition(".")[2]
     if change == "updated":
         change = str(payload.get("status") or change).replace("_", " ")
-    details = {"task": row.subject, "change": change, "type": task.type} if task else {}
+    if task:
+        details = {"task": row.subject, "change": change, "type": task.type}
+    else:
+        details = {}
     who, title = row.actor or "", task.title if task else ""
-    name = people.called(who) if task else ""
+    if task:
+        name = people.called(who)
+    else:
+        name = ""
     return Happening(
         row.id, row.scope, row.created_at, TASK if task else "", who, name, "", "", "", 0.0, title, details
     )
 
 
-def _of_protection(row: Event, payload: dict, people: People, meets: bool) -> Happening:
-    """An attempt at what only a person may do, or what was lowered, in words as the note."""
+def _of_protection(row: Event, payload: dict[str, Any], people: People, meets: bool) -> Happening:
+    """Return an attempt at an action for persons, or a lowered protection, in words as the note."""
     what, who = row.type.partition(".")[2], row.actor or ""
-    nobody = "an agent's shell" if what == ATTEMPTED else "a person or a program"
+    if what == ATTEMPTED:
+        nobody = "an agent's shell"
+    else:
+        nobody = "a person or a program"
     path, deed = (str(payload.get(name) or "") if meets else "" for name in ("path", "deed"))
-    name = people.called(who) if who else nobody
+    if who:
+        name = people.called(who)
+    else:
+        name = nobody
     return Happening(
         row.id, row.scope, row.created_at, what, who, name, path, "", "", 0.0, deed, payload if meets else {}
     )
 
 
-def _happening(row: Event, shown: dict, people: People) -> Happening:
+def _happening(row: Event, shown: dict[str, Any], people: People) -> Happening:
     if not row.type.startswith("instance."):
         return happening(shown, people, row.scope)
     who = row.subject or ""

@@ -1,9 +1,9 @@
-"""The end of what a worker has done, from its record: however long that is, only its last part is read."""
+"""The end of a worker's record. Only its last part is read, however long it is."""
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.json_text import loads
 from swarm_mcp.domain.run import Run
@@ -18,14 +18,17 @@ MOST = 200  # entries
 class Transcript(NamedTuple):
     """The last entries, as ``harness.transcript`` has them, oldest first; `is_cut` where there were more before."""
 
-    entries: list[dict]
+    entries: list[dict[str, Any]]
     is_cut: bool
 
 
 def last_entries(run: Run, limit: int = MOST) -> Transcript:
-    """The end of a run's transcript; none where it has no record yet, or that cannot be read."""
-    entries: list[dict] = []
-    files = files_of(run.record) if run.record else []
+    """Return the end of a run's transcript; empty if the record is missing or unreadable."""
+    entries: list[dict[str, Any]] = []
+    if run.record:
+        files = files_of(run.record)
+    else:
+        files = []
     left = LAST_BYTES
     for path in reversed(files):
         try:
@@ -45,7 +48,7 @@ def record_marks(run: Run) -> Marks:
 
 
 def _last_lines(path: str, most: int) -> tuple[list[bytes], bool]:
-    """The whole lines in the last `most` bytes of a file, and whether that is all of it."""
+    """Return the whole lines in the last `most` bytes of a file, and True if that is all of it."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         begin = max(0, size - most)
@@ -54,10 +57,18 @@ def _last_lines(path: str, most: int) -> tuple[list[bytes], bool]:
     return lines[1 if begin else 0 :], begin == 0
 
 
-def _entries(line: bytes) -> list[dict]:
+def _entries(line: bytes) -> list[dict[str, Any]]:
     try:
-        found = loads(line.decode("utf-8", "replace")) if line else None
+        if line:
+            found = loads(line.decode("utf-8", "replace"))
+        else:
+            found = None
     except (ValueError, RecursionError):
         return []
-    event = event_of(found) if isinstance(found, dict) else None
-    return to_transcript(event) if event else []
+    if isinstance(found, dict):
+        event = event_of(found)
+    else:
+        event = None
+    if event:
+        return to_transcript(event)
+    return []

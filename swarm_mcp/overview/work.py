@@ -16,14 +16,14 @@ from swarm_mcp.views import short
 
 TASKS, MESSAGES, WORKERS = 50, 50, 50
 MOST_READ = 1000  # messages of a scope that are looked through for those about a task, the newest first
-MOST_NAMED = 5  # tasks whose ids begin alike
+MOST_NAMED = 5  # tasks with the same beginning of their ids
 RUNS = 20  # of one task, the newest
 EVERYBODY = "all"
-ORDER = (*(status for status in STATUSES if status not in TERMINAL), *TERMINAL)  # what is still to be done stands first
+ORDER = (*(status for status in STATUSES if status not in TERMINAL), *TERMINAL)  # open tasks stand first
 
 
 class TaskRow(NamedTuple):
-    """A task, and what those who asked for it and who do it are called; `assignee` is empty for nobody."""
+    """A task with the names of its requester and its assignee; `assignee` is empty for an unassigned task."""
 
     task: Task
     requester: str
@@ -38,7 +38,7 @@ class Tasks(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """A message, what its sender and its recipient are called, the task that it is marked with (or empty), its text."""
+    """A message: the names of sender and recipient, the task in its mark (or empty), its text."""
 
     message: Message
     sender: str
@@ -48,7 +48,7 @@ class MessageRow(NamedTuple):
 
 
 class About(NamedTuple):
-    """What there is about a task besides itself: its newest runs first, and the messages that name it, newest first."""
+    """The surroundings of a task: its newest runs first, and the messages that name it, newest first."""
 
     runs: list[Run]
     messages: list[Message]
@@ -62,7 +62,7 @@ class Messages(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """A run of an agent: how it stands in a few words, what its session is called, how many seconds it took so far."""
+    """A run of an agent: its state in a few words, its session's name, its seconds so far."""
 
     run: Run
     outcome: str
@@ -76,7 +76,9 @@ def tasks(store: Store, scope: str, people: People, limit: int = TASKS) -> Tasks
     counts = store.tasks.counts(viewer)
     found = {}
     for status in ORDER:
-        rows = islice(store.tasks.walk(viewer, status), limit) if counts.get(status) else ()
+        if not counts.get(status):
+            continue
+        rows = islice(store.tasks.walk(viewer, status), limit)
         if shown := [task_row(row, people) for _, row in rows]:
             found[status] = shown
     return Tasks(found, counts)
@@ -88,7 +90,7 @@ def task_row(task: Task, people: People) -> TaskRow:
 
 
 def find_task(store: Store, viewer: Session, reference: str) -> Task:
-    """The task with this id, or the only one that the viewer may see whose id begins so. Raises UsageError."""
+    """Return the task with this id, or the only visible one whose id begins so. Raises UsageError."""
     exact = store.tasks.seen(viewer, reference)
     if exact:
         return exact
@@ -122,8 +124,11 @@ def messages(
 
 
 def message_row(message: Message, people: People) -> MessageRow:
-    """A message with the names of those whom it is from and to."""
-    to = people.called(message.recipient) if message.recipient else EVERYBODY
+    """Return a message with the names of its sender and its recipient."""
+    if message.recipient:
+        to = people.called(message.recipient)
+    else:
+        to = EVERYBODY
     return MessageRow(message, people.called(message.sender), to, *task_and_text(message.content or ""))
 
 
@@ -133,7 +138,7 @@ def workers(store: Store, scope: str, people: People, limit: int = WORKERS) -> l
 
 
 def worker(store: Store, run: Run, people: People) -> Worker:
-    """A run as somebody looks at it."""
+    """Return a run in the form of the views."""
     until = run.ended_at or (run.updated_at if run.state == ENDED else store.now())
     return Worker(run, outcome(run), people.called(run.instance_id), max(0.0, until - run.started_at))
 
@@ -141,8 +146,12 @@ def worker(store: Store, run: Run, people: People) -> Worker:
 def outcome(run: Run) -> str:
     """The state of a run; of one that has ended, how it did."""
     if run.state != ENDED:
-        return f"{run.state}, {run.control} asked" if run.control else run.state
+        if run.control:
+            return f"{run.state}, {run.control} asked"
+        return run.state
     result = run.result or {}
     if not result:
         return ENDED
-    return f"failed: {result.get('error_category') or 'unknown'}" if result.get("is_error") else "done"
+    if result.get("is_error"):
+        return f"failed: {result.get('error_category') or 'unknown'}"
+    return "done"

@@ -1,13 +1,13 @@
-"""``swarm-mcp page``: the same overview in a browser, served on loopback by a process of its own that only reads.
+"""``swarm-mcp page``: the overview in a browser, served on loopback by a read-only process of its own.
 
-access     who may look: loopback, a token, then a cookie; what a browser may do with an answer
-app        the addresses that there are
-looking    the one thread that reads the store, and what it has rendered since the last commit
-live       telling open pages that something has changed
-changes    what nobody commits: files that sessions have edited
+access     the admission of requests: loopback, a token, then a cookie; the headers that bind the browser
+app        the page's addresses
+looking    the one thread that reads the store, and its renderings since the last commit
+live       the notification of open pages about changes
+changes    edited files, known without any commit
 rendering  templates, and the words in them
-view       what a page is asked for, and what it is made of
-views      one module for each kind of page; what templates share is in ``templates/parts.html`` and ``tables.html``
+view       a page's request, its parts, and its template
+views      one module for each kind of page; shared template parts are in ``templates/parts.html`` and ``tables.html``
 picture    the timeline as a drawing
 serving    the process: its socket, its browser, its end
 """

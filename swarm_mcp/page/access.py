@@ -1,15 +1,15 @@
-"""Who may look at the page, and what a browser may do with it.
+"""The admission of requests to the page, and the limits on its answers in a browser.
 
-The server listens on loopback, where every program and every web page of this machine can send it requests. So a
-request counts only
+The server listens on loopback, and every program and every web page on this machine can send it requests. A request
+counts only
 
-- under one of the names of loopback (``Host``), or a page of the network could have its own name lead here,
-- from no other page (``Origin``), which would send along what the browser knows of us,
-- with the cookie that is given in exchange for the token in the address that the terminal shows, and
-- where it only reads.
+- under one of the names of loopback (``Host``): a page of the network could have its own name lead here,
+- from no other page (``Origin``): such a page would send the browser's cookies along,
+- with the cookie that is given in exchange for the token in the terminal's address, and
+- if it only reads.
 
-Nothing of another origin, no inline script and no inline style is let into a page: what a session says could at most
-look like one.
+No foreign origin, no inline script and no inline style is allowed in a page: a session's text can at most look like
+one.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ _REFUSAL = (
 
 
 class Keys:
-    """What opens the page: a token that the terminal shows, one that opens a browser once, and the cookie for either.
+    """The keys of the page: a token in the terminal, a token that opens a browser once, and the cookie for either.
 
-    The second stands in the command line of a browser, which other users of the machine can read.
+    The second token stands in the browser's command line, and other users of the machine can read that.
     """
 
     def __init__(self, port: int):
         self.shown, self.once, self._cookie = (secrets.token_urlsafe(32) for _ in range(3))
         self.hosts = frozenset(f"{name}:{port}" for name in NAMES)
-        # A browser keeps cookies by name of the host, whatever its port: two pages must not share one.
+        # Browsers keep cookies by host name without the port: two pages must not share one.
         self.cookie_name = f"swarm-page-{port}"
 
     def take(self, token: str) -> bool:
-        """Whether `token` opens the page; one for a browser does so once."""
+        """Return True if `token` opens the page. A browser's token does so once."""
         if self.once and _same(token, self.once):
             self.once = ""
             return True
         return _same(token, self.shown)
 
     def admits(self, cookies: str) -> bool:
-        """Whether this header of cookies has ours."""
+        """Return True if this cookie header has our cookie."""
         try:
             found = SimpleCookie(cookies).get(self.cookie_name)
         except CookieError:
@@ -81,12 +81,12 @@ class Keys:
 
 
 class Guarded:
-    """The application behind `keys`; whatever it answers gets the headers that bind the browser."""
+    """The application behind `keys`. All its answers get the headers that bind the browser."""
 
     def __init__(self, app: ASGIApp, keys: Keys):
         self.app = app
         self.keys = keys
-        self.live: Live | None = None  # what ends the streams
+        self.live: Live | None = None  # ends the streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -103,7 +103,7 @@ class Guarded:
         await (refusal or self.app)(scope, receive, send_bound)
 
     def _answer(self, scope: Scope) -> Response | None:
-        """What is said in place of the page; None where it may be shown."""
+        """Return the answer in place of the page; None if the page may be shown."""
         headers = Headers(scope=scope)
         if headers.get("host", "").lower() not in self.keys.hosts:
             return _refused(421, "It is served to this machine alone, under the address that the terminal shows.")
@@ -131,6 +131,8 @@ def _refused(status: int, why: str) -> Response:
 
 
 def _same(left: str, right: str) -> bool:
-    """Whether two secrets are the same, told in the same time for any two. Of digests: they may be of any letters."""
+    """Return True if two secrets are equal, in the same time for any two. It compares digests: secrets may have any
+    letters.
+    """
     digests = (hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in (left, right))
     return secrets.compare_digest(*digests)

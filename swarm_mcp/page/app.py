@@ -37,7 +37,7 @@ STATIC = os.path.join(os.path.dirname(__file__), "static")
 
 
 def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", own_id: str = "") -> Guarded:
-    """The whole page, for whoever has `keys`; `viewer` and `own_id`: the identity and session of whoever looks on."""
+    """Return the whole page behind `keys`. `viewer` and `own_id` are the identity and the session of the reader."""
     looker, templates = Looker(open_store), environment()
     rendered = Rendered(looker)
     live = Live(rendered.tell)
@@ -59,7 +59,10 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
 
         try:
             if view.with_edits:
-                scopes = [asked.scope] if asked.scope else await looker.ask(_scopes)
+                if asked.scope:
+                    scopes = [asked.scope]
+                else:
+                    scopes = await looker.ask(_scopes)
                 live.watch_files(place, lambda: [journal_marks(scope) for scope in scopes])
                 edits = await edited.of(scopes)
             text = await rendered.get(f"{is_part} {place}", render)
@@ -67,7 +70,10 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
                 live.watch_files(place, found[0].state)
             return HTMLResponse(text)
         except SwarmError as error:
-            status = 503 if isinstance(error, StoreUnavailable) else 404
+            if isinstance(error, StoreUnavailable):
+                status = 503
+            else:
+                status = 404
             text = templates.get_template("error.html").render(why=str(error), title="Not found", is_part=is_part,
                                                                asked=asked, views=VIEWS, view=view)  # fmt: skip
             return HTMLResponse(text, status)

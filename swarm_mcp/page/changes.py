@@ -1,4 +1,4 @@
-"""What nobody commits to a store: files that sessions have edited. Asked in a thread of its own, since git is asked."""
+"""Edited files: no commit to a store announces them. Asking git takes time, so a thread of its own does."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from swarm_mcp.overview.people import People
 from swarm_mcp.page.looking import Looker
 from swarm_mcp.store import Store
 
-PATIENCE_SECONDS = 0.3  # of a page that nobody has asked for yet
-GOOD_SECONDS = 10.0  # after these git may say something else, though nobody has edited anything
-# A hook notes a write before the client makes it, and nobody tells when that is: for so long after a journal has grown
-# the files are looked at again and again, as long as pages ask for them.
+PATIENCE_SECONDS = 0.3  # seconds that a page's first request waits
+GOOD_SECONDS = 10.0  # seconds after which git may have another answer, though no file was edited
+# A hook notes a write before the client makes it, and the moment of the write itself is unknown: for so many seconds
+# after a journal has grown, the files are looked at again and again, as long as pages ask for them.
 COMING_SECONDS, AGAIN_SECONDS, WANTED_SECONDS = 30.0, 0.5, 40.0
 
 
@@ -39,9 +39,9 @@ class Edited:
         self._again: dict[str, asyncio.TimerHandle] = {}
 
     async def of(self, scopes: list[str]) -> dict[str, list[Edit] | None]:
-        """The edits in each of these scopes; None where they are not known in time, and `changed` will tell.
+        """Return the edits in each of these scopes; None for one that is not known in time: `changed` tells later.
 
-        What is known is answered at once, and asked for anew where it may be another.
+        Known edits are returned at once, and read anew if they may be out of date.
         """
         now = asyncio.get_running_loop().time()
         for scope in scopes:
@@ -67,7 +67,7 @@ class Edited:
             try:
                 found = await self._looker.ask(lambda store: edits(store, scope, People(store, self._viewer)))
             except SwarmError:
-                found = []  # the store cannot be read, which the page itself says
+                found = []  # the store cannot be read; the page itself says so
             before = self._found.get(scope)
             self._found[scope] = _Found(state, asyncio.get_running_loop().time(), found)
             if before is None or before.edits != found:

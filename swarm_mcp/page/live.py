@@ -18,7 +18,7 @@ FORGET_SECONDS = 40.0  # after its page was last asked for, a file is looked at 
 
 
 class Live:
-    """Counts changes (`number`) while anybody listens; `files` are looked at besides the store."""
+    """The count of changes (`number`), kept up while a page listens; `files` are watched besides the store."""
 
     def __init__(self, outside: Callable[[], object] = lambda: None):
         """`outside()`: called before pages are told of a change that was not in the store."""
@@ -50,7 +50,7 @@ class Live:
                 self._task = None
 
     def watch_files(self, address: str, state: Callable[[], object] | None) -> None:
-        """What is shown at `address` is made of files, too: `state` differs once they do. None for no files."""
+        """Watch files that the page at `address` is made of: `state` differs once they change. None for no files."""
         if state is None:
             self._files.pop(address, None)
         else:

@@ -1,8 +1,8 @@
-"""The one thread that reads the store for all open pages, and what it has rendered since the last commit.
+"""The one thread that reads the store for all open pages, and its renderings since the last commit.
 
-Every question is one statement of its own: no transaction is held from one to the next, so nobody who writes is ever
-kept waiting, and nothing is lost when this process is killed. The store is opened to be read, and what writes have
-claimed is left for others to make locks of.
+Every question is one statement of its own, and no transaction spans two, so no writer ever waits for a page, and
+nothing is lost when this process is killed. The store is opened read-only; turning claims into locks is left to other
+processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from swarm_mcp.store import Store
 
 T = TypeVar("T")
-KEPT_SECONDS = 5.0  # what is rendered tells how long ago something was
+KEPT_SECONDS = 5.0  # seconds; a rendering tells the age of things
 MOST_KEPT = 100  # addresses
 
 
@@ -29,7 +29,7 @@ class Looker:
         self._store: Store | None = None
 
     async def ask(self, question: Callable[[Store], T]) -> T:
-        """What `question` finds in the store; its exception."""
+        """Return the result of `question` on the store, or raise its exception."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: question(self._opened()))
 
     def _opened(self) -> Store:
@@ -38,7 +38,7 @@ class Looker:
         return self._store
 
     def close(self) -> None:
-        """Let go of the store; what is being asked is waited for."""
+        """Close the store, after the question in progress."""
         self._thread.submit(self._close)
         self._thread.shutdown()
 
@@ -54,18 +54,18 @@ class _Kept(NamedTuple):
 
 
 class Rendered:
-    """What was rendered for an address: it is good until the next commit, or other `news`, and for 5 s at most.
+    """The renderings by address: each is valid until the next commit or other `news`, and for 5 s at most.
 
-    Fifty pages that show the same cost as much as one.
+    Fifty pages with the same address cost as much as one.
     """
 
     def __init__(self, looker: Looker):
         self._looker = looker
         self._kept: dict[str, _Kept] = {}
-        self.news = 0  # counts what happens outside of the store
+        self.news = 0  # counts changes outside of the store
 
     def tell(self) -> None:
-        """Something has happened outside of the store: what was rendered is not good any more."""
+        """Invalidate all renderings: something has changed outside of the store."""
         self.news += 1
 
     async def get(self, address: str, render: Callable[[Store], str]) -> str:

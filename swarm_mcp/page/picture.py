@@ -1,8 +1,7 @@
-"""The timeline as a drawing: a lane for each session, with bars for what it held and waited for, and marks.
+"""The timeline as a drawing: a lane for each session, with bars for its locks and waits, and marks.
 
-Only places and sizes are worked out here; ``templates/timeline.html`` draws them. What lies along the time is in
-percent of the width, what lies across it in pixels: the drawing is as wide as its page, and the words in it stay as
-large.
+This module computes positions and sizes; ``templates/timeline.html`` draws. Positions in time are in percent of the
+width, positions across it in pixels: the drawing is as wide as its page, and its words keep their size.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from swarm_mcp.overview.timeline import Happening, Timeline
 
 MOST_LANES = 40
 TOP, NAME, ROW, GAP = 26, 20, 18, 8  # pixels: above the lanes, a lane's name, a row of bars in it, below it
-MOST_ROWS = 4  # of bars in one lane; what does not fit lies over the last
+MOST_ROWS = 4  # rows of bars in one lane; further bars overlap the last row
 THINNEST = 0.3  # percent
 MARKS = {
     "denied": "refused",
@@ -103,14 +102,14 @@ class _Span(NamedTuple):
 
 
 class _Session:
-    """What is known of one session while the picture is made."""
+    """One session, while the picture is made."""
 
     def __init__(self, name: str, scope: str):
         self.name = name
         self.scope = scope
         self.spans: list[_Span] = []
         self.marks: list[Happening] = []
-        self.open: dict[tuple[str, str], _Span] = {}  # by agent and file: what it still holds
+        self.open: dict[tuple[str, str], _Span] = {}  # by agent and file: its present locks
 
     @property
     def weight(self) -> int:
@@ -145,7 +144,7 @@ def picture(shown: Timeline, holds: Iterable[tuple[str, str, Hold]], waiting: It
 
 
 def _note(session: _Session, one: Happening, since: int) -> None:
-    """Take one event into what is known of its session."""
+    """Add one event to its session."""
     key = (str(one.details.get("agent") or ""), one.file)
     is_end = bool(one.details.get("released"))
     if one.what in MARKS and (not is_end or one.what == "lapsed"):
@@ -157,12 +156,19 @@ def _note(session: _Session, one: Happening, since: int) -> None:
         if one.waited:
             session.spans.append(_Span("waited", max(since, one.at - one.waited), one.at, one.file, ""))
         was = session.open.pop(key, None)
-        begin = was.begin if was else one.at if one.what == "acquired" else since
+        if was:
+            begin = was.begin
+        elif one.what == "acquired":
+            begin = one.at
+        else:
+            begin = since
         session.open[key] = _Span(_kind(str(one.details.get("mode") or "")), begin, one.at, one.file, one.note)
 
 
 def _kind(mode: str) -> str:
-    return mode if mode in ("shared", "auto") else "held"
+    if mode in ("shared", "auto"):
+        return mode
+    return "held"
 
 
 def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture:
@@ -198,7 +204,10 @@ def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture
         is_given = one.what == "acquired" and isinstance(one.details.get("from"), str)
         is_taken = one.what == "stolen" and isinstance(one.details.get("holder"), str)
         if (is_given or is_taken) and one.other in middles and one.instance_id in middles:
-            kind = "given" if is_given else "stolen"
+            if is_given:
+                kind = "given"
+            else:
+                kind = "stolen"
             passages.append(Passage(kind, x(one.at), middles[one.other], middles[one.instance_id], one))
     return Picture(lanes, passages, _ticks(shown.since, shown.until, x), y, more)
 
@@ -206,7 +215,12 @@ def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture
 def _ticks(since: int, until: int, x) -> list[Tick]:
     length = until - since
     step = next((one for one in _STEPS if length / one <= _MOST_TICKS), 86400)
-    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%m-%d"
+    if step < 60:
+        form = "%H:%M:%S"
+    elif step < 86400:
+        form = "%H:%M"
+    else:
+        form = "%m-%d"
     offset = time.localtime(since).tm_gmtoff
     first = -(-(since + offset) // step) * step - offset  # whole hours of this place, not of Greenwich
     return [Tick(x(at), time.strftime(form, time.localtime(at))) for at in range(first, until + 1, step)]

@@ -1,7 +1,7 @@
 """Templates, and the words and addresses in them.
 
-Whatever a template prints is somebody's text until it is said otherwise: what could hide in it or reverse it is
-escaped first, then what HTML takes for its own.
+A template treats every value as a session's text unless it is marked as safe: characters that hide or reverse text are
+escaped first, then those of HTML.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.run import ENDED
 from swarm_mcp.overview.refusal_words import around_owner
 
-LONGEST = 4000  # characters of one text of somebody's
+LONGEST = 4000  # characters of one text of a session
 NO_TIME = "at a time that nobody knows"
 
 
@@ -67,12 +67,16 @@ def near(path: str, scope: str) -> str:
     """A path as it is told from a checkout: relative to it where it is inside."""
     if path == scope:
         return "."
-    return path[len(scope.rstrip("/")) + 1 :] if scope and path.startswith(scope.rstrip("/") + "/") else path
+    if scope and path.startswith(scope.rstrip("/") + "/"):
+        return path[len(scope.rstrip("/")) + 1 :]
+    return path
 
 
 def _shown(value: object) -> object:
     if isinstance(value, Markup) or not isinstance(value, str):
-        return "" if value is None else value
+        if value is None:
+            return ""
+        return value
     return safe(value)
 
 
@@ -80,7 +84,9 @@ def _ago(moment: object, now: float) -> str:
     if not isinstance(moment, (int, float)):
         return NO_TIME
     seconds = now - moment
-    return "just now" if seconds < 2 else f"{duration(seconds)} ago"
+    if seconds < 2:
+        return "just now"
+    return f"{duration(seconds)} ago"
 
 
 def _clock(moment: object) -> str:
@@ -96,7 +102,7 @@ def _day_time(moment: object) -> str:
 
 
 def _local(moment: object, form: str) -> str:
-    """A time here; of what another program has stored as one and is none, that it is none."""
+    """Return a moment as local time. Another program may have stored a value that is no time: the result says so."""
     if not isinstance(moment, (int, float)):
         return NO_TIME
     try:
@@ -106,9 +112,13 @@ def _local(moment: object, form: str) -> str:
 
 
 def _last(path: str) -> str:
-    """The last part of a folder's path, by which people call it."""
+    """Return the last part of a folder's path, its name among people."""
     return path.rstrip("/").rpartition("/")[2] or path
 
 
 def _dollars(amount: float | None) -> str:
-    return "not known" if amount is None else f"${amount:.4f}" if amount < 1 else f"${amount:.2f}"
+    if amount is None:
+        return "not known"
+    if amount < 1:
+        return f"${amount:.4f}"
+    return f"${amount:.2f}"

@@ -37,6 +37,6 @@ def serve(port: int, opens: bool, say: Callable[[str, int], object], viewer: str
 
 
 def has_browser() -> bool:
-    """Whether there is a desktop to open a browser on, or one that somebody has chosen."""
+    """Return True if there is a desktop to open a browser on, or a browser in the environment."""
     named = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in named)

@@ -1,36 +1,38 @@
-"""What a page is asked for, what it is made of, and what the addresses of pages have in common."""
+"""The request for a page, the parts of a page, and the addresses of pages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.overview.edits import Edit
 from swarm_mcp.overview.people import People
 from swarm_mcp.store import Store
 
-MOST_CHECKOUTS = 20  # of which all is shown on one page
+MOST_CHECKOUTS = 20  # checkouts that one page shows whole
 
 
 class Asked(NamedTuple):
-    """What an address asks for: `path` below the page's own, the checkout that it is about, and what else it says."""
+    """A request: `path` below the page's own, its checkout, and its further parameters."""
 
     path: str
     scope: str
     given: dict[str, str]
 
     def get(self, name: str, otherwise: str = "") -> str:
-        """What the address says of `name`."""
+        """Return the parameter `name`."""
         return self.given.get(name, otherwise)
 
     def number(self, name: str, otherwise: int, least: int, most: int) -> int:
-        """The number that it says, within bounds; `otherwise` where it says none."""
+        """Return the parameter as a number within bounds; `otherwise` if it is missing."""
         text = self.given.get(name, "")
-        return max(least, min(most, int(text))) if text.isascii() and text.isdigit() and len(text) < 12 else otherwise
+        if text.isascii() and text.isdigit() and len(text) < 12:
+            return max(least, min(most, int(text)))
+        return otherwise
 
 
 class Look(NamedTuple):
-    """One look at the store. `edited`: what is known of edits, by checkout: None where that is still being asked."""
+    """One look at the store. `edited`: the known edits by checkout, None for a checkout still being read."""
 
     store: Store
     people: People
@@ -45,21 +47,21 @@ class Look(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What a view has found: its template, with what it shows, and its title.
+    """The result of a view: its template, the template's values, and the title.
 
-    `state`, where it is made of files: what differs once there is more in them.
+    `state`, for a page made of files, differs once they have grown.
     """
 
     template: str
     title: str
-    shown: dict
+    shown: dict[str, Any]
     state: Callable[[], object] | None = None
 
 
 class View(NamedTuple):
-    """A kind of page: its address, its name in the navigation (empty for none), and what makes it.
+    """A kind of page: its address, its name in the navigation (empty for none), and its function.
 
-    `with_edits`: it is also made of edits that nobody has committed.
+    `with_edits`: the page shows uncommitted edits.
     """
 
     path: str

@@ -1,6 +1,6 @@
-"""`swarm-mcp top`: who is here, who holds and waits for what, as a full screen that follows the store.
+"""`swarm-mcp top`: sessions, locks and waits as a full screen that follows the store.
 
-`reading` turns the store into a `picture`, rows of plain text; `following` does so again whenever some process commits;
-`app` shows the newest picture in `pane.Pane`s. What a key does to the store, or asks of it, other commands of swarm-mcp
-do, each in a process of its own (`commands`): this one only ever reads. Needs Textual, the extra ``top``.
+`reading` turns the store into a `picture`, rows of plain text; `following` does so again after each commit; `app` shows
+the newest picture in `pane.Pane`s. A key that changes the store, or asks more of it, runs another command of swarm-mcp
+in a process of its own (`commands`): this process only reads. It needs Textual, the extra ``top``.
 """

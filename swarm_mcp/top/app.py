@@ -1,4 +1,4 @@
-"""The full screen: four panes, and what the keys do there."""
+"""The full screen: four panes, and the actions of the keys."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Shown(Message):
 
 
 class Top(App[None]):
-    """Shows what `read` returns, anew whenever the store has changed."""
+    """The application that shows the result of `read`, anew after each change of the store."""
 
     CSS_PATH = "top.tcss"
     ENABLE_COMMAND_PALETTE = False
-    # All keys are the app's, none a pane's, and so they are taken in the order in which they are typed, however fast.
+    # All keys belong to the app, none to a pane, so that fast typing keeps its order.
     BINDINGS = [
         Binding("ctrl+c", "quit", priority=True),
         Binding("ctrl+z", "suspend_process", priority=True),
@@ -59,7 +59,7 @@ class Top(App[None]):
         self._acting, self._here = acting, here
         self._files = Places(folders.here())
         self._zoomed = False
-        self._typed = "words"  # what is typed, or was last: one of ``keys.TYPED``
+        self._typed = "words"  # the last typed input: one of ``keys.TYPED``
         self._where = ""
         self._scope = ""
         self._follower = Follower(read, lambda told: self.post_message(Shown(told)))
@@ -92,14 +92,14 @@ class Top(App[None]):
         self._follower.start(self.wish)
 
     async def on_unmount(self) -> None:
-        """Let go of the store, and see what was started end."""
+        """Close the store, and wait for the started commands."""
         self._follower.stop()
         await commands.all_gone()
 
     def _handle_exception(self, error: Exception) -> None:
-        """Keep a fault of ours for the command line to report, once the terminal is as it was.
+        """Keep an internal fault for the command line to report once the terminal is restored.
 
-        Textual's own report shows local variables: what sessions say would reach the terminal as it is.
+        Textual's own report shows local variables, and with them sessions' texts unescaped.
         """
         self.failure = self.failure or error
         super()._handle_exception(error)
@@ -115,15 +115,18 @@ class Top(App[None]):
     @property
     def pane(self) -> Pane:
         """The pane that keys go to, or went to before words were typed."""
-        # What has the focus knows so only later.
+        # the focused pane learns of its focus later
         focused = self.screen_stack[0].focused
-        self._last_pane = focused if isinstance(focused, Pane) else self._last_pane
+        if isinstance(focused, Pane):
+            self._last_pane = focused
+        else:
+            self._last_pane = self._last_pane
         return self._last_pane
 
     # ---------------------------------------------------------------------- what is shown
 
     def on_shown(self, message: Shown) -> None:
-        """Show what has been read, or why there is nothing new."""
+        """Show the new picture, or the reason for its absence."""
         told = message.told
         if not self._is_laid_out:
             return
@@ -144,8 +147,10 @@ class Top(App[None]):
 
     @property
     def _is_laid_out(self) -> bool:
-        """Whether all parts of the screen are there: at the end they are taken away, with news still to come."""
-        found = self.screen_stack[0].query("#where, #team, #trouble, Pane, #words, #line") if self.screen_stack else ()
+        """Return True if all parts of the screen exist: at the end they are removed while news may still arrive."""
+        if not self.screen_stack:
+            return False
+        found = self.screen_stack[0].query("#where, #team, #trouble, Pane, #words, #line")
         return len(found) == len(self._tables) + 5
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -153,7 +158,10 @@ class Top(App[None]):
         self.call_after_refresh(self._share)
 
     def _say_where(self) -> None:
-        words = f'rows with "{one_line(self.wish.words)}" of ' if self.wish.words else ""
+        if self.wish.words:
+            words = f'rows with "{one_line(self.wish.words)}" of '
+        else:
+            words = ""
         self.screen_stack[0].query_one("#where", Static).update(f"{words}{one_line(self._where)}")
 
     def _bar(self, name: str, words: str) -> None:
@@ -170,18 +178,24 @@ class Top(App[None]):
         screen = self.screen_stack[0]
         taken = 2 + sum(1 for name in ("#team", "#trouble", "#words") if screen.query_one(name).display)
         panes, lines = self.panes, max(4, self.size.height - taken)
-        alone = self.pane if self._zoomed else None
+        if self._zoomed:
+            alone = self.pane
+        else:
+            alone = None
         needs = [pane.lines_wanted for pane in panes]
         if sum(needs) + len(needs) <= lines:
             needs = [need + 1 for need in needs]
         for pane, share in zip(panes, shared(needs, lines)):
             pane.display = alone in (None, pane)
-            pane.styles.height = lines if alone else share
+            if alone:
+                pane.styles.height = lines
+            else:
+                pane.styles.height = share
 
     # ---------------------------------------------------------------------------- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave keys to the page that covers the panes, and to the line in which words are typed."""
+        """Leave keys to the page that covers the panes, and to the input line."""
         if action in ("quit", "suspend_process"):
             return True
         return len(self.screen_stack) == 1 and (action == "all_rows" or not self._is_typing)
@@ -220,7 +234,7 @@ class Top(App[None]):
         self._wish(self.wish._replace(everywhere=not self.wish.everywhere))
 
     def action_keys(self) -> None:
-        """Show what the keys do."""
+        """Show the list of keys."""
         self.push_screen(Keys(keys.PAGE))
 
     def _focus(self, widget: Pane | Input) -> None:
@@ -233,7 +247,10 @@ class Top(App[None]):
         self._last_pane = self.pane
         self._typed = what
         self._line.update(keys.TYPED[what])
-        self._words.value = self.wish.words if what == "words" else ""
+        if what == "words":
+            self._words.value = self.wish.words
+        else:
+            self._words.value = ""
         self._words.display = True
         self._focus(self._words)
         self._share()
@@ -245,7 +262,7 @@ class Top(App[None]):
         self._leave_words()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Show the rows with what has been typed so far."""
+        """Show the rows that match the input so far."""
         if self._typed == "words" and self._is_typing and event.value != self.wish.words:
             self._wish(self.wish._replace(words=event.value))
 
@@ -283,7 +300,7 @@ class Top(App[None]):
     # ----------------------------------------------------------------- more about a row
 
     def action_open(self) -> None:
-        """Show more of the chosen row: a worker's transcript, a task, a file, what a session holds."""
+        """Show more of the chosen row: a worker's transcript, a task, a file, or a session's locks."""
         row = self.pane.row
         if row is None:
             return
@@ -298,15 +315,15 @@ class Top(App[None]):
             self._wish(self.wish._replace(words=row.session))
 
     def action_why(self) -> None:
-        """Show who holds the row's file, and why it can or cannot be written."""
+        """Show the holders of the row's file, and the reason why it can or cannot be written."""
         self._of_file("why")
 
     def action_log(self) -> None:
-        """Show what has happened to the locks on the row's file."""
+        """Show the history of the locks on the row's file."""
         self._of_file("log")
 
     def action_today(self) -> None:
-        """Show what has happened in this checkout."""
+        """Show the history of this checkout."""
         words = ["log", *self._acting, *self._here, "--limit", "1000"]
         self.push_screen(Printed("log --limit 1000", words, from_the_end=True))
 
@@ -322,7 +339,9 @@ class Top(App[None]):
 
     def _place(self, row: Row) -> list[str]:
         """The words that have a command work where the row is from."""
-        return ["--scope", row.scope] if row.scope not in ("", self._scope) else self._here
+        if row.scope not in ("", self._scope):
+            return ["--scope", row.scope]
+        return self._here
 
     # --------------------------------------------------------------- what changes something
 
@@ -345,7 +364,10 @@ class Top(App[None]):
         if row is None or not (row.run or row.task):
             self._say("choose a worker or a task first")
             return
-        what = "Call off this task, and end its worker?" if row.task else "End this worker?"
+        if row.task:
+            what = "Call off this task, and end its worker?"
+        else:
+            what = "End this worker?"
         words = ["cancel", *self._acting, *self._place(row), "--", row.task or row.run]
         self._confirm(f"{what}\n{row.cells[0]}", words)
 
@@ -357,7 +379,7 @@ class Top(App[None]):
         self.run_worker(self._told(words))
 
     async def _told(self, words: list[str]) -> None:
-        """Run a command, and say what it said last."""
+        """Run a command, and show its last line."""
         code, last = await commands.done(words)
         self._say(last or f"exit code {code}", bad=code != 0)
 

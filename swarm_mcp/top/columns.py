@@ -10,8 +10,8 @@ from swarm_mcp.text_width import clipped, width
 from swarm_mcp.top.picture import Column, Row, Table
 
 GAP = 1
-NARROWEST = 6  # what a column keeps before a whole one is left out
-FIRST_LEAST = 34  # what the first column is given before any other
+NARROWEST = 6  # cells of a column before another column is left out
+FIRST_LEAST = 34  # cells of the first column, before all others
 
 
 def widths(table: Table, room: int) -> list[int]:
@@ -40,7 +40,7 @@ def line(row: Row, columns: tuple[Column, ...], sizes: list[int]) -> list[tuple[
 
 
 def heading(table: Table, sizes: list[int]) -> str:
-    """The line above the rows: the table's title over the first column, then what the others are called."""
+    """Return the line above the rows: the table's title over the first column, then the other headings."""
     names = [table.title, *(column.heading for column in table.columns[1:])]
     cells = []
     for text, size in zip(names, sizes):
@@ -50,14 +50,17 @@ def heading(table: Table, sizes: list[int]) -> str:
 
 
 def _cut(text: str, size: int, column: Column) -> str:
-    end = text[-column.tail :] if column.tail else ""
+    if column.tail:
+        end = text[-column.tail :]
+    else:
+        end = ""
     if not end or width(text) <= size or size < 2 * width(end):
         return clipped(text, size, column.keep_end)
     return clipped(text, size - width(end)) + end
 
 
 def _natural(table: Table, at: int) -> int:
-    """What column `at` would like to have."""
+    """Return the natural width of column `at`."""
     column = table.columns[at]
     named = width(table.title if at == 0 else column.heading)
     return max(named, min(column.most, max((width(row.cells[at]) for row in table.rows), default=0)))

@@ -1,6 +1,6 @@
-"""Other commands of swarm-mcp, each in a process of its own: what a key asks of the store, or changes in it.
+"""Other commands of swarm-mcp, each in a process of its own, for keys that ask or change the store.
 
-So there is one `why`, one transcript and one way to unlock, and what is read here is never in the way of a writer.
+So `why`, transcripts and unlocking exist once, and a reading process never blocks a writer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _running: set[asyncio.subprocess.Process] = set()  # those that may not have end
 
 
 def command_line(words: list[str]) -> list[str]:
-    """Return what starts this very copy of swarm-mcp with `words`."""
+    """Return the command line that starts this very copy of swarm-mcp with `words`."""
     code = f"import sys; sys.path[:] = {sys.path!r}; from swarm_mcp.cli.main import main; sys.exit(main())"
     return [sys.executable, "-c", code, *words]
 
@@ -39,7 +39,7 @@ async def started(words: list[str]) -> asyncio.subprocess.Process:
 
 
 async def lines_of(process: asyncio.subprocess.Process) -> AsyncIterator[str]:
-    """Yield what a command prints, line by line as it comes, harmless to a terminal whatever is in it."""
+    """Yield a command's output line by line as it comes, made harmless to a terminal."""
     assert process.stdout is not None
     while True:
         try:
@@ -62,7 +62,7 @@ async def done(words: list[str]) -> tuple[int, str]:
 
 
 def end(process: asyncio.subprocess.Process) -> None:
-    """End a command that nobody reads any more."""
+    """End a command whose output is not read any more."""
     if process.returncode is None:
         try:
             process.terminate()
@@ -71,7 +71,7 @@ def end(process: asyncio.subprocess.Process) -> None:
 
 
 async def all_gone() -> None:
-    """Wait until each command has ended, so that what is being changed is changed; kill it after `LAST_SECONDS`."""
+    """Wait for the end of each command, so that its change is complete; kill it after `LAST_SECONDS`."""
     while _running:
         process = _running.pop()
         try:

@@ -1,7 +1,7 @@
-"""A picture after every commit: read at once, no more often than the machine can spare, never without a reason.
+"""A new picture after every commit: read at once, at a rate that the machine can spare, and only after changes.
 
-Two threads: one sleeps until some process commits to the store, the other reads and hands over. Neither is waited for
-at the end: a store that is locked for long keeps nobody from leaving.
+One thread sleeps until a process commits to the store; the other reads and hands over. The end waits for neither, so a
+store that is locked for long does not delay leaving.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Follower:
         self._read, self._tell = read, tell
         self._wish = Wish()
         self._due = threading.Event()
-        self._asked = threading.Event()  # somebody has typed, or quits: no pause before that
+        self._asked = threading.Event()  # a key was typed, or the app quits: no pause before that
         self._stopped = threading.Event()
         self._changes: Changes | None = None
         self._changes_guard = threading.Lock()  # held while it is closed, or stopped
@@ -62,7 +62,10 @@ class Follower:
         finally:
             self._due.set()  # only now, so that no commit falls between the first reading and the first look
         with self._changes_guard:
-            self._changes = None if self._stopped.is_set() else changes
+            if self._stopped.is_set():
+                self._changes = None
+            else:
+                self._changes = changes
         while not self._stopped.is_set() and changes.wait():
             self._due.set()
         with self._changes_guard:
@@ -82,7 +85,7 @@ class Follower:
                 told: Picture | Trouble | Exception = self._read(self._wish)
             except SwarmError as error:
                 told = Trouble(" ".join(str(error).split()))
-            except Exception as error:  # a bug: for the caller to report, who has the terminal to clean up first
+            except Exception as error:  # a bug: the caller reports it after restoring the terminal
                 told = error
             if self._stopped.is_set():
                 return

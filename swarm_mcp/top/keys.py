@@ -1,4 +1,4 @@
-"""The keys: what each does while the panes are seen, and how that is told."""
+"""The keys, their actions while the panes are visible, and their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEYS = {
     "u": "unlock", "x": "stop", "slash": "ask('words')", "escape": "all_rows", "a": "everywhere", "z": "zoom",
     "question_mark": "keys", "q": "leave",
 }  # fmt: skip
-TYPED = {  # below the line in which something is typed stands what that is
+TYPED = {  # The label below the input line, by kind of input.
     "words": " only rows with these words; Enter keeps them, Esc shows all",
     "file": " who holds this file? its path, then Enter; Esc leaves",
 }

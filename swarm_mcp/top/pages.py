@@ -1,4 +1,4 @@
-"""What comes over the panes for a while: what a command prints, a question, the keys that there are."""
+"""Pages over the panes: a command's output, a question, the list of keys."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Log(RichLog):
 
 
 class Printed(Screen[None]):
-    """What a command of swarm-mcp prints, from its first line; one that goes on is followed."""
+    """The output of a command of swarm-mcp, from its first line; a command that goes on is followed."""
 
     BINDINGS = LEAVE
 
     def __init__(self, title: str, words: list[str], from_the_end: bool = False):
         super().__init__()
-        self._shown, self.words = title, words  # what to type for it, in short; what is run
+        self._shown, self.words = title, words  # the command in short, to type it elsewhere; the command as run
         self._process: asyncio.subprocess.Process | None = None
         self._follows = from_the_end
 
@@ -64,7 +64,7 @@ class Printed(Screen[None]):
 
 
 class Question(ModalScreen[bool]):
-    """Something is asked first; whatever is not a clear yes is a no."""
+    """A question before an action. Any answer but a clear yes is a no."""
 
     BINDINGS = [
         Binding("y", "dismiss(True)", priority=True),

@@ -27,8 +27,10 @@ class Pane(ScrollView, can_focus=True):
 
     @property
     def row(self) -> Row | None:
-        """The row that is chosen; None where there is none."""
-        return self.table.rows[self._at] if self.table.rows else None
+        """The chosen row, or None."""
+        if self.table.rows:
+            return self.table.rows[self._at]
+        return None
 
     @property
     def lines_wanted(self) -> int:
@@ -36,16 +38,22 @@ class Pane(ScrollView, can_focus=True):
         return 1 + max(1, len(self.table.rows))
 
     def show(self, table: Table) -> None:
-        """Show `table`; the row that was chosen stays so where it is still there.
+        """Show `table`. The chosen row stays chosen if it is still there.
 
-        Without the keys a pane that shows its first row goes on showing what comes first.
+        An unfocused pane that shows its first row goes on showing the first one.
         """
         if table == self.table:
             return
-        chosen = self.row.key if self.row and (self.has_focus or self._at) else ""
+        if self.row and (self.has_focus or self._at):
+            chosen = self.row.key
+        else:
+            chosen = ""
         self.table = table
         found = [at for at, row in enumerate(table.rows) if row.key == chosen]
-        self._at = found[0] if found else min(self._at, max(0, len(table.rows) - 1))
+        if found:
+            self._at = found[0]
+        else:
+            self._at = min(self._at, max(0, len(table.rows) - 1))
         self.virtual_size = Size(self.size.width, self.lines_wanted)
         self._keep_in_sight()
         self.refresh()
@@ -59,7 +67,7 @@ class Pane(ScrollView, can_focus=True):
     # --------------------------------------------------------------- what Textual calls
 
     def render_line(self, y: int) -> Strip:
-        """Draw line `y` of what is seen."""
+        """Draw line `y` of the visible part."""
         room = self.size.width
         sizes = columns.widths(self.table, room - 1)
         if y == 0:
@@ -67,14 +75,23 @@ class Pane(ScrollView, can_focus=True):
             return self._strip([Segment(clipped(text, room), style_of("heading" if self.has_focus else "own"))])
         at = y - 1 + int(self.scroll_offset.y)
         if at >= len(self.table.rows):
-            words = f" {self.table.empty}" if not self.table.rows and at == 0 else ""
+            if not self.table.rows and at == 0:
+                words = f" {self.table.empty}"
+            else:
+                words = ""
             return self._strip([Segment(clipped(words, room), style_of("faint"))])
         row = self.table.rows[at]
         chosen = self.has_focus and at == self._at
-        base = style_of("cursor") if chosen else style_of(row.style)
+        if chosen:
+            base = style_of("cursor")
+        else:
+            base = style_of(row.style)
         parts = [Segment(">" if chosen else " ", base)]
         for text, column in columns.line(row, self.table.columns, sizes):
-            style = base if chosen or row.style == "faint" else base + style_of(column.style, text)
+            if chosen or row.style == "faint":
+                style = base
+            else:
+                style = base + style_of(column.style, text)
             parts += [Segment(text, style), Segment(" " * columns.GAP, base)]
         return self._strip(parts)
 
@@ -108,7 +125,7 @@ class Pane(ScrollView, can_focus=True):
         self.refresh()
 
     def _keep_in_sight(self) -> None:
-        """Scroll so that the chosen row is seen, below the heading, which covers the first line."""
+        """Scroll the chosen row into view, below the heading, since that covers the first line."""
         seen = max(1, self.size.height - 1)
         top = int(self.scroll_offset.y)
         if self._at < top:

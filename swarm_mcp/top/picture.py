@@ -1,4 +1,4 @@
-"""What one screen shows: tables of plain text, whatever they were read from, and what can be asked of a row."""
+"""The content of one screen: tables of plain text, and the facts for the commands on a row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Column(NamedTuple):
-    """A column: its heading, the cells it takes at most, and how it looks.
+    """A column: its heading, its largest width in cells, and its style.
 
-    What is too long loses its end, or its beginning with `keep_end`, or what is before its last `tail` characters: the
-    number of a session tells it from others. `style` is one of ``styles.STYLES``, or ``state`` where the word in it
+    A long text loses its end; with `keep_end` its beginning; with `tail` the part before its last `tail` characters,
+    since a session's number tells it from others. `style` is one of ``styles.STYLES``, or ``state`` if the cell's word
     decides.
     """
 
@@ -21,16 +21,16 @@ class Column(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The grant behind a row: what it takes to give it back."""
+    """The grant behind a row, as needed to release it."""
 
     holder: str
     agent: str = ""
 
 
 class Row(NamedTuple):
-    """A row: `key` tells it from others from one picture to the next; the rest is what can be asked about it.
+    """A row: `key` identifies it from one picture to the next; the other fields serve the commands on it.
 
-    `scope` is the folder of its checkout. One that `is_below` another belongs to that, and does not count.
+    `scope` is the folder of its checkout. A row that `is_below` another belongs to that one, and does not count.
     """
 
     key: str
@@ -46,9 +46,9 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows under a name, the first of so many (`number`); `empty` is said of none.
+    """A titled table with its first rows and their total `number`; `empty` is its text without rows.
 
-    `searched`: how many were looked through for words, where there are more than that; `number` is of these.
+    `searched`: the number of rows that were searched for words, if there are more; `number` counts within these.
     """
 
     name: str
@@ -69,9 +69,9 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """All tables of a moment, under a line that says what is looked at; `scope` is where `top` was started.
+    """All tables of a moment, under a line that names their subject; `scope` is the folder that `top` was started in.
 
-    `team`: how that stands in its team, a line; empty where it is in none.
+    `team`: one line about the checkout's state in its team; empty outside of one.
     """
 
     where: str
@@ -81,7 +81,7 @@ class Picture(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What is to be shown: only rows with these `words`, and of one scope or of all that there are."""
+    """The wanted rows: only those with these `words`, of one scope or of all."""
 
     words: str = ""
     everywhere: bool = False

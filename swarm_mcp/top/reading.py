@@ -1,4 +1,4 @@
-"""A picture of the store: a bounded part of what there is, read through ``overview`` in one go."""
+"""A picture of the store: a bounded part of it, read through ``overview`` in one go."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ROWS = 100  # of a table
 SEARCHED = 2000  # locks that are looked through for words
 SCOPES = 20
 DAY_SECONDS = 86400
-# The order in which tasks are shown; those that have ended are counted elsewhere.
+# The order of tasks; ended ones are counted elsewhere.
 AT_WORK = (states.IN_PROGRESS, states.CLAIMED, states.BLOCKED, states.APPROVAL_REQUIRED, states.OPEN)
 ENDED_RUNS = 10
-EDIT_SECONDS = 20.0  # after which changes are asked for anew where nobody has changed more: a commit ends them
+EDIT_SECONDS = 20.0  # Seconds after which uncommitted changes are read anew without a newer edit: a commit ends them.
 
 
 class Reader:
@@ -44,7 +44,7 @@ class Reader:
         self._known: dict[str, _Edits] = {}
 
     def read(self, wish: Wish) -> Picture:
-        """Read what is wished for. Raises SwarmError where the store cannot be read."""
+        """Read the wanted rows. Raises SwarmError if the store cannot be read."""
         if self._store is None:
             self._store = Store(read_only=True)
         store = self._store
@@ -52,7 +52,10 @@ class Reader:
         me = self._me(store)
         own_id, at = me.id if me else "", store.now()
         people = People(store, token(me.label or "", "identity") if me else onlooker_identity(store), own_id)
-        found = [one.scope for one in checkouts(store, SCOPES)] if wish.everywhere else [self._scope]
+        if wish.everywhere:
+            found = [one.scope for one in checkouts(store, SCOPES)]
+        else:
+            found = [self._scope]
         parts = [_Part(store, scope, people, self._edits(store, scope, people), bool(wish.words)) for scope in found]
         listed = (
             [row for part in parts for row in tables.sessions(part.now, part.tasks, part.edited, self._places, own_id)],
@@ -67,11 +70,14 @@ class Reader:
             len(listed[3]) + sum(part.task_count - len(part.tasks) for part in parts),
         )
         shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
-        where = f"all checkouts of this machine ({len(found)})" if wish.everywhere else self._places.whole(self._scope)
+        if wish.everywhere:
+            where = f"all checkouts of this machine ({len(found)})"
+        else:
+            where = self._places.whole(self._scope)
         return Picture(where, shown, self._scope, tables.team(team_now(store, self._scope)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
-        """What has been changed and not committed in a scope: asked anew once a journal has grown, or now and then."""
+        """Return the uncommitted changes in a scope: read anew once a journal has grown, or now and then."""
         grown, now = journal_marks(scope), time.monotonic()
         known = self._known.get(scope)
         if known is None or known.journals != grown or (grown and now - known.at > EDIT_SECONDS):
@@ -79,15 +85,13 @@ class Reader:
         return known.edits
 
     def _me(self, store: Store) -> Session | None:
-        return (
-            find_acting_session(store, self._args, reads=True)
-            if self._args.value("--as")
-            else surrounding_session(store)
-        )
+        if self._args.value("--as"):
+            return find_acting_session(store, self._args, reads=True)
+        return surrounding_session(store)
 
 
 class _Edits(NamedTuple):
-    """What has been changed and not committed, as the journals said when they had these marks."""
+    """The uncommitted changes, as read when the journals had these marks."""
 
     journals: Marks
     at: float
@@ -95,7 +99,7 @@ class _Edits(NamedTuple):
 
 
 class _Part:
-    """What is read of one scope."""
+    """The rows of one scope."""
 
     def __init__(self, store: Store, scope: str, people: People, edited: list[Edit], searches: bool):
         viewer = onlooker(people.viewer, scope)
@@ -116,7 +120,9 @@ class _Part:
 
 def _label(store: Store, run: Run) -> str | None:
     session = store.instances.get(run.instance_id)
-    return session.label if session else None
+    if session:
+        return session.label
+    return None
 
 
 def _table(table: Table, rows: list[Row], count: int, words: str) -> Table:

@@ -1,4 +1,4 @@
-"""How the lines of a screen are shared among panes."""
+"""The distribution of a screen's lines among panes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ LEAST = 3  # lines that a pane gets before another gets more: its heading and tw
 
 
 def shared(needs: list[int], lines: int) -> list[int]:
-    """Return how many of `lines` each pane gets that needs so many: little is given whole, much in equal parts.
+    """Return the lines of each pane: a small need is met whole, large ones share equally.
 
-    Lines that nobody needs are the last pane's.
+    Spare lines go to the last pane.
     """
     given = [min(LEAST, need, lines // len(needs)) for need in needs]
     left = lines - sum(given)

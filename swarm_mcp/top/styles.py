@@ -1,4 +1,4 @@
-"""What a style looks like: the terminal's own colours, beside attributes that say the same without any."""
+"""The styles: the terminal's own colours, beside attributes with the same meaning for a terminal without colours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STYLES = {
     "heading": Style(bold=True, underline=True),
     "cursor": Style(reverse=True),
 }
-# What a word means where a column is of states.
+# The meaning of a word in a column of states.
 MEANINGS = {
     "working": "good", "live": "good", "done": "good",
     "claimed": "busy", "in_progress": "busy", "running": "busy", "starting": "busy", "queued": "busy", "waits": "busy",

@@ -1,4 +1,4 @@
-"""The tables of the screen, made of what ``overview`` says. Every text in them is one line, harmless to a terminal."""
+"""The tables of the screen, made from ``overview``. Every text in them is one line, harmless to a terminal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from swarm_mcp.overview.refusal_words import why_refused
 from swarm_mcp.overview.timeline import ATTEMPTED, Happening
 from swarm_mcp.top.picture import Column, Held, Row, Table
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 LONGEST = 400  # characters of a cell
-NUMBER = 9  # of a session's name: the digits, and what is before them
+NUMBER = 9  # characters of a session's name: the digits, and the mark before them
 
 SESSIONS = Table(
     "Sessions",
@@ -55,7 +59,7 @@ ALL = (SESSIONS, LOCKS, REFUSED, WORK)
 
 
 class Places:
-    """What files are called on this screen: from the folder `here`, else from the user's home."""
+    """The names of files on this screen: relative to the folder `here`, else to the user's home."""
 
     def __init__(self, here: str):
         self._here = here.rstrip(os.sep) + os.sep
@@ -63,15 +67,19 @@ class Places:
 
     def shown(self, path: str) -> str:
         """The name of absolute `path` for people."""
-        return path[len(self._here) :] if path.startswith(self._here) else self.whole(path)
+        if path.startswith(self._here):
+            return path[len(self._here) :]
+        return self.whole(path)
 
     def whole(self, path: str) -> str:
         """The whole name of absolute `path`, from the user's home where it is there."""
-        return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
+        if path.startswith(self._home):
+            return f"~{os.sep}{path[len(self._home) :]}"
+        return path
 
 
 def team(found: TeamNow | None) -> str:
-    """How the checkout stands in its team, in one line, empty where it is in none. Silent machines come first."""
+    """Return one line about the checkout's state in its team, empty outside of one. Silent machines come first."""
     if found is None:
         return ""
     others = sorted((one for one in found.machines if not one.is_own), key=lambda one: not one.is_offline)
@@ -80,9 +88,9 @@ def team(found: TeamNow | None) -> str:
 
 
 def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, own_id: str) -> list[Row]:
-    """One row for each session: this one first, then those that wait, those at work and those that hold something.
+    """Return one row for each session: this one first, then waiting ones, working ones, and holders of locks.
 
-    What one does is its task, else what it has `edited` last and not committed.
+    A session's work is its task, else its last uncommitted edit in `edited`.
     """
     first_held: dict[str, str] = {}
     for file in now.files:
@@ -94,7 +102,7 @@ def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, ow
     for edit in edited:  # the newest first
         changed.setdefault(edit.instance_id, []).append(edit)
 
-    def order(one: SessionNow) -> tuple:
+    def order(one: SessionNow) -> tuple[Any, ...]:
         return one.id != own_id, not one.waiting, one.state != "working", not one.held, one.name
 
     rows = []
@@ -106,7 +114,10 @@ def sessions(now: Now, tasks: list[Task], edited: list[Edit], places: Places, ow
             one.name, "waits" if one.waiting else one.state, "" if one.silent_for is None else duration(one.silent_for),
             _some(first_held.get(one.id, ""), one.held, places), _wanted(line, places), doing,
         )  # fmt: skip
-        style = "own" if one.id == own_id else ""
+        if one.id == own_id:
+            style = "own"
+        else:
+            style = ""
         rows.append(Row(one.id, _safe(cells), style, session=one.name, scope=one.scope))
     return rows
 
@@ -127,14 +138,10 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
         path = one.details.get("path")
         file = path if isinstance(path, str) and path else one.file
         if one.what == ATTEMPTED:
-            named = places.shown(file) if file else one.note
-            cells = (
-                named,
-                one.name,
-                duration(at - one.at),
-                "",
-                f"a person's to do: {one.note}" if file else "a person's to do",
-            )
+            named, why = one.note, "a person's to do"
+            if file:
+                named, why = places.shown(file), f"a person's to do: {one.note}"
+            cells = (named, one.name, duration(at - one.at), "", why)
             rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
             continue
         repeated = one.details.get("repeated")
@@ -147,12 +154,19 @@ def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
 
 
 def work(tasks: list[Task], runs: list[Run], called, at: int) -> list[Row]:
-    """One row for each task, with its newest worker, and for each worker without one. `called`: what a session is."""
+    """Return one row for each task, with its newest worker, and for each worker without one. `called` returns a
+    session's name.
+    """
     newest = {run.task_id: run for run in reversed(runs) if run.task_id}
     rows = []
     for task in tasks:
         run = newest.get(task.id)
-        who = called(run.instance_id) if run else called(task.assignee) if task.assignee else ""
+        if run:
+            who = called(run.instance_id)
+        elif task.assignee:
+            who = called(task.assignee)
+        else:
+            who = ""
         progress = task.blocked_reason or task.progress_summary or ""
         cells = task.title, task.status, who, _cost(run), duration(at - task.updated_at), progress
         rows.append(Row(task.id, _safe(cells), task=task.id, run=run.id if run else "", scope=task.scope))
@@ -172,10 +186,16 @@ def _held(scope: str, file: FileNow, hold: Hold, at: int, places: Places, own_id
     said.append(f"agent {hold.agent}" if hold.agent else "")
     said.append(f"lapses in {duration(hold.lapses_in)}" if hold.lapses_in is not None else "")
     said.append(quoted(hold.note) if hold.note.strip() else "")
-    age = "" if hold.since is None else duration(at - hold.since)
+    if hold.since is None:
+        age = ""
+    else:
+        age = duration(at - hold.since)
     cells = places.shown(file.path), hold.name, age, "; ".join(filter(None, said))
     own = hold.instance_id == own_id
-    held = Held(hold.instance_id, hold.agent) if own else None
+    if own:
+        held = Held(hold.instance_id, hold.agent)
+    else:
+        held = None
     return Row(hold.lock_id, _safe(cells), "own" if own else "", file=file.path, held=held, scope=scope)
 
 
@@ -185,9 +205,15 @@ def _waits(file: FileNow, line: Line, place: int, own_id: str, places: Places) -
     said.append("shows no life" if line.silent else "")
     others = len(line.files) - 1
     said.append(f"with {others} more" if others > 0 else "")
-    name = "" if file.holds else f" for {places.shown(file.path)}"
+    if file.holds:
+        name = ""
+    else:
+        name = f" for {places.shown(file.path)}"
     cells = f"  {place}. in line{name}", line.name, duration(line.waited), "; ".join(filter(None, said))
-    style = "own" if line.instance_id == own_id else ""
+    if line.instance_id == own_id:
+        style = "own"
+    else:
+        style = ""
     return Row(f"{line.ticket} {file.path}", _safe(cells), style, file=file.path, scope=line.scope, is_below=True)
 
 
@@ -198,32 +224,49 @@ def _changed(edited: list[Edit], places: Places) -> str:
 
 
 def _some(first: str, count: int, places: Places) -> str:
-    """What a session holds: the `first` file that is known, and how many there are; beyond COUNTED nobody counts."""
+    """Return the words for a session's locks: the `first` known file, and their number, exact up to COUNTED."""
     if not count or not first:
-        return f"{count:,} files" if count > 1 else "1 file" if count else ""
-    more = f"{count - 1:,}+" if count >= COUNTED else f"{count - 1:,}"
+        if count > 1:
+            return f"{count:,} files"
+        if count:
+            return "1 file"
+        return ""
+    if count >= COUNTED:
+        more = f"{count - 1:,}+"
+    else:
+        more = f"{count - 1:,}"
     return places.shown(first) + (f" +{more}" if count > 1 else "")
 
 
 def _wanted(line: Line | None, places: Places) -> str:
     if line is None:
         return ""
-    return places.shown(line.files[0]) if line.files else "a file"
+    if line.files:
+        return places.shown(line.files[0])
+    return "a file"
 
 
 def _cost(run: Run | None) -> str:
-    return "" if run is None or run.cost_usd is None else f"${run.cost_usd:.4f}"
+    if run is None or run.cost_usd is None:
+        return ""
+    return f"${run.cost_usd:.4f}"
 
 
 def _state(run: Run) -> str:
     if run.state != ENDED:
-        return f"{run.state}, {run.control}" if run.control else run.state
-    return "failed" if (run.result or {}).get("is_error") else "done"
+        if run.control:
+            return f"{run.state}, {run.control}"
+        return run.state
+    if (run.result or {}).get("is_error"):
+        return "failed"
+    return "done"
 
 
 def _outcome(run: Run) -> str:
     category = (run.result or {}).get("error_category")
-    return str(category) if category else ""
+    if category:
+        return str(category)
+    return ""
 
 
 def _safe(cells: tuple[str, ...]) -> tuple[str, ...]:

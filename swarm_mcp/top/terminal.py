@@ -1,4 +1,4 @@
-"""Whether a full screen can be shown on this terminal, and whether in colours."""
+"""The terminal's fitness for a full screen, and for colours."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def obstacle() -> str:
 
 
 def has_colours() -> bool:
-    """Whether colours are wanted, and there are any."""
+    """Return True if colours are wanted and available."""
     return not os.environ.get("NO_COLOR") and os.environ.get("CLICOLOR") != "0" and _capability("setaf") is not False
 
 
 def _capability(name: str) -> bool | None:
-    """Whether this kind of terminal can do something, by terminfo; None where that is not known."""
+    """Return a capability of this kind of terminal from terminfo; None if unknown."""
     try:
         import curses
 

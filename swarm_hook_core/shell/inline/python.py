@@ -1,9 +1,9 @@
 """Python code, followed by constant propagation over its syntax tree, without being run.
 
-Statements are gone through once, in order, with the values of names that are known (``python_values``); loops over
-known elements go round for each; both ways are gone where a condition is not known. What a call of the library
-writes is in the tables of ``python_library``. Classes and decorators are not followed: their functions are gone through
-with arguments that nobody knows, and what these write is only possible.
+Statements are walked once, in order, with the known values of names (``python_values``). A loop over known elements
+goes round for each; for an unknown condition both branches are walked. The tables of ``python_library`` know the
+library's writing calls. Classes and decorators are not followed: their functions are walked with unknown arguments, so
+their writes are only possible.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"  # how a b
 
 
 def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
-    """Tell through `call` what Python code `source` does. Never raises for what is in it.
+    """Report the effects of Python code `source` through `call`. Never raises for anything in the code.
 
     `argv`: ``sys.argv``; `stdin`: the text it reads, if known; `file`: the absolute path of a script.
     """
@@ -82,7 +82,7 @@ def parsed(source: str):
 
 
 def _without_marks(source: str):
-    """`source` with a name in place of each mark, and what each of these names stands for."""
+    """Return `source` with a name in place of each mark, and the mark of each of these names."""
     parts, marks = source.split("\0"), {}
     for place in range(1, len(parts), 2):
         name = f"_swarm_mark_{place}_"
@@ -94,15 +94,17 @@ def _without_marks(source: str):
 class Code(Expressions):
     """One run through code.
 
-    effects   what it does
-    names     those that the statement at hand sees
+    effects   the CodeEffects that it adds to
+    names     the names that the current statement sees
     argv, stdin, file, marks   as for `follow`
-    only      the absolute path of the one file that loops over the disk go over, in a replay; else None
-    replays   those of this code, unless it is one itself
+    only      in a replay, the absolute path of the one file that loops over the disk visit; else None
+    replays   the Replays of this code, unless it is a replay itself
     """
 
     def __init__(self, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
-        names = Names({"__name__": "__main__", **({"__file__": file} if file else {})})
+        names = Names({"__name__": "__main__"})
+        if file:
+            names.set("__file__", file)
         super().__init__(effects, names, marks, seconds)
         self.argv = argv
         self.stdin = stdin
@@ -124,7 +126,9 @@ class Code(Expressions):
     def variable(self, name: str):
         """The environment variable `name`, or `ANY`."""
         found = self.effects.call.walk.scope.variable(name)
-        return found if isinstance(found, str) else ANY
+        if isinstance(found, str):
+            return found
+        return ANY
 
     def home(self) -> str:
         return text_of(self.variable("HOME"))
@@ -133,11 +137,16 @@ class Code(Expressions):
         raise Exit
 
     def imported(self, module: str) -> None:
-        """``import module``: one of the project is its own code; one that the same command has made nobody knows."""
+        """Follow ``import module``: a project module is the project's code, one made by this command is unknown
+        code.
+        """
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
-        here = os.path.dirname(self.file) if self.file else self.effects.folder
+        if self.file:
+            here = os.path.dirname(self.file)
+        else:
+            here = self.effects.folder
         more = [absolute(self.effects.folder, one or ".") for one in text_of(self.variable("PYTHONPATH")).split(":")]
         for path in [os.path.join(folder, first) for folder in (here, *more) if folder]:
             if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.files.contents):
@@ -146,13 +155,13 @@ class Code(Expressions):
                 self.effects.runs_project()
 
     def in_loop(self, files: DiskFiles, act):
-        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
+        """Do `act`, one round for all of `files` at once, and report its writes of them."""
         return gone_through(self, files, act)
 
     # ------------------------------------------------------------- statements
 
     def block(self, statements):
-        """Go through `statements`; how they are left early, or None."""
+        """Walk `statements`. Return the way they are left early, or None."""
         for statement in statements:
             self.tick()
             act = getattr(self, "do_" + type(statement).__name__, self.do_parts)
@@ -171,8 +180,11 @@ class Code(Expressions):
                 blocks.append([part])
             elif isinstance(part, ast.AST):  # a case of ``match``
                 self.forget([part])
-                blocks += [part.body] if hasattr(part, "body") else []
-        return self.fork([*blocks, []]) if blocks else None
+                if hasattr(part, "body"):
+                    blocks.append(part.body)
+        if blocks:
+            return self.fork([*blocks, []])
+        return None
 
     def do_Expr(self, node):
         if isinstance(node.value, ast.Name) and node.value.id in self.marks:
@@ -198,7 +210,10 @@ class Code(Expressions):
     def do_Import(self, node):
         for alias in node.names:
             self.imported(alias.name)
-            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            if alias.asname:
+                name = alias.name
+            else:
+                name = alias.name.partition(".")[0]
             self.names.set(alias.asname or name, LibraryName(name))
 
     def do_ImportFrom(self, node):
@@ -259,7 +274,11 @@ class Code(Expressions):
 
     def do_If(self, node):
         known = truth(self.value(node.test))
-        return self.fork([node.body, node.orelse]) if known is None else self.block(node.body if known else node.orelse)
+        if known is None:
+            return self.fork([node.body, node.orelse])
+        if known:
+            return self.block(node.body)
+        return self.block(node.orelse)
 
     def do_Try(self, node):
         left, is_over = None, False
@@ -293,7 +312,7 @@ class Code(Expressions):
     do_AsyncWith = do_With
 
     def fork(self, blocks):
-        """Go through each of `blocks`, one of which a run would; names may then be what either made them."""
+        """Walk each of `blocks`, of which a run takes one, and merge the resulting names."""
         before = self.names.held
         outcomes, ways = [], []
         for block in blocks:
@@ -315,14 +334,19 @@ class Code(Expressions):
             return next(way for way in ways if way != EXIT)
         self.names.held = self.merged(outcomes)
         if (self.only or self.effects.loops) and any(way not in (None, EXIT) for way in ways):
-            self.effects.doubt += 1  # what follows is only reached where the other way was taken
+            self.effects.doubt += 1  # the rest is only reached by the other branch
         return None
 
     def do_While(self, node):
         self.forget(node.body)
         self.value(node.test)
-        left = self.fork([node.body, []]) if not isinstance(node.test, ast.Constant) else self.lap(node.body)
-        return left if left == RETURN else None
+        if not isinstance(node.test, ast.Constant):
+            left = self.fork([node.body, []])
+        else:
+            left = self.lap(node.body)
+        if left == RETURN:
+            return left
+        return None
 
     def do_For(self, node):
         iterable = self.value(node.iter)
@@ -338,7 +362,9 @@ class Code(Expressions):
             self.assign(node.target, item)
             left = self.lap(node.body)
             if left is not None:
-                return left if left == RETURN else None
+                if left == RETURN:
+                    return left
+                return None
         return self.block(node.orelse)
 
     do_AsyncFor = do_For
@@ -348,12 +374,16 @@ class Code(Expressions):
         doubt = self.effects.doubt
         left = self.block(body)
         self.effects.doubt = doubt
-        return None if left == CONTINUE else left
+        if left == CONTINUE:
+            return None
+        return left
 
     def forget(self, body) -> None:
         """Names that `body` binds are not known on a later lap; lists that it grows are."""
         for node in nodes_of(body):
-            bound = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None
+            bound = None
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                bound = node.id
             for name in (bound, getattr(node, "name", None), getattr(node, "rest", None)):  # of a pattern, a handler
                 if isinstance(name, str) and not isinstance(self.names.held.get(name), (list, dict)):
                     self.names.held[name] = ANY

@@ -1,6 +1,6 @@
-"""What functions and methods of Python that write do: the actions that rows of ``python_library`` name.
+"""The actions of Python's writing functions and methods, as rows of ``python_library`` name them.
 
-`METHODS` is the table to extend for methods. Of an object that nobody knows a method is judged by its name.
+`METHODS` is the table to extend for methods. A method of an unknown object is judged by its name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from swarm_hook_core.shell.inline.python_values import (
     text_of,
     truth,
 )
-from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
-READERS = ("read", "load", "open", "parse", "imread")  # how the names begin of what reads the file that it is given
-_OPEN_FILES = ("io.", "sys.")  # what makes them
+READERS = ("read", "load", "open", "parse", "imread")  # first letters of functions that read the file they are given
+_OPEN_FILES = ("io.", "sys.")  # makers of open files
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
 _WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 NOWHERE = 99  # the place of an argument that has a keyword alone
@@ -35,11 +35,10 @@ def rows(names: str, *row) -> dict:
     return dict.fromkeys(names.split(), row)
 
 
-# Whose objects, and functions, have methods with such names that write nothing, or only what is open
+# Objects and functions of these have methods of such names, but write nothing, or only an open file.
 HARMLESS = ("unittest.", "multiprocessing.", "threading.", "datetime.", "re.", "asyncio.", "io.", "sys.", "os.")
-# Of any object: what calling such a method writes. `self`: the path that it is called on, of `pathlib`; the number of
-# arguments without which it is another method; what becomes of the file (see `change`). Else the place of the argument
-# that names what is made anew.
+# Methods of any object. `self`: the path of the object itself (`pathlib`); the number of arguments (with fewer it is
+# another method); the fate of the file (see `change`). `argument`: the place of the argument that names the new file.
 METHODS = {
     **rows("write_text write_bytes", "self", 1, REPLACE),
     **rows("symlink_to hardlink_to link_to chmod lchmod", "self", 1, EDIT),
@@ -56,9 +55,11 @@ METHODS = {
 
 
 def _paths(value) -> list:
-    """The path that `value` names; a number is an open file, and names none."""
+    """Return the path that `value` names, as a list; a number is an open file, and has no path."""
     path = path_of(value)
-    return [] if path is None else [path]
+    if path is None:
+        return []
+    return [path]
 
 
 def _write(code, a, place: int, keyword: str, is_optional: bool = False, how: str = EDIT) -> None:
@@ -127,7 +128,7 @@ def open_file(code, file, mode) -> OpenFile:
     if not isinstance(mode, str) or not is_known(mode):
         code.effects.guess_path()
     elif not {"w", "a", "x", "+"}.isdisjoint(mode):
-        code.effects.write(path, REPLACE if "w" in mode else EDIT)
+        code.effects.write(path, edit_or_replace("w" not in mode))
         return OpenFile(path)
     code.effects.reads(path)
     return OpenFile(path, disk.text_read(code, path))
@@ -136,7 +137,9 @@ def open_file(code, file, mode) -> OpenFile:
 def _opened_by_flags(code, a):
     flags = a.get(1, "flags", ANY)
     if not isinstance(flags, int) or flags & _WRITES_FLAGS:
-        how = REPLACE if isinstance(flags, int) and flags & os.O_TRUNC else EDIT
+        how = EDIT
+        if isinstance(flags, int) and flags & os.O_TRUNC:
+            how = REPLACE
         code.effects.write(text_of(a.get(0, "path", ANY)) if isinstance(flags, int) else UNKNOWN, how)
     return 3
 
@@ -148,7 +151,9 @@ def _chdir(code, a) -> None:
 def _archive(code, a) -> None:
     mode = a.get(1, "mode", "r")
     if not isinstance(mode, str) or mode[:1] != "r":
-        how = REPLACE if isinstance(mode, str) and mode[:1] == "w" else EDIT
+        how = EDIT
+        if isinstance(mode, str) and mode[:1] == "w":
+            how = REPLACE
         _write_named(code, a.get(0, "file", a.get(0, "name")), True, how)
 
 
@@ -158,7 +163,10 @@ def _guess(code, a, place: int = 0, keyword: str = "") -> None:
 
 
 def _run(code, a, are_words: bool = False) -> None:
-    words = list(a.given) if are_words else a.get(0, "args", ANY)
+    if are_words:
+        words = list(a.given)
+    else:
+        words = a.get(0, "args", ANY)
     given, source, folder = (a.get(NOWHERE, name) for name in ("input", "stdin", "cwd"))
     if isinstance(source, LibraryName) and source.dotted == "subprocess.DEVNULL":
         given = ""
@@ -173,8 +181,12 @@ def _script(code, a) -> None:
 
 
 def _start(code, words, in_shell: bool, given=None, folder=None) -> None:
-    parts = words if isinstance(words, (list, tuple)) and words else [words]
-    given = code.stdin if given is None else given
+    if isinstance(words, (list, tuple)) and words:
+        parts = words
+    else:
+        parts = [words]
+    if given is None:
+        given = code.stdin
     if not isinstance(parts[0], (str, Path)):
         code.effects.guess("a computed command")
     elif in_shell:
@@ -218,7 +230,7 @@ ACTIONS: dict = {
 
 
 def call_method(code, owner, name: str, args: list, keywords: dict):
-    """What calling method `name` of `owner` gives; its effects happen."""
+    """Call method `name` of `owner`, with its effects, and return its value."""
     a = Arguments(args, keywords)
     if isinstance(owner, (str, list, dict, OpenFile)):
         return method_of_value(code, owner, name, a)
@@ -227,13 +239,17 @@ def call_method(code, owner, name: str, args: list, keywords: dict):
     if isinstance(owner, Database):
         return _of_database(code, owner, name, a)
     code.hand_over([*args, *keywords.values()])
-    made_by = owner.made_by if isinstance(owner, Unknown) else ""
+    made_by = ""
+    if isinstance(owner, Unknown):
+        made_by = owner.made_by
     is_tree = made_by.startswith("xml.etree")
     if is_tree and name == "write":
         _write_named(code, a.get(0, "file_or_filename"), True, REPLACE)
     elif not made_by.startswith(HARMLESS):
         return method_of_unknown(code, name, a)
-    return owner if is_tree else ANY
+    if is_tree:
+        return owner
+    return ANY
 
 
 _MOVES = {"rename": _move, "replace": _move, "move": _move, "move_into": _move_into, "copy_into": _copy_into}
@@ -249,7 +265,9 @@ def _of_path(code, owner: Path, name: str, a):
     if name in _MOVES:
         target = a.get(0, "target", a.get(0, "target_dir", ANY))
         _MOVES[name](code, Arguments([owner, target], {}))
-        return ANY if name.endswith("into") else target
+        if name.endswith("into"):
+            return ANY
+        return target
     if name == "mkdir":
         return code.effects.make_folder(owner.text)
     if name in ("read_text", "read_bytes"):
@@ -259,14 +277,18 @@ def _of_path(code, owner: Path, name: str, a):
     if name in _ASKED:
         return disk.asked(code, _ASKED[name], owner.text)
     if name in ("glob", "rglob"):
-        deep = "**/" if name == "rglob" else ""
+        deep = ""
+        if name == "rglob":
+            deep = "**/"
         return disk.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
     if name == "iterdir":
         return disk.entries(code, owner.text, True)
     if name == "walk":
         return disk.walked(code, owner.text)
     found = path_method(owner, name, a.given, code.effects.folder, code.home())
-    return ANY if found is None else found
+    if found is None:
+        return ANY
+    return found
 
 
 def _of_database(code, owner: Database, name: str, a) -> Database:
@@ -281,13 +303,15 @@ def _of_database(code, owner: Database, name: str, a) -> Database:
 
 
 def method_of_unknown(code, name: str, a):
-    """A method of what nobody knows: it is judged by its name."""
+    """Call a method of an unknown object: it is judged by its name."""
     values = [*a.given, *a.named.values()]
     kind, place, *_how = METHODS.get(name, ("", 0))
     if kind == "self" and len(values) >= place:
         code.effects.guess_path()
     elif kind == "argument" and len(values) > place:
-        how = EDIT if "mode" in a.named or "append" in a.named else REPLACE
+        how = REPLACE
+        if "mode" in a.named or "append" in a.named:
+            how = EDIT
         _write_named(code, a.given[place] if len(a.given) > place else values[0], how=how)
     elif kind == "extracts":
         _unpacked(code, a, place, "path")
@@ -312,7 +336,7 @@ def read(code, a) -> None:
 
 
 def _write_named(code, value, is_exact: bool = False, how: str = EDIT) -> None:
-    """Where `value` names a file: it is written; unless that is exact, with an ending if the name has none."""
+    """Report a write if `value` names a file; unless `is_exact`, an ending may be added to the name."""
     no_name = value is None or isinstance(value, (OpenFile, list, tuple, dict, LibraryName, bool))
     if not no_name and not (isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)):
         for path in _paths(value):

@@ -1,4 +1,4 @@
-"""``python`` as a command: which code it runs, and what modules do that are run with ``-m``."""
+"""``python`` as a command: finds the code that it runs, and knows the modules run with ``-m``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def python(call) -> None:
 
 
 def _deciding(word: str):
-    """What an option cluster such as ``-Ic`` or ``-uc'code'`` decides: ``-c`` or ``-m`` with what is attached to it."""
+    """Return ``-c`` or ``-m`` and the text attached to it, for an option cluster such as ``-Ic`` or ``-uc'code'``."""
     if word.startswith("--"):
         return "", ""
     for place, letter in enumerate(word[1:], 1):
@@ -70,21 +70,27 @@ def _deciding(word: str):
 
 
 def _at(words, place: int) -> str:
-    return words[place] if place < len(words) else ""
+    if place < len(words):
+        return words[place]
+    return ""
 
 
 def _text(stream):
-    return None if stream is None else stream.text
+    if stream is None:
+        return None
+    return stream.text
 
 
 def run_file(call, words) -> None:
-    """A script file: opaque, but what a small one writes by name is as certain as in the command."""
+    """Run a script file. It is opaque, but a small one's literal writes are as certain as in the command."""
     if words[1:] in (["--help"], ["-h"]):
         call.runs_project()
         return
     call.guess(OPAQUE)
     path = absolute(call.folder, words[0])
-    stream = None if path is None else call.walk.files.text_of(path)
+    stream = None
+    if path is not None:
+        stream = call.walk.files.text_of(path)
     if stream is not None and stream.text is not None:
         follow(call, stream.text, list(words), _text(call.stdin), path)
 
@@ -126,7 +132,9 @@ def _archive(call, rest, unpacks) -> None:
         if word in ("-c", "--create") and place + 1 < len(rest):
             call.write(rest[place + 1])
         elif word in ("-e", "--extract") and place + 1 < len(rest):
-            where = rest[place + 2] if place + 2 < len(rest) else "."
+            where = "."
+            if place + 2 < len(rest):
+                where = rest[place + 2]
             call.run([*unpacks[:-1], rest[place + 1], unpacks[-1], where])
 
 

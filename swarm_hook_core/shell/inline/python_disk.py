@@ -1,8 +1,9 @@
-"""Files that only the disk knows: what ``glob``, ``Path.rglob``, ``os.listdir``, ``os.walk`` give, and loops over them.
+"""Files that only the disk knows: results of ``glob``, ``Path.rglob``, ``os.listdir``, ``os.walk``, and loops over
+them.
 
-Such a loop is gone through once with an element that stands for any of the files (`DiskFiles`). If that writes, each
-locked file is asked about later: the whole code is followed again with this very file in place of the others
-(`SomeFiles`), reading what it reads, so that ``if "x" in text`` has its answer.
+Such a loop is walked once with an element that stands for any of the files (`DiskFiles`). If it writes, each locked
+file is tested later: the whole code is followed again with this very file in place of the others (`SomeFiles`), and
+with its text, so that ``if "x" in text`` has its answer.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ SECONDS, ALL_SECONDS = 0.005, 0.02  # for the replay of one file, and of all of 
 
 
 def text_read(code, path: str):
-    """What the file at `path` holds, to a replay only, or `ANY`."""
-    whole = absolute(code.effects.folder, path) if code.only else None
+    """Return the text of the file at `path` in a replay, else `ANY`."""
+    whole = None
+    if code.only:
+        whole = absolute(code.effects.folder, path)
     try:
         if whole is None or not os.path.isfile(whole) or os.path.getsize(whole) > LONGEST_READ:
             return ANY
@@ -32,9 +35,13 @@ def text_read(code, path: str):
 
 
 def asked(code, name: str, path: str):
-    """An answer of the disk, to a replay only: what a command names is certain whatever is there now."""
-    whole = absolute(code.effects.folder, path) if code.only else None
-    return ANY if whole is None else getattr(os.path, name)(whole)
+    """Return an answer of the disk in a replay, else `ANY`: outside of a replay a named write is certain anyway."""
+    whole = None
+    if code.only:
+        whole = absolute(code.effects.folder, path)
+    if whole is None:
+        return ANY
+    return getattr(os.path, name)(whole)
 
 
 def glob_found(code, a):
@@ -45,7 +52,7 @@ def glob_found(code, a):
 
 
 def globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = True):
-    """What a glob `pattern` seen from `folder` finds."""
+    """Return the files that a glob `pattern` seen from `folder` finds."""
     base = absolute(code.effects.folder, folder)
     if base is None or not is_known(pattern):
         return ANY
@@ -62,24 +69,33 @@ def globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = T
 
 
 def entries(code, folder: str, as_paths: bool, only_names: bool = False):
-    """What lies right in `folder`."""
+    """Return the entries of `folder`."""
     base = absolute(code.effects.folder, folder)
     if base is None:
         return ANY
-    spelled = "" if only_names else folder
+    spelled = folder
+    if only_names:
+        spelled = ""
     return _found(code, base, spelled, lambda inside: len(inside) == 1, Path if as_paths else str)
 
 
 def _found(code, base: str, folder: str, fits, kind):
-    """The files under absolute `base`, spelled `folder`, whose parts inside of it `fits`; each is a `kind`."""
+    """Return the files under absolute `base`, spelled `folder`, whose inner parts pass `fits`; each is a `kind`."""
 
     def spelled(inside: list):
-        path = os.path.join(folder, *inside) if folder else "/".join(inside)
-        return Path(tidy(path)) if kind is Path else path
+        if folder:
+            path = os.path.join(folder, *inside)
+        else:
+            path = "/".join(inside)
+        if kind is Path:
+            return Path(tidy(path))
+        return path
 
     def candidates(path: str) -> list:
         start = base.rstrip("/") + "/"
-        inside = path[len(start) :].split("/") if path.startswith(start) else []
+        inside = []
+        if path.startswith(start):
+            inside = path[len(start) :].split("/")
         return [inside[:depth] for depth in range(1, len(inside) + 1) if fits(inside[:depth])]
 
     if code.only:
@@ -98,7 +114,9 @@ def walked(code, folder: str):
         mark = code.effects.call.walk.mark(Found(base, lambda path: path.startswith(start)))
         return DiskFiles(base, (UNKNOWN, [mark], [mark]))
     found, above = SomeFiles(), folder
-    inside = code.only[len(start) :].split("/") if code.only.startswith(start) else []
+    inside = []
+    if code.only.startswith(start):
+        inside = code.only[len(start) :].split("/")
     for place, name in enumerate(inside):
         is_file = place == len(inside) - 1
         found.append((above, [] if is_file else [name], [name] if is_file else []))
@@ -107,7 +125,7 @@ def walked(code, folder: str):
 
 
 def _fitting(parts: list, recursive: bool, with_hidden: bool):
-    """A function of path parts: whether they fit the pattern `parts`."""
+    """Return a function of path parts: True if they match the pattern `parts`."""
     from fnmatch import fnmatchcase
 
     def fits(inside: list, at: int = 0, place: int = 0) -> bool:
@@ -118,14 +136,16 @@ def _fitting(parts: list, recursive: bool, with_hidden: bool):
             return fits(inside, at + 1, place) or (shown and fits(inside, at, place + 1))
         return shown and fnmatchcase(inside[place], parts[at]) and fits(inside, at + 1, place + 1)
 
-    return fits if len(parts) <= 12 else lambda inside: False
+    if len(parts) <= 12:
+        return fits
+    return lambda inside: False
 
 
 # Loops over them
 
 
 class DiskLoop:
-    """A loop over `files` that is gone through for all of them at once: what it writes of them."""
+    """A loop that is walked once for all of `files`, and its writes of them."""
 
     def __init__(self, files: DiskFiles, folder):
         element = files.element[1][0] if isinstance(files.element, tuple) else files.element  # a tuple: `os.walk`
@@ -138,8 +158,11 @@ class DiskLoop:
 
     def meet(self, path: str, how: str) -> None:
         """A path that is not known is written; `how`: see `change`."""
-        self.how = self.how if how == EDIT else how
-        before = path[: -len(self.mark)] if path.endswith(self.mark) else None
+        if how != EDIT:
+            self.how = how
+        before = None
+        if path.endswith(self.mark):
+            before = path[: -len(self.mark)]
         if before in ("", UNKNOWN + "/") or (before and absolute(self.folder, before) == self.root):
             self.writes_them = True
         else:
@@ -147,7 +170,7 @@ class DiskLoop:
 
 
 class ReplayEffects(CodeEffects):
-    """What the code does with one file; `written`: absolute path -> True, or None where in doubt."""
+    """The effects of the code on one file; `written`: absolute path -> True, or None if in doubt."""
 
     def __init__(self, effects: CodeEffects):
         super().__init__(effects.call, effects.language)
@@ -161,7 +184,7 @@ class ReplayEffects(CodeEffects):
         if whole is None:
             self.is_unclear = True
         elif self.written.get(whole) is not True:
-            self.written[whole] = None if self.doubt else True
+            self.written[whole] = not self.doubt or None
 
     def tree(self, path: str, admits=None, how: str = EDIT) -> None:
         self.is_unclear = True
@@ -189,7 +212,7 @@ class Replays:
         self.seconds = ALL_SECONDS
 
     def admits(self, path: str):
-        """Whether the code writes the file at absolute `path` (see ``model.Tree``)."""
+        """Return True if the code writes the file at absolute `path`, None if unknown (see ``model.Tree``)."""
         effects = ReplayEffects(self.effects)
         effects.folder = self.folder
         if self.seconds <= 0:
@@ -201,7 +224,7 @@ class Replays:
 
 
 def gone_through(code, files: DiskFiles, act):
-    """Do `act`, a lap over all of `files` at once, and see to what it writes of them; what `act` gives."""
+    """Do `act`, one round for all of `files` at once, and report its writes of them. Return the result of `act`."""
     effects, loop = code.effects, DiskLoop(files, code.effects.folder)
     before, doubt, result = dict(code.names.held), effects.doubt, ANY
     effects.loops.append(loop)
@@ -216,9 +239,10 @@ def gone_through(code, files: DiskFiles, act):
     if effects.loops:  # the outer loop's replays go through this one, too
         effects.loops[-1].writes_them |= loop.writes_them
         effects.loops[-1].writes_others |= loop.writes_others
-        effects.loops[-1].how = effects.loops[-1].how if loop.how == EDIT else loop.how
+        if loop.how != EDIT:
+            effects.loops[-1].how = loop.how
     elif loop.writes_them or loop.writes_others:
         effects.tree(files.root, code.replays.admits, loop.how)
-        if loop.writes_others:  # files whose names are made of theirs
+        if loop.writes_others:  # files with names made from the names of `files`
             effects.guess_path()
     return result

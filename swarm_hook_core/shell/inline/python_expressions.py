@@ -1,4 +1,4 @@
-"""What expressions of Python code stand for, and what calling its functions does."""
+"""Values of Python expressions, and calls of the code's own functions."""
 
 import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re``
 import time
@@ -27,6 +27,7 @@ from swarm_hook_core.shell.inline.python_values import (
     operate,
     put,
     same,
+    spread,
     text_of,
     truth,
 )
@@ -36,12 +37,12 @@ DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, 
 
 
 class Expressions:
-    """The part of `python.Code` that works out expressions: ``of_<Node>`` for each class of node.
+    """The part of `python.Code` that evaluates expressions: ``of_<Node>`` for each class of node.
 
-    `python.Code` goes through statements (`block`) and loops over the disk (`in_loop`).
+    `python.Code` walks statements (`block`) and loops over the disk (`in_loop`).
 
-    effects, marks   as for `python.Code`; `names`: those that the expression at hand sees
-    returned         what the function at hand has returned so far; `entered`: the functions that are gone through
+    effects, marks   as for `python.Code`; `names`: those that the current expression sees
+    returned         values that the current function has returned so far; `entered`: the functions being walked
     """
 
     def __init__(self, effects, names: Names, marks: dict, seconds: float):
@@ -54,7 +55,7 @@ class Expressions:
         self.returned: list = []
 
     def block(self, statements):
-        """Go through `statements`; how they are left early, or None."""
+        """Walk `statements`. Return the way they are left early, or None."""
         raise NotImplementedError
 
     def variable(self, name: str):
@@ -62,7 +63,7 @@ class Expressions:
         raise NotImplementedError
 
     def in_loop(self, files: DiskFiles, act):
-        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
+        """Do `act`, one round for all of `files` at once, and report its writes of them."""
         raise NotImplementedError
 
     def tick(self) -> None:
@@ -71,20 +72,22 @@ class Expressions:
             raise TooLong
 
     def merged(self, outcomes: list) -> dict:
-        """What names stand for after one of `outcomes`, nobody knows which."""
+        """Return the values of names after an unknown one of `outcomes`."""
         merged: dict = {}
         for name in dict.fromkeys(name for outcome in outcomes for name in outcome):
             merged[name] = self.either([outcome[name] for outcome in outcomes if name in outcome])
         return merged
 
     def either(self, values: list):
-        """What is one of `values`, nobody knows which: texts stay possible, all else is not known."""
+        """Return the value for an unknown one of `values`: texts stay possible, all else becomes unknown."""
         first = values[0]
         if all(one is first or same(one, first) for one in values[1:]):
             return first
         if all(isinstance(one, (str, Path)) for one in values):
             text = self.effects.call.walk.one_of(list(map(text_of, values)))
-            return Path(text) if any(isinstance(one, Path) for one in values) else text
+            if any(isinstance(one, Path) for one in values):
+                return Path(text)
+            return text
         self.hand_over(values)
         return ANY
 
@@ -108,7 +111,7 @@ class Expressions:
                 self.hand_over([value])
 
     def value(self, node):
-        """What expression `node` stands for; its effects happen."""
+        """Return the value of expression `node`; its effects happen."""
         self.tick()
         act = getattr(self, "of_" + type(node).__name__, None)
         if act is not None:
@@ -127,17 +130,24 @@ class Expressions:
     def of_Name(self, node):
         found, is_there = self.names.find(node.id)
         if is_there or node.id in self.marks:
-            return found if is_there else ANY
+            if is_there:
+                return found
+            return ANY
         return library.builtin(node.id)
 
     def of_JoinedStr(self, node):
         return bounded("".join([text_of(self.value(part)) for part in node.values]))
 
     def of_FormattedValue(self, node):
-        spec = "" if node.format_spec is None else text_of(self.value(node.format_spec))
+        spec = ""
+        if node.format_spec is not None:
+            spec = text_of(self.value(node.format_spec))
         value = self.value(node.value)
         if node.conversion in (114, 97):  # !r, !a
-            value = repr(value) if is_plain(value) else ANY
+            if is_plain(value):
+                value = repr(value)
+            else:
+                value = ANY
         return formatted(value, spec)
 
     def of_BinOp(self, node):
@@ -152,14 +162,20 @@ class Expressions:
                 found.append(value)
             if known is not None and known != is_and:
                 break
-        return ANY if is_and and len(found) > 1 else self.either(found)
+        if is_and and len(found) > 1:
+            return ANY
+        return self.either(found)
 
     def of_UnaryOp(self, node):
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             known = truth(value)
-            return ANY if known is None else not known
-        return -value if isinstance(node.op, ast.USub) and isinstance(value, (int, float)) else ANY
+            if known is None:
+                return ANY
+            return not known
+        if isinstance(node.op, ast.USub) and isinstance(value, (int, float)):
+            return -value
+        return ANY
 
     def of_Compare(self, node):
         left = self.value(node.left)
@@ -197,7 +213,7 @@ class Expressions:
             if not isinstance(node, ast.Starred):
                 found.append(value)
             else:
-                found += [value.element] if isinstance(value, DiskFiles) else elements(value) or [ANY]
+                found += spread(value)
         return found
 
     def of_Starred(self, node):
@@ -227,14 +243,18 @@ class Expressions:
     def of_Slice(self, node):
         bounds = [None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)]
         known = all(one is None or isinstance(one, int) for one in bounds) and bounds[2] != 0
-        return slice(*bounds) if known else ANY
+        if known:
+            return slice(*bounds)
+        return ANY
 
     def of_Subscript(self, node):
         owner, key = self.value(node.value), self.value(node.slice)
         if isinstance(key, slice) and isinstance(owner, (DiskFiles, SomeFiles)):
             return owner
         if isinstance(owner, LibraryName):
-            return self.variable(text_of(key)) if owner.dotted == "os.environ" else LibraryName(ANYTHING)
+            if owner.dotted == "os.environ":
+                return self.variable(text_of(key))
+            return LibraryName(ANYTHING)
         if isinstance(owner, Unknown) and owner.made_by in library.HOLDERS:
             return LibraryName(ANYTHING)
         if isinstance(owner, DiskFiles):
@@ -256,13 +276,17 @@ class Expressions:
         finally:
             self.names = outside
             self.effects.doubt = doubt
-        return SomeFiles(made) if isinstance(first, SomeFiles) else made
+        if isinstance(first, SomeFiles):
+            return SomeFiles(made)
+        return made
 
     of_SetComp = of_GeneratorExp = of_ListComp
 
     def of_DictComp(self, node):
         made = self.of_ListComp(node)
-        return dict(pair for pair in made if is_plain(pair[0])) if isinstance(made, list) else ANY
+        if isinstance(made, list):
+            return dict(pair for pair in made if is_plain(pair[0]))
+        return ANY
 
     def comprehend(self, node, level: int, made: list, iterable) -> None:
         generator = node.generators[level]
@@ -295,7 +319,9 @@ class Expressions:
             return library.named(self, f"{owner.dotted}.{name}")
         if isinstance(owner, Path):
             found = path_attribute(owner, name)
-            return Method(owner, name) if found is None else found
+            if found is None:
+                return Method(owner, name)
+            return found
         if isinstance(owner, OpenFile) and name == "name":
             return owner.path
         return Method(owner, name)
@@ -320,9 +346,9 @@ class Expressions:
         return ANY
 
     def hand_over(self, values) -> None:
-        """Functions among `values` are given to what nobody knows, and may be called there with anything.
+        """Walk the functions among `values`: they are given to unknown code, which may call them with anything.
 
-        They are gone through with arguments that nobody knows: what they write is only possible.
+        They are walked with unknown arguments, so their writes are only possible.
         """
         for function in values:
             if isinstance(function, (list, tuple)):
@@ -345,11 +371,11 @@ class Expressions:
             self.effects.doubt -= 1
 
     def enter(self, function: Function, args, named: dict):
-        """Call a function of the code; `args` None: with arguments nobody knows."""
+        """Call a function of the code; `args` None: with unknown arguments."""
         node = function.node
         times = self.entered.count(node)
         if times > DEEPEST or (times == DEEPEST and args is not None):
-            if times == DEEPEST:  # once more, with anything: what it writes there it may write further down
+            if times == DEEPEST:  # once more, with unknown arguments: a deeper call may write the same
                 self.hand_over([function])
             return ANY
         if len(self.entered) > MOST_ENTERED:
@@ -361,13 +387,15 @@ class Expressions:
             if isinstance(node, ast.Lambda):
                 return self.value(node.body)
             self.block(node.body)
-            return self.either(self.returned) if self.returned else ANY
+            if self.returned:
+                return self.either(self.returned)
+            return ANY
         finally:
             self.entered.pop()
             self.names, self.returned, self.effects.doubt = outside
 
     def parameters(self, wanted, args, named: dict) -> dict:
-        """What the parameters `wanted` of a function stand for."""
+        """Return the values of the parameters `wanted` of a function."""
         places = [one.arg for one in (*wanted.posonlyargs, *wanted.args)]
         every = [*places, *(one.arg for one in wanted.kwonlyargs)]
         held: dict = dict.fromkeys(every, ANY)
@@ -386,7 +414,7 @@ class Expressions:
 
 
 def _shared(targets, value) -> list:
-    """What each of `targets` gets of `value`."""
+    """Return the part of `value` for each of `targets`."""
     items = elements(value)
     star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
     if items is None or (star is None and len(items) != len(targets)) or len(items) < len(targets) - 1:

@@ -1,8 +1,8 @@
-"""Values of Python code that is followed: what an expression stands for, and what operators and methods make of it.
+"""Values of followed Python code, and the results of operators and methods.
 
-A value that is known is itself: a text, a number, a list, a dict. A text may hold marks (see ``model``): parts that
-only a run could tell. All else is one of the classes below. Nothing here raises for what is in the code, and nothing
-grows past `LONGEST`.
+A known value is itself: a text, a number, a list, a dict. A text may hold marks (see ``model``) for parts that only a
+run could tell. All else is one of the classes below. Nothing here raises for anything in the code, and no value grows
+past `LONGEST`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LARGEST = 10**9  # of numbers that are multiplied
 
 
 class Unknown:
-    """A value that nobody knows; `made_by`: the library function that it comes from, where that is known."""
+    """An unknown value; `made_by`: the library function that it comes from, if known."""
 
     __slots__ = ("made_by",)
 
@@ -39,7 +39,7 @@ class Path:
 
 
 class LibraryName:
-    """A module, or what a module or ``builtins`` holds, by its dotted name: ``os.path.join``, ``open``."""
+    """A module, or a member of a module or of ``builtins``, by its dotted name: ``os.path.join``, ``open``."""
 
     __slots__ = ("dotted",)
 
@@ -68,7 +68,7 @@ class Function:
 
 
 class OpenFile:
-    """An open file: its `path`, and what reading it gives (`ANY`: not known)."""
+    """An open file: its `path`, and its text (`ANY`: unknown)."""
 
     __slots__ = ("path", "text")
 
@@ -87,7 +87,7 @@ class Database:
 
 
 class DiskFiles:
-    """Files at and under absolute `root` that a loop goes over, any of which is `element`, a value with a mark."""
+    """Files at and under absolute `root` that a loop visits; `element`, a value with a mark, is any of them."""
 
     __slots__ = ("root", "element")
 
@@ -97,11 +97,13 @@ class DiskFiles:
 
 
 class SomeFiles(list):
-    """Of the files that a loop goes over, the one that a replay is about: no other is known, nor which comes first."""
+    """The one file that a replay is about, among the files that a loop visits; the others and their order are
+    unknown.
+    """
 
 
 class Names:
-    """What names stand for in a function or module; `above` is where those that are not here are looked up."""
+    """The values of names in a function or module; other names are looked up in `above`."""
 
     __slots__ = ("held", "above", "outer")
 
@@ -111,10 +113,12 @@ class Names:
         self.outer: set = set()  # declared ``global`` or ``nonlocal``
 
     def find(self, name: str):
-        """(value, True), or (None, False)."""
+        """Return (value, True), or (None, False)."""
         if name in self.held:
             return self.held[name], True
-        return (None, False) if self.above is None else self.above.find(name)
+        if self.above is None:
+            return (None, False)
+        return self.above.find(name)
 
     def set(self, name: str, value) -> None:
         names = self
@@ -137,30 +141,38 @@ class Arguments:
     def get(self, place: int, name: str = "", default=None):
         if name and name in self.named:
             return self.named[name]
-        return self.given[place] if place < len(self.given) else default
+        if place < len(self.given):
+            return self.given[place]
+        return default
 
 
-# What a value is as a text, a path, a condition, a list
+# Values as a text, a path, a condition, a list
 
 
 def text_of(value) -> str:
-    """`value` as ``str`` would give it, with `UNKNOWN` for what is not known."""
+    """Return `value` as ``str`` would, with `UNKNOWN` for an unknown value."""
     if isinstance(value, (str, Path)):
-        return value if isinstance(value, str) else value.text
-    return str(value) if value is None or isinstance(value, (bool, int, float)) else UNKNOWN
+        if isinstance(value, str):
+            return value
+        return value.text
+    if value is None or isinstance(value, (bool, int, float)):
+        return str(value)
+    return UNKNOWN
 
 
 def path_of(value):
-    """The path that `value` names for a function that takes one; None for a number: an open file's."""
+    """Return the path that `value` names; None for a number: an open file's."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, int) and not isinstance(value, bool):
         return None
-    return text_of(value) if isinstance(value, (str, Path)) else UNKNOWN
+    if isinstance(value, (str, Path)):
+        return text_of(value)
+    return UNKNOWN
 
 
 def is_plain(value) -> bool:
-    """Whether `value` is known through and through."""
+    """Return True if `value` and all in it is known."""
     if isinstance(value, str):
         return is_known(value)
     if isinstance(value, (list, tuple)):
@@ -171,25 +183,40 @@ def is_plain(value) -> bool:
 
 
 def truth(value):
-    """True, False, or None where that is not known."""
+    """Return True, False, or None if unknown."""
     if isinstance(value, SomeFiles) or (isinstance(value, str) and not is_known(value)):
         return None
     if value is None or isinstance(value, (str, bool, int, float, bytes, list, tuple, dict)):
         return bool(value)
-    return True if isinstance(value, (Path, OpenFile, Function, LibraryName)) else None
-
-
-def elements(value):
-    """What going through `value` gives, as a list, or None where that is not known."""
-    if isinstance(value, OpenFile):
-        return value.text.splitlines(True) if isinstance(value.text, str) and is_known(value.text) else None
-    if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
-        return value if isinstance(value, SomeFiles) else list(value) if len(value) <= MOST else None
+    if isinstance(value, (Path, OpenFile, Function, LibraryName)):
+        return True
     return None
 
 
+def elements(value):
+    """Return the elements of `value` as a list, or None if unknown."""
+    if isinstance(value, OpenFile):
+        if isinstance(value.text, str) and is_known(value.text):
+            return value.text.splitlines(True)
+        return None
+    if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
+        if isinstance(value, SomeFiles):
+            return value
+        if len(value) <= MOST:
+            return list(value)
+        return None
+    return None
+
+
+def spread(value) -> list:
+    """Return the elements of `value` for ``*value``: one that stands for all if they are on the disk or unknown."""
+    if isinstance(value, DiskFiles):
+        return [value.element]
+    return elements(value) or [ANY]
+
+
 def same(left, right) -> bool:
-    """Whether both are known and equal."""
+    """Return True if both are known and equal."""
     if isinstance(left, Path) and isinstance(right, Path):
         return left.text == right.text
     return type(left) is type(right) and is_plain(left) and is_plain(right) and left == right
@@ -206,7 +233,9 @@ def tidy(text: str) -> str:
 
 def bounded(value):
     """`value`, or `ANY` where it has grown too long."""
-    return ANY if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST else value
+    if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST:
+        return ANY
+    return value
 
 
 _OPERATORS = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod"}
@@ -214,19 +243,25 @@ _OPERATORS |= {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "
 
 
 def operate(kind: str, left, right):
-    """What an operator or a comparison, `kind` (the name of its ``ast`` class), makes of two values."""
+    """Return the result of an operator or a comparison, `kind` (the name of its ``ast`` class), for two values."""
     if kind == "Div" and (isinstance(left, Path) or isinstance(right, Path)):
         return Path(tidy(os.path.join(text_of(left), text_of(right))))
     if kind == "Add" and (isinstance(left, str) or isinstance(right, str)):
         both = isinstance(left, (str, Unknown)) and isinstance(right, (str, Unknown))
-        return bounded(text_of(left) + text_of(right)) if both else ANY
+        if both:
+            return bounded(text_of(left) + text_of(right))
+        return ANY
     if kind == "Add" and isinstance(left, (list, tuple)) and type(left) is type(right):
         return bounded(type(left)([*left, *right]))
     if kind == "Mod" and isinstance(left, str):
-        given = right if isinstance(right, tuple) else (right,)
+        given = right
+        if not isinstance(right, tuple):
+            given = (right,)
         plain = left.replace("%d", "%s")
         fits = is_known(left) and plain.count("%") == plain.count("%s") == len(given)
-        return bounded(plain % tuple(map(text_of, given))) if fits else ANY
+        if fits:
+            return bounded(plain % tuple(map(text_of, given)))
+        return ANY
     if isinstance(left, Path) and isinstance(right, Path):
         left, right = left.text, right.text
     is_one = None in (left, right) and not isinstance(right if left is None else left, Unknown)
@@ -237,8 +272,10 @@ def operate(kind: str, left, right):
     try:
         if kind in ("In", "NotIn"):
             return (left in right) == (kind == "In")
-        return bounded(getattr(operator, _OPERATORS[kind])(left, right)) if kind in _OPERATORS else ANY
-    except Exception:  # what the code would raise
+        if kind in _OPERATORS:
+            return bounded(getattr(operator, _OPERATORS[kind])(left, right))
+        return ANY
+    except Exception:  # the code itself would raise here
         return ANY
 
 
@@ -249,16 +286,20 @@ def _is_small(value) -> bool:
 def item_of(owner, key):
     """``owner[key]``; `ANY` where that is not known."""
     if isinstance(owner, dict):
-        return owner.get(key, ANY) if isinstance(key, (str, int, tuple)) and is_plain(key) else ANY
+        if isinstance(key, (str, int, tuple)) and is_plain(key):
+            return owner.get(key, ANY)
+        return ANY
     known = isinstance(owner, (list, tuple)) or (isinstance(owner, str) and is_known(owner))
     if not known or isinstance(owner, SomeFiles):
         return ANY
     is_place = isinstance(key, slice) or (isinstance(key, int) and -len(owner) <= key < len(owner))
-    return owner[key] if is_place else ANY
+    if is_place:
+        return owner[key]
+    return ANY
 
 
 def put(owner, key, value) -> bool:
-    """``owner[key] = value``; whether that is known."""
+    """Do ``owner[key] = value``. Return True if the place is known."""
     if isinstance(owner, dict):
         known = isinstance(key, (str, int)) and is_plain(key) and len(owner) < MOST
     else:
@@ -278,12 +319,14 @@ _TEXT_METHODS = frozenset(
 
 
 def text_method(text: str, name: str, args: list, named: dict):
-    """What method `name` of a text gives."""
+    """Return the result of method `name` of a text."""
     if not is_known(text):
         return ANY
     if name == "join" and len(args) == 1:
         parts = elements(args[0])
-        return ANY if parts is None else bounded(text.join(map(text_of, parts)))
+        if parts is None:
+            return ANY
+        return bounded(text.join(map(text_of, parts)))
     if name == "format" and ":" not in text:
         args, named = list(map(text_of, args)), {key: text_of(value) for key, value in named.items()}
         if text.count("{") * max(map(len, [*args, *named.values()]), default=0) > 16 * LONGEST:
@@ -294,7 +337,7 @@ def text_method(text: str, name: str, args: list, named: dict):
         return ANY
     try:
         return bounded(getattr(text, name)(*args, **named))
-    except Exception:  # what the code would raise
+    except Exception:  # the code itself would raise here
         return ANY
 
 

@@ -1,15 +1,15 @@
-"""What programs do with their arguments: a row of `table` each. A program without one is a guess."""
+"""The effects of programs, by their arguments: a row of `table` each. A program without a row is a guess."""
 
 from swarm_hook_core.shell.programs.rows import row_of
 
 
 class Program:
-    """What is known of a program.
+    """A known program.
 
-    does     a function of a `Call`, which says through it what is written, guessed, run or printed
-    module   the module that knows its arguments where they are a language of their own, else empty
-    reads    whether it writes nothing, whatever its arguments
-    runs     whether it may run other commands
+    does     a function of a `Call`; through the call it reports the writes, guesses, runs and output
+    module   the module that parses its arguments if they are a language of their own, else empty
+    reads    True if it writes nothing, with any arguments
+    runs     True if it may run other commands
     """
 
     __slots__ = ("does", "module", "reads", "runs")
@@ -25,7 +25,7 @@ _met: "dict[str, Program | None]" = {}
 
 
 def program(name: str) -> "Program | None":
-    """The Program `name` (a base name), or None where nothing is known of it."""
+    """Return the Program `name` (a base name), or None if it is unknown."""
     if name not in _met:
         _met[name] = _found(name) or _found(name.rstrip("0123456789.-"))  # python3.12, gcc-13
     return _met[name]

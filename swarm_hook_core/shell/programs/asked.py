@@ -1,4 +1,4 @@
-"""A search program that is asked of one file whether it finds something in it."""
+"""Asks a search program (grep, rg) if it finds something in one file."""
 
 import os
 
@@ -29,12 +29,17 @@ class Asked:
         if not os.path.isfile(path):
             return False
         start = time.monotonic()
-        words = self.words if "--" in self.words else [*self.words, "--"]
+        if "--" in self.words:
+            words = self.words
+        else:
+            words = [*self.words, "--"]
         result = run([self.name, *words, path], self.left)
         self.left -= time.monotonic() - start
-        return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
+        if result.code is None or result.code > 1:
+            return None
+        return bool(result.stdout.strip())
 
 
 def _names_another_file(word: str) -> bool:
-    """Tell whether an option has patterns read from a file, or a program run on each file."""
+    """Return True if an option reads patterns from a file, or runs a program on each file."""
     return word.partition("=")[0] in ("--pre", "--file") or (word[:2] == "-f" and word != "-")

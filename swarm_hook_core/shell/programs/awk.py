@@ -1,4 +1,4 @@
-"""awk: ``-i inplace``, and what its programs print into files and hand to the shell."""
+"""awk: ``-i inplace``, and the files and shell commands that its programs print to."""
 
 from swarm_hook_core.change import EDIT, REPLACE
 from swarm_hook_core.shell.model import UNKNOWN
@@ -42,7 +42,8 @@ def awk(call) -> None:
     for word in operands:
         if _is_assignment(word):
             name, value = word.split("=", 1)
-            suffix = value if name in ("inplace::suffix", "INPLACE_SUFFIX") else suffix
+            if name in ("inplace::suffix", "INPLACE_SUFFIX"):
+                suffix = value
             continue
         call.write(word)
         if suffix:
@@ -55,9 +56,9 @@ def _is_assignment(word: str) -> bool:
 
 
 def actions(program: str, values=()) -> list[tuple[str, str]]:
-    """What an awk program does besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
+    """Return the effects of an awk program besides printing: ``(">" or ">>", file)`` and ``("sh", shell text)``.
 
-    Either is `UNKNOWN` where it is computed. `values`: variables given on the command line.
+    A computed one is `UNKNOWN`. `values`: variables given on the command line.
     """
     if not any(part in program for part in (">", "|", "system")):
         return []
@@ -97,7 +98,8 @@ def _constants(tokens) -> dict:
     for at, (kind, text) in enumerate(tokens[:-1]):
         if kind == "name" and tokens[at + 1] == ("op", "=") and (at == 0 or tokens[at - 1][1] != "$"):
             value = _value(tokens, at + 2, {})
-            given[text] = value if given.get(text, value) == value else UNKNOWN
+            if given.setdefault(text, value) != value:
+                given[text] = UNKNOWN
     return given
 
 
@@ -121,7 +123,7 @@ def _value(tokens, at: int, values) -> str:
 
 
 def _tokens(program: str) -> list[tuple[str, str]]:
-    """``(kind, text)``: string, name, number, op, regex; end for what ends a statement."""
+    """Return ``(kind, text)`` of each token: string, name, number, op, regex; ``end`` ends a statement."""
     tokens: list = []
     at, end = 0, len(program)
     while at < end:
@@ -131,7 +133,9 @@ def _tokens(program: str) -> list[tuple[str, str]]:
             tokens.append(("string", text))
         elif char == "#":
             newline = program.find("\n", at)
-            at = end if newline < 0 else newline
+            at = newline
+            if newline < 0:
+                at = end
         elif char == "\\" and program[at + 1 : at + 2] == "\n":
             at += 2
         elif char in ";{}\n":
@@ -154,7 +158,9 @@ def _tokens(program: str) -> list[tuple[str, str]]:
             at += 1
         else:
             two = program[at : at + 2]
-            text = two if two in (">>", "&&", "||", "==", "!=", "<=", ">=", "|&", "++", "--") else char
+            text = char
+            if two in (">>", "&&", "||", "==", "!=", "<=", ">=", "|&", "++", "--"):
+                text = two
             tokens.append(("op", text))
             at += len(text)
     return tokens
@@ -187,7 +193,8 @@ def _past_regex(program: str, at: int) -> int:
             at += 1
         elif char == "[":
             in_brackets = True
-            at += 2 if program[at + 1 : at + 2] == "]" else 0
+            if program[at + 1 : at + 2] == "]":
+                at += 2
         elif char == "]":
             in_brackets = False
         elif char == "/" and not in_brackets:

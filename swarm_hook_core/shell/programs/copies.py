@@ -3,8 +3,8 @@
 import os
 import sys
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
@@ -22,9 +22,9 @@ _TAKES = ("--target-directory", "--suffix")
 
 
 class _Transfer:
-    """What cp, mv, ln and install are given: `sources`, `dest`, and whether `dest` is a folder that they go `inside`.
+    """The arguments of cp, mv, ln and install: `sources`, `dest`, and `inside`: True if they go into the folder `dest`.
 
-    `inside` is None where the disk tells.
+    `inside` is None if the disk decides.
     """
 
     def __init__(self, call, short="tS", long=_TAKES):
@@ -32,7 +32,9 @@ class _Transfer:
         self.options = options = split(call.words, short, long)
         folder = options.value("-t", "--target-directory")
         self.sources, self.dest = options.operands[:-1], (options.operands or [""])[-1]
-        self.inside = True if len(self.sources) > 1 else None
+        self.inside = None
+        if len(self.sources) > 1:
+            self.inside = True
         if folder is not None:
             self.sources, self.dest, self.inside = options.operands, folder, True
         elif options.has("-T", "--no-target-directory"):
@@ -44,18 +46,20 @@ class _Transfer:
         """The sources without the patterns that have matched nothing: there is no such file to be copied."""
 
         def matched(word: str) -> bool:
-            path = seen(self.call, word) if any(sign in word for sign in "*?[") else None
+            path = None
+            if any(sign in word for sign in "*?["):
+                path = seen(self.call, word)
             return path is None or not self.call.walk.files.is_missing(path)
 
         return [word for word in self.sources if matched(word)]
 
     @property
     def spares(self) -> bool:
-        """Whether what exists stays as it is."""
+        """True if existing files stay as they are."""
         return self.options.has("-n", "--no-clobber") or self.options.value("--update") in ("none", "none-fail")
 
     def made(self, source: str):
-        """The Stream of the file `source` where this script has made it; else None."""
+        """Return the Stream of the file `source` if this script has made it; else None."""
         return self.call.walk.files.contents.get(absolute(self.call.folder, source))
 
     def put(self, source: str, spared=False, how: str = REPLACE, made=None) -> list[str]:
@@ -88,12 +92,12 @@ def cp(call) -> None:
         folder = is_folder(call, source)
         if options.has("--parents"):
             under = os.path.join(dest, source.lstrip("/"))
-            call.write(under, EDIT if given.spares else REPLACE)
+            call.write(under, edit_or_replace(given.spares))
             if deep:
                 lay_over(call, source, under, False, given.spares)
             continue
         if deep and is_known(source) and (folder or not exists(call, source)):
-            # BSD's cp takes `folder/` for what is in it.
+            # BSD's cp takes `folder/` for its content.
             bare = given.inside is None and sys.platform == "darwin" and source.endswith("/")
             lay_over(call, source, dest, False if bare else given.inside, given.spares)
             if folder:
@@ -102,7 +106,7 @@ def cp(call) -> None:
         if options.has("-l", "--link", "-s", "--symbolic-link"):
             _linked(call, source, named, options.has("-s", "--symbolic-link"))
         if deep and not is_known(source):
-            call.tree(dest, cannot_tell, EDIT if given.spares else REPLACE)
+            call.tree(dest, cannot_tell, edit_or_replace(given.spares))
 
 
 def mv(call) -> None:
@@ -115,7 +119,7 @@ def mv(call) -> None:
             call.tree(source, how=REMOVE)
             lay_over(call, source, given.dest, given.inside, given.spares)
             for word in goes_to:
-                call.write(word, EDIT if given.spares else REPLACE)
+                call.write(word, edit_or_replace(given.spares))
         else:
             made = given.made(source)
             call.write(source, REMOVE)
@@ -128,17 +132,21 @@ def ln(call) -> None:
         given.sources, given.dest, given.inside = given.options.operands, ".", True
     elif given.inside is None and given.options.has("-n", "-h", "--no-dereference"):
         path = seen(call, given.dest)
-        given.inside = False if path and os.path.islink(path.rstrip("/")) else None
-    how = REPLACE if given.options.has("-f", "--force") else EDIT  # without it a file that is there stays
+        given.inside = None
+        if path and os.path.islink(path.rstrip("/")):
+            given.inside = False
+    how = edit_or_replace(not given.options.has("-f", "--force"))  # without it an existing file stays
     for source in given.sources:
         _linked(call, source, given.put(source, how=how), given.options.has("-s", "--symbolic"))
 
 
 def _linked(call, source: str, named, symbolic: bool) -> None:
-    """What is written to `named` from here on goes to `source`."""
+    """Note that later writes to `named` go to `source`."""
     for word in named:
         path = seen(call, word)
-        target = absolute(os.path.dirname(path) if symbolic else call.folder, source) if path else None
+        target = None
+        if path:
+            target = absolute(os.path.dirname(path) if symbolic else call.folder, source)
         if target:
             call.walk.files.links[path] = target
 
@@ -190,7 +198,7 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
     deletes = any(name.startswith("--del") for name in options.given)
     allowed = _let_through(options)
     spared = options.has("--ignore-existing")
-    how = EDIT if spared else REPLACE
+    how = edit_or_replace(spared)
     deep = options.has("-r", "-a", "-d", "--recursive", "--archive", "--dirs", "--delete")
     contents = source.endswith("/") or os.path.basename(source) in (".", "..")
     if options.has("-R", "--relative"):
@@ -201,10 +209,15 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
         call.tree(dest, cannot_tell, how)
         if not is_remote(source) or contents or is_folder(call, dest):
             return
-        put(call, source[source.index(":") + 1 :], dest, True if several else None, how=how)
+        put(call, source[source.index(":") + 1 :], dest, several or None, how=how)
         return
     if is_folder(call, source) or not exists(call, source):
-        inside = False if contents else True if several or is_folder(call, dest) else None
+        if contents:
+            inside = False
+        elif several or is_folder(call, dest):
+            inside = True
+        else:
+            inside = None
         if not deep:
             return
         if deletes:
@@ -217,7 +230,7 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
         if contents:
             call.tree(dest, cannot_tell, how)
             return
-    _back_up(call, options, put(call, source, dest, True if several else None, spared))
+    _back_up(call, options, put(call, source, dest, several or None, spared))
 
 
 _OTHER_FILTERS = (
@@ -226,7 +239,7 @@ _OTHER_FILTERS = (
 
 
 def _let_through(options):
-    """What ``--exclude`` leaves, as `allowed` of `places.lay_over`; None where all goes."""
+    """Return the files that ``--exclude`` leaves, as `allowed` of `places.lay_over`; None for all."""
     patterns = options.values("--exclude")
     if options.has(*_OTHER_FILTERS) or not all(map(is_known, patterns)):
         return cannot_tell
@@ -250,10 +263,14 @@ def _let_through(options):
 
 
 def _or_removed(root, allowed):
-    """The predicate of a destination that ``--delete`` makes the same as the source: all but what is excluded."""
+    """Return the predicate of a destination that ``--delete`` makes the same as the source: all but excluded files."""
 
     def admits(path: str):
-        rest = path[len(root) :].strip("/") if root and path.startswith(root) else ""
-        return True if allowed is None or not rest else allowed(rest)
+        rest = ""
+        if root and path.startswith(root):
+            rest = path[len(root) :].strip("/")
+        if allowed is None or not rest:
+            return True
+        return allowed(rest)
 
     return admits

@@ -1,7 +1,7 @@
-"""The files that ripgrep and fd pass over: ignore files, hidden names, globs, types of files.
+"""The files that ripgrep and fd skip: ignore files, hidden names, globs, types of files.
 
-`IgnoreRules.admits` answers for one file at a time, as ripgrep 13 and fd 8 do. Rules that are not followed here (a type
-of files without a row, a glob that cannot be read) give None: the file may be searched.
+`IgnoreRules.admits` answers for one file at a time, as ripgrep 13 and fd 8 do. An unsupported rule (a type of files
+without a row, an unreadable glob) gives None: the file may be searched.
 """
 
 import os
@@ -68,11 +68,11 @@ class IgnoreRules:
         self.types, self.without = types, without
         self.home, self.config = home, config
         self._of: dict = {}  # (folder, name of an ignore file) -> its Rules
-        self._inside: dict = {}  # folder -> top of its repository, empty for none
+        self._inside: dict = {}  # folder -> top of its repository, or empty
         self._everywhere: "list | None" = None  # noqa: UP037 - Python 3.9
 
     def admits(self, path: str):
-        """Tell whether the search comes by the file at `path`, at or under the root; None where that is not known."""
+        """Return True if the search reads the file at `path`, at or under the root; None if unknown."""
         if path == self.root:
             return True
         if not path.startswith(self.root.rstrip("/") + "/"):
@@ -88,51 +88,65 @@ class IgnoreRules:
             told = self._admits_entry(place, name, not is_last or os.path.isdir(place))
             if told is False:
                 return False
-            answer = None if told is None else answer
-        return answer if self.is_followed else None
+            if told is None:
+                answer = None
+        if self.is_followed:
+            return answer
+        return None
 
     def _admits_entry(self, path: str, name: str, is_folder: bool):
-        """Tell whether one file or folder is gone into, its folders apart."""
+        """Return True if one file or folder is entered, apart from its folders."""
         if self.globs:
             told = self._matched(self.globs, path, self.folder or "/", is_folder)
             if told is not None:
-                return told  # a glob says what is searched, where a line of an ignore file says what is not
+                return told  # a glob includes files, an ignore file's line excludes them
             if self.wants_globs and not is_folder:
                 return False
         ignored = self._ignored(path, is_folder)
         if ignored is True:
             return False
-        typed = None if is_folder or not (self.types or self.without) else self._of_type(name)
+        if is_folder or not (self.types or self.without):
+            typed = None
+        else:
+            typed = self._of_type(name)
         if typed is False:
             return False
         if name[0] == "." and not self.hidden and ignored is None:
             return False
-        return None if "unknown" in (typed, ignored) else True
+        if "unknown" in (typed, ignored):
+            return None
+        return True
 
     def _of_type(self, name: str):
-        """Tell whether a file of this name is of a type that is searched: True, False or ``unknown``."""
+        """Return True, False or ``unknown`` for a name: is it of a type that is searched?"""
         left_out, chosen = (
             [self._fits(name, one) for one in self.without],
             [self._fits(name, one) for one in self.types],
         )
         if True in left_out or (self.types and set(chosen) == {False}):
             return False
-        return True if set(left_out) <= {False} and (not self.types or True in chosen) else "unknown"
+        if set(left_out) <= {False} and (not self.types or True in chosen):
+            return True
+        return "unknown"
 
     def _fits(self, name: str, kind: str):
         from swarm_hook_core.shell.globs import match
 
-        return any(match(name, glob) for glob in TYPES[kind].split()) if kind in TYPES else None
+        if kind in TYPES:
+            return any(match(name, glob) for glob in TYPES[kind].split())
+        return None
 
     def _ignored(self, path: str, is_folder: bool):
-        """Tell whether ignore files leave `path` out (True) or want it (False); None where they say nothing.
+        """Return True if ignore files leave `path` out, False if they want it, None if no rule matches.
 
-        ``unknown`` where releases differ.
+        ``unknown`` if releases differ.
         """
         above = os.path.dirname(path)
         for file in self.files:
             folder = above
-            top = self._repository(above) if file == ".gitignore" else "/"
+            top = "/"
+            if file == ".gitignore":
+                top = self._repository(above)
             while top and (folder == top or folder.startswith(top.rstrip("/") + "/")):
                 told = self._matched_from(folder, self._file(folder, file), path, is_folder)
                 if told is not None:
@@ -150,7 +164,7 @@ class IgnoreRules:
         return None
 
     def _repository(self, folder: str) -> str:
-        """Return the top of the repository around `folder`; empty where there is none."""
+        """Return the top of the repository around `folder`, or empty."""
         if folder not in self._inside:
             top = folder
             while not os.path.exists(os.path.join(top, ".git")):
@@ -163,7 +177,7 @@ class IgnoreRules:
         return self._inside[folder]
 
     def _global(self) -> list:
-        """Return the rules of ``core.excludesFile``, which lies in the home folder unless git's settings move it."""
+        """Return the rules of ``core.excludesFile``; it lies in the home folder unless git's settings move it."""
         if self._everywhere is None:
             file = os.path.join(self.config or os.path.join(self.home, ".config"), "git", "ignore")
             for settings in (os.path.join(self.home, ".gitconfig"), os.path.join(os.path.dirname(file), "config")):
@@ -171,7 +185,9 @@ class IgnoreRules:
                     name, equals, value = line.partition("=")
                     if equals and name.strip().lower() == "excludesfile":
                         file = os.path.join(self.home, value.strip().strip('"').removeprefix("~/"))
-            self._everywhere = self._file(*os.path.split(file)) if self.home else []
+            self._everywhere = []
+            if self.home:
+                self._everywhere = self._file(*os.path.split(file))
         return self._everywhere
 
     def _file(self, folder: str, name: str) -> list:
@@ -196,7 +212,9 @@ class IgnoreRules:
                 continue
             for one in _alternatives(bare):
                 # The slash at its end says that it is a folder, and not where it counts.
-                anchor = "/" if "/" in one and one[0] != "/" and not one.startswith("**/") else ""
+                anchor = ""
+                if "/" in one and one[0] != "/" and not one.startswith("**/"):
+                    anchor = "/"
                 try:
                     found.append(Rule(parsed(anchor + one, fold), wants, bare != text))
                 except PatternUnreadable:
@@ -207,16 +225,20 @@ class IgnoreRules:
         return found
 
     def _matched_from(self, folder: str, rules: list, path: str, is_folder: bool):
-        """Return what rules of `folder` say of `path`; ``unknown`` where it lies above the root and releases differ."""
+        """Return the answer of `folder`'s rules on `path`; ``unknown`` if the folder is above the root and releases
+        differ.
+        """
         told = self._matched(rules, path, folder, is_folder)
         if not rules or not self.folder or not self.root.startswith(folder.rstrip("/") + "/"):
             return told
         inside = os.path.relpath(path, self.folder)
         others = {self._matched(rules, os.path.join(root, inside), folder, is_folder) for root in self.roots}
-        return told if self.root == self.folder or others == {told} else "unknown"
+        if self.root == self.folder or others == {told}:
+            return told
+        return "unknown"
 
     def _matched(self, rules: list, path: str, base: str, is_folder: bool):
-        """Return True where the last of `rules` that fits `path` leaves it out, False where it wants it, else None."""
+        """Return True if the last of `rules` that matches `path` leaves it out, False if it wants it, else None."""
         inside = base.rstrip("/") + "/"
         if not rules or not path.startswith(inside):
             return None
@@ -238,7 +260,7 @@ def _alternatives(pattern: str) -> list:
 
 
 def _text(file: str):
-    """Return what is in an ignore file, empty where there is none, None where it cannot be read."""
+    """Return the text of an ignore file, empty if it does not exist, None if it cannot be read."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as lines:
             text = lines.read(MOST_BYTES + 1)
@@ -246,4 +268,6 @@ def _text(file: str):
         return ""
     except OSError:
         return None
-    return text if len(text) <= MOST_BYTES else None
+    if len(text) <= MOST_BYTES:
+        return text
+    return None

@@ -1,6 +1,6 @@
 """Interpreters: code in the command is followed or scanned (``shell.inline``), a script file is a guess.
 
-`SCANNED` has a row for each language that is scanned; what else their command lines can do is in functions.
+`SCANNED` has a row for each scanned language; the other features of their command lines are in functions.
 """
 
 import time
@@ -13,12 +13,12 @@ OPAQUE = "an opaque script"
 
 
 class CommandLine:
-    """How an interpreter is told what to run.
+    """The options by which an interpreter gets its code.
 
-    language   as ``inline.scanner`` knows it
+    language   its name in ``inline.scanner``
     code       letters of options that take code; `long_code`: long ones
     values     letters of options with another value
-    prints     whether its ``-p`` takes code, too, where no other option does
+    prints     True if its ``-p`` takes code, too, when no other option does
     quiet      options with which no code is run
     project    options with which the project's own code is run
     """
@@ -51,7 +51,7 @@ SCANNED = {
 
 
 def _given(words, line: CommandLine):
-    """An interpreter's arguments: the codes given to its options, what follows, and all options given."""
+    """Split an interpreter's arguments into the codes given to its options, the rest, and all options given."""
     options = split(words, line.code + line.values, line.long_code, stop_early=True)
     codes, rest = options.values(*(f"-{letter}" for letter in line.code), *line.long_code), options.operands
     if line.prints and options.has("-p") and not codes:
@@ -60,7 +60,7 @@ def _given(words, line: CommandLine):
 
 
 def _module(call, name: str):
-    """A module of ``shell.inline``. What loading it takes is not held against the script."""
+    """Import a module of ``shell.inline``. The time for it is not held against the script."""
     before = time.thread_time()
     module = __import__(f"swarm_hook_core.shell.inline.{name}", fromlist=["*"])
     call.walk.forgive_import(time.thread_time() - before)
@@ -92,7 +92,9 @@ def scanned(call) -> None:
 def _edited_in_place(call, operands) -> None:
     """``ruby -i.bak -pe code file ...``"""
     edits = next((word for word in call.words if word[:1] == "-" != word[1:2] and "i" in word.partition("e")[0]), "")
-    for word in operands if edits else ():
+    if not edits:
+        return
+    for word in operands:
         call.write(word)
         if edits.startswith("-i."):
             call.write(word + edits[2:], REPLACE)
@@ -102,7 +104,9 @@ def _script_or_input(call, rest, language: str) -> None:
     """A script file, or the code that comes by pipe or here-document."""
     text = None
     if not rest or rest[0] in ("-", "/dev/stdin"):
-        text = None if call.stdin is None else call.stdin.text
+        text = None
+        if call.stdin is not None:
+            text = call.stdin.text
     if text is None:
         call.guess(OPAQUE)
     else:
@@ -110,7 +114,7 @@ def _script_or_input(call, rest, language: str) -> None:
 
 
 def _php_within(page: str) -> str:
-    """The code of a page: what stands between ``<?php`` and ``?>``."""
+    """Return the code of a page: the parts between ``<?php`` and ``?>``."""
     parts = page.split("<?")
     return "\n".join(part.removeprefix("php").removeprefix("=").partition("?>")[0] for part in parts[1:])
 
@@ -121,7 +125,9 @@ _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types complet
 def deno(call) -> None:
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
-    rest = words[words.index(command) + 1 :] if command else []
+    rest = []
+    if command:
+        rest = words[words.index(command) + 1 :]
     operands = [word for word in rest if not word.startswith("-")]
     if command == "eval":
         if operands:
@@ -144,7 +150,9 @@ _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run crea
 
 def bun(call) -> None:
     codes, rest, _options = _given(call.words, _BUN)
-    command = rest[0] if rest and not codes else ""
+    command = ""
+    if rest and not codes:
+        command = rest[0]
     if command == "test":
         call.runs_project()
     elif command in _BUN_PACKAGES:
@@ -155,7 +163,7 @@ def bun(call) -> None:
         scanned(call)
 
 
-# Parts of Perl code that may write; most one-liners have none of them, and are not scanned.
+# Parts of Perl code that may write; most one-liners have no such part, and are not scanned.
 _PERL_WRITERS = (
     *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
     *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "do(", "store", "rmtree", "make_path"),
@@ -169,7 +177,9 @@ def perl(call) -> None:
     if checks:
         return
     if not codes and operands[:1] in ([], ["-"]):
-        text = call.stdin.text if call.stdin else None
+        text = None
+        if call.stdin:
+            text = call.stdin.text
         operands = operands[1:]
         if text is None:
             call.guess("a program that cannot be read")
@@ -191,7 +201,7 @@ def perl(call) -> None:
 
 
 def _perl_arguments(words):
-    """``(suffix of -i or None, codes, operands, whether nothing runs)``."""
+    """Return ``(suffix of -i or None, codes, operands, True if nothing runs)``."""
     suffix, codes, checks, at = None, [], False, 0
     while at < len(words) and words[at] not in ("-", "--") and words[at].startswith("-"):
         word = words[at]
@@ -212,7 +222,9 @@ def _perl_arguments(words):
             if letter in "imMxdDCV":
                 break
             if letter in "0l":  # the number of a character
-                digits = "xabcdefABCDEF0123456789" if word[2:3] == "x" else "0123456789"
+                digits = "0123456789"
+                if word[2:3] == "x":
+                    digits = "xabcdefABCDEF0123456789"
                 while place < len(word) and word[place] in digits:
                     place += 1
     return suffix, codes, list(words[at + (words[at : at + 1] == ["--"]) :]), checks

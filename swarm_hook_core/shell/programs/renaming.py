@@ -15,11 +15,11 @@ _STEP = (
     r"s(?:\{((?:\\.|[^\\}])*)\}\{((?:\\.|[^\\}])*)\}"
     r"|([^\w\s\\\0])((?:\\.|(?!\3)[^\\\0])*)\3((?:\\.|(?!\3)[^\\\0])*)\3)([a-z]*)\s*(?:;\s*|$)"
 )
-_BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # of perl's patterns, what `re` has not, or takes too long for
+_BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # perl's patterns that `re` lacks, or takes too long for
 
 
 def is_perl(code: str) -> bool:
-    """Whether `code` looks like perl: ``s/a/b/``, ``y|a|b|``, ``$_ = lc``."""
+    """Return True if `code` looks like perl: ``s/a/b/``, ``y|a|b|``, ``$_ = lc``."""
     name = next((one for one in ("tr", "s", "y") if code.startswith(one)), "")
     mark = code[len(name) : len(name) + 1]
     return bool(name and mark and not mark.isalnum() and not mark.isspace() and mark not in "_.,-") or (
@@ -43,14 +43,16 @@ def in_words(words, options):
 
 
 def in_perl(codes, options):
-    """A function of a name: what it becomes by perl's `codes`; None where that cannot be told."""
+    """Return a function from a name to its new name by perl's `codes`, or to None if unknown."""
     steps = [step for code in codes for step in _steps(code)]
 
     def new_name(word: str):
         last_part = options.has("-d", "--filename", "--nopath", "--nofullpath")
         folder, name = os.path.split(word) if last_part else ("", word)
         for step in steps:
-            changed = step(name) if step is not None and len(word) <= LONGEST_NAME else None
+            changed = None
+            if step is not None and len(word) <= LONGEST_NAME:
+                changed = step(name)
             if changed is None:
                 return None
             name = changed
@@ -60,7 +62,7 @@ def in_perl(codes, options):
 
 
 def _steps(code: str) -> list:
-    """Functions of a name, one for each ``s/a/b/`` in `code`; None for what is not understood."""
+    """Return functions of a name, one for each ``s/a/b/`` in `code`; None for an unsupported step."""
     import re
 
     steps: list = []
@@ -77,7 +79,9 @@ def _steps(code: str) -> list:
             pattern, instead = pattern.replace("\\" + mark, mark), instead.replace("\\" + mark, mark)
         steps.append(_substitution(pattern, instead, flags))
         at = found.end()
-    return steps if steps and at == len(code) else [None]
+    if steps and at == len(code):
+        return steps
+    return [None]
 
 
 def _substitution(pattern: str, replacement: str, flags: str):
@@ -97,7 +101,9 @@ def _substitution(pattern: str, replacement: str, flags: str):
     def step(name: str):
         try:
             tries = len(name) ** repeats
-            return wanted.sub(made, name, count=0 if "g" in flags else 1) if tries <= MOST_TRIES else None
+            if tries <= MOST_TRIES:
+                return wanted.sub(made, name, count=int("g" not in flags))
+            return None
         except (re.error, IndexError):
             return None
 
@@ -105,12 +111,20 @@ def _substitution(pattern: str, replacement: str, flags: str):
 
 
 def _replacement(text: str):
-    """`text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` as `re` takes them; None where perl would do more with it."""
+    """Return `text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` for `re`; None if perl would do more with it."""
     out, at = [], 0
     while at < len(text):
         letter, following = text[at], text[at + 1 : at + 2]
-        close = text.find("}", at) if following == "{" else at + 1
-        group = "0" if following == "&" else text[at + 2 : close] if following == "{" else following
+        if following == "{":
+            close = text.find("}", at)
+        else:
+            close = at + 1
+        if following == "&":
+            group = "0"
+        elif following == "{":
+            group = text[at + 2 : close]
+        else:
+            group = following
         if letter == "$" and group.isdigit() or letter == "\\" and following.isdigit():
             out.append(f"\\g<{group}>")
             at = close + 1
@@ -118,7 +132,7 @@ def _replacement(text: str):
             return None
         else:
             at += letter == "\\"
-            out.append("\\\\" if text[at : at + 1] == "\\" else text[at : at + 1])
+            out.append(text[at : at + 1].replace("\\", "\\\\"))
             at += 1
     return "".join(out)
 
@@ -140,7 +154,9 @@ def rename(call) -> None:
         path = seen(call, word)
         if path is not None and call.walk.files.is_missing(path):
             continue
-        new = new_name(word) if is_known(word) else None
+        new = None
+        if is_known(word):
+            new = new_name(word)
         if new == word:
             continue
         call.write(word, REMOVE)

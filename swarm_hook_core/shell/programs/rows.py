@@ -12,7 +12,7 @@ _EFFECTS = frozenset(
 
 
 def fits(text: str, pattern: str) -> bool:
-    """Whether `text` is `pattern`, which may have one ``*`` in it."""
+    """Return True if `text` equals `pattern`, which may have one ``*`` in it."""
     before, star, after = pattern.partition("*")
     if not star:
         return text == pattern
@@ -22,14 +22,14 @@ def fits(text: str, pattern: str) -> bool:
 class Case:
     """A row, or one of the cases below it.
 
-    whens    subcommands and options of which one must be there; of a row: its names
-    adds     whether its effects come on top of what else happens, instead of in its place
-    options  spelling -> what is after ``=``: empty for a switch, ``=`` for any value
-    words    what follows ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``, ``asks``
+    whens    subcommands and options, one of which must be there; for a row: its names
+    adds     True if its effects are added to the other effects and do not replace them
+    options  spelling -> text after ``=``: empty for a switch, ``=`` for any value
+    words    words after ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``, ``asks``
     flags    ``onedash``, ``valued``, ``strict``, ``ends``, ``elsewhere``, ``reads``
     effects  (word, its targets), in order
     cases    the Cases below it
-    spec     what stands behind its colon; `options`, `words`, `flags` and `effects` are there once `parse` has read it
+    spec     the text behind its colon; `parse` fills `options`, `words`, `flags` and `effects` from it
     """
 
     __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases", "spec")
@@ -45,7 +45,7 @@ class Case:
         self.effects: list[tuple[str, list[str]]] = []
 
     def parse(self) -> "Case":
-        """Itself, once what stands behind its colon is read: of most cases nobody asks."""
+        """Read the text behind the colon, once, and return the case itself: most cases are never asked for."""
         if self.words:
             return self
         self.words = {name: [] for name in (*_CONDITIONS, *_LISTS)}
@@ -74,7 +74,10 @@ class Case:
 
     def _declare(self, word: str) -> None:
         """Take up ``-abc,--name=FILE``."""
-        at = word.find("=") if "=" in word else len(word)
+        if "=" in word:
+            at = word.find("=")
+        else:
+            at = len(word)
         spellings, kind = word[:at], word[at:]
         if spellings.endswith("?"):
             spellings, kind = spellings[:-1], "?" + kind
@@ -91,9 +94,11 @@ class Case:
 
 
 def row_of(name: str, table: str = "") -> "Case | None":
-    """The row of program `name` in `table` (default: the one of programs), or None where it has none."""
+    """Return the row of program `name` in `table` (default: the one of programs), or None."""
     start = row_at(name, table)
-    return None if start < 0 else _read(lines_of(start, table))
+    if start < 0:
+        return None
+    return _read(lines_of(start, table))
 
 
 def _read(lines: "list[tuple[int, str, str]]") -> "Case":
@@ -111,7 +116,7 @@ def _read(lines: "list[tuple[int, str, str]]") -> "Case":
 
 
 def row_at(name: str, table: str = "") -> int:
-    """Where the row of program `name` begins in `table`, as `row_of`; -1 where it has none.
+    """Return the place where the row of program `name` begins in `table`; -1 if it has no row.
 
     The text is searched as it is: most commands need one row, and an index of all costs more than that.
     """

@@ -1,4 +1,4 @@
-"""Programs that search files: which ones have it (`-l`) is asked of the locked files alone, one by one."""
+"""Programs that search files. A listing search (`-l`) is run on the locked files alone, one by one."""
 
 import os
 
@@ -30,7 +30,9 @@ def grep(call) -> None:
     if rg and call.name != "rg" and options.has("-g"):
         pattern, operands = (operands or [""])[0], operands[1:]  # a pattern of names
     elif not options.has("-e", "-f", "--regexp", "--file") and not by_name:
-        pattern = operands.pop(0) if operands else ""
+        pattern = ""
+        if operands:
+            pattern = operands.pop(0)
     if rg:
         lists = ripgrep.lists(call, options)
     else:
@@ -65,7 +67,7 @@ def grep(call) -> None:
 
 
 def _reached(root: str, recursive: bool, options):
-    """Whether the search for files under `root` comes by a path."""
+    """Return a predicate: the search for files under `root` visits a path."""
 
     def admits(path: str):
         if path == root:
@@ -87,7 +89,11 @@ def _both(one, other):
         if first is False:
             return False
         second = other(path)
-        return False if second is False else None if first is None or second is None else True
+        if second is False:
+            return False
+        if first is None or second is None:
+            return None
+        return True
 
     return admits
 
@@ -96,13 +102,16 @@ _FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--in
 
 
 def _filter(call, options, pattern) -> None:
-    """grep of what comes in: names or lines, those that match."""
+    """grep of its input: the names or lines that match."""
     if set(options.given) - _FILTERS:
         return
     if options.has("-q") or not call.walk.scope.heard:
         call.says("" if options.has("-q") else None)
         return
-    patterns = options.values("-e") if pattern is None else [pattern]
+    if pattern is None:
+        patterns = options.values("-e")
+    else:
+        patterns = [pattern]
     extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
     literally = call.name == "fgrep" or options.has("-F")
     keeps = _line_test(patterns, extended, literally, options)
@@ -115,10 +124,14 @@ def _filter(call, options, pattern) -> None:
         folder = call.folder
 
         def named(path: str):
-            inside = path if folder is None else os.path.relpath(path, folder)
+            inside = path
+            if folder is not None:
+                inside = os.path.relpath(path, folder)
             forms = {path, inside, "./" + inside.lstrip("/")}
             answers = {keeps(form) for form in forms}
-            return answers.pop() if len(answers) == 1 else None
+            if len(answers) == 1:
+                return answers.pop()
+            return None
 
         founds = call.stdin.found
         call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
@@ -131,14 +144,18 @@ def _kept_names(found, keeps):
 
     def names():
         held = found.names()
-        answers = None if held is None else [keeps(name) for name in held]
-        return None if answers is None or None in answers else [one for one, kept in zip(held, answers) if kept]
+        answers = None
+        if held is not None:
+            answers = [keeps(name) for name in held]
+        if answers is None or None in answers:
+            return None
+        return [one for one, kept in zip(held, answers) if kept]
 
     return names
 
 
 def _line_test(patterns, extended, literally, options):
-    """A function of a line: whether grep keeps it; None where that cannot be told."""
+    """Return a function of a line: grep keeps it; None if unknown."""
     inverts = options.has("-v", "--invert-match")
     plain = not options.has("-i", "--ignore-case", "-w", "-x") and (
         literally or not any(mark in one.replace("\\.", "") for one in patterns for mark in "\\*[].+?(){}|")
@@ -159,8 +176,11 @@ def _line_test(patterns, extended, literally, options):
             )
             if len(wanted) > 200 or any(mark in wanted for mark in ("+)*", "*)*", "+)+", "*)+")):
                 return None
-            flags = re.IGNORECASE if options.has("-i", "--ignore-case") else 0
-            wanted = rf"\b(?:{wanted})\b" if options.has("-w") else wanted
+            flags = 0
+            if options.has("-i", "--ignore-case"):
+                flags = re.IGNORECASE
+            if options.has("-w"):
+                wanted = rf"\b(?:{wanted})\b"
             found = (re.fullmatch if options.has("-x") else re.search)(wanted, line[:1000], flags)
         except (re.error, OverflowError, RecursionError):
             return None
@@ -170,12 +190,18 @@ def _line_test(patterns, extended, literally, options):
 
 
 def _plain_match(line: str, pattern: str) -> bool:
-    """Whether a pattern of letters, with ``^`` before or ``$`` behind, is in `line`: ``re`` takes 10 ms to be there."""
+    """Return True if `line` matches a pattern of letters, with ``^`` before or ``$`` behind, without the slow
+    ``re``.
+    """
     first, last = pattern.startswith("^"), pattern.endswith("$")
     text = pattern[first : len(pattern) - last].replace("\\.", ".")
     if first:
-        return line == text if last else line.startswith(text)
-    return line.endswith(text) if last else text in line
+        if last:
+            return line == text
+        return line.startswith(text)
+    if last:
+        return line.endswith(text)
+    return text in line
 
 
 def _extended(basic: str) -> str:
@@ -185,9 +211,13 @@ def _extended(basic: str) -> str:
         letter = basic[at]
         if letter == "\\" and at + 1 < len(basic):
             following = basic[at + 1]
-            out.append(following if following in "(){}|+?" else "\\" + following)
+            if following not in "(){}|+?":
+                out.append("\\")
+            out.append(following)
             at += 2
             continue
-        out.append("\\" + letter if letter in "(){}|+?" else letter)
+        if letter in "(){}|+?":
+            out.append("\\")
+        out.append(letter)
         at += 1
     return "".join(out)

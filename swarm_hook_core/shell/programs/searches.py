@@ -1,4 +1,4 @@
-"""find and fd: what they find, and the commands that they run on it."""
+"""find and fd: the files they find, and the commands that they run on them."""
 
 import os
 
@@ -38,7 +38,7 @@ def find(call) -> None:
 
 
 def _founds(call, expression, action, roots):
-    """What `action` is done with: a list of Founds; None where a root is not known."""
+    """Return the files of `action` as a list of Founds; None if a root is unknown."""
     founds: list = []
     for operand in filter(None, roots):  # there is no file of an empty name
         root = absolute(call.folder, operand)
@@ -55,28 +55,44 @@ def _founds(call, expression, action, roots):
 
 
 def _names_of(founds):
-    """The names in `founds`, None where they cannot be listed."""
-    text = None if founds is None else text_of(Stream(None, founds))
-    return None if text is None else text.splitlines()
+    """Return the names in `founds`, None if they cannot be listed."""
+    text = None
+    if founds is not None:
+        text = text_of(Stream(None, founds))
+    if text is None:
+        return None
+    return text.splitlines()
 
 
 def _delete(call, roots, founds) -> None:
     names = _names_of(founds)
     for name in roots if founds is None else names or ():
-        call.write(name, REMOVE) if names else call.tree(name, how=REMOVE)
+        if names:
+            call.write(name, REMOVE)
+        else:
+            call.tree(name, how=REMOVE)
     for one in founds or () if names is None else ():
         call.tree(one.root, one.admits, REMOVE)
 
 
 def _run_on(call, action, founds):
-    """Run an ``-exec``, and give what it prints."""
+    """Run an ``-exec``, and return its output."""
     together = action.words[-1:] == ["+"]
-    words = action.words[:-1] if together or action.words[-1:] == [";"] else action.words
-    in_place = action.kind in ("-execdir", "-okdir")  # runs in the folder of what is found
-    names = _names_of(founds) if in_place or not call.walk.only_reads(words) else None
+    if together or action.words[-1:] == [";"]:
+        words = action.words[:-1]
+    else:
+        words = action.words
+    in_place = action.kind in ("-execdir", "-okdir")  # it runs in the found file's folder
+    names = None
+    if in_place or not call.walk.only_reads(words):
+        names = _names_of(founds)
     if not words or names is None:
-        mark = UNKNOWN if founds is None else call.walk.mark(founds)
-        folder = None if in_place else call.folder
+        mark = UNKNOWN
+        if founds is not None:
+            mark = call.walk.mark(founds)
+        folder = None
+        if not in_place:
+            folder = call.folder
         return call.walk.run([word.replace("{}", mark) for word in words], None, folder)
     if in_place:
         for name in names:
@@ -84,7 +100,10 @@ def _run_on(call, action, founds):
             call.walk.run([word.replace("{}", "./" + last) for word in words], None, folder)
         return None
     if together and names:
-        at = words.index("{}") if "{}" in words else len(words)
+        if "{}" in words:
+            at = words.index("{}")
+        else:
+            at = len(words)
         return call.walk.run([*words[:at], *names, *words[at + 1 :]], None, call.folder)
     run_each(call, names, lambda name: [word.replace("{}", name) for word in words])
     return call.output
@@ -129,14 +148,16 @@ def _fd_listed(call, root: str, operand: str, admits):
     def look(names: list[str]):
         path = os.path.join(root, *names)
         goes_on = os.path.isdir(path) and (not names or not os.path.islink(path))
-        told = admits.rules.admits(path) if names and goes_on else True
+        told = True
+        if names and goes_on:
+            told = admits.rules.admits(path)
         return admits(path) if names else False, goes_on and told
 
     return lambda: names_below(call.walk, root, "" if operand == "." else operand, look)
 
 
 class _FdAdmits:
-    """What fd finds: a function of a path, and the `rules` by which it leaves out what is ignored or hidden."""
+    """The files that fd finds: a function of a path, and the `rules` for ignored and hidden files."""
 
     def __init__(self, rules, matches):
         self.rules = rules
@@ -147,7 +168,11 @@ class _FdAdmits:
         if told is False:
             return False
         reached = self.rules.admits(path)
-        return False if reached is False else None if reached is None else told
+        if reached is False:
+            return False
+        if reached is None:
+            return None
+        return told
 
 
 def _fd_rules(call, root: str, options, roots):
@@ -155,7 +180,9 @@ def _fd_rules(call, root: str, options, roots):
 
     def variable(name: str) -> str:
         value = call.walk.scope.variable(name)
-        return value if isinstance(value, str) and is_known(value) else ""
+        if isinstance(value, str) and is_known(value):
+            return value
+        return ""
 
     files = [".fdignore", ".ignore", ".gitignore"]
     if options.has("--no-ignore-vcs"):
@@ -192,8 +219,12 @@ def _fd_admits(call, root: str, wanted, options, roots):
             or (depth.isdecimal() and len(names) > int(depth))
         ):
             return False
-        matched = True if wanted in ("", ".") else _fd_matches(names[-1], wanted, options)
-        return None if unsure and matched is not False else matched
+        matched = True
+        if wanted not in ("", "."):
+            matched = _fd_matches(names[-1], wanted, options)
+        if unsure and matched is not False:
+            return None
+        return matched
 
     return _FdAdmits(_fd_rules(call, root, options, roots), admits)
 
@@ -207,9 +238,12 @@ def _fd_matches(name: str, wanted: str, options):
         return None
     if options.has("-i", "--ignore-case") or (wanted == wanted.lower() and not options.has("-s", "--case-sensitive")):
         name = name.lower()
-        wanted = wanted.lower() if wanted == wanted.lower() or options.has("-g", "--glob") else wanted
+        if wanted == wanted.lower() or options.has("-g", "--glob"):
+            wanted = wanted.lower()
     if options.has("-g", "--glob"):
-        return None if "{" in wanted else match(name, wanted)
+        if "{" in wanted:
+            return None
+        return match(name, wanted)
     if options.has("-F", "--fixed-strings"):
         return wanted in name
     import re

@@ -42,13 +42,21 @@ def sed(call) -> None:
 def backup(word: str, suffix: str) -> str:
     """The name that sed and perl keep the earlier content of `word` under."""
     folder, name = os.path.split(word)
-    name = suffix.replace("*", name) if "*" in suffix else name + suffix
-    return name if "/" in name else os.path.join(folder, name)
+    if "*" in suffix:
+        name = suffix.replace("*", name)
+    else:
+        name = name + suffix
+    if "/" in name:
+        return name
+    return os.path.join(folder, name)
 
 
 def read(call, name: str) -> str:
     """The text of a script file, as far as it is known by then; empty where it cannot be had."""
-    stream = call.stdin if name in ("-", "/dev/stdin") else call.walk.files.text_of(name, call.folder)
+    if name in ("-", "/dev/stdin"):
+        stream = call.stdin
+    else:
+        stream = call.walk.files.text_of(name, call.folder)
     return (stream and stream.text) or ""
 
 
@@ -58,12 +66,12 @@ def _next_word(words) -> list:
 
 
 def _is_suffix(word: str) -> bool:
-    # What kind of sed it is, nobody says: macOS may have GNU's. A script does not look like `.bak`.
+    # The kind of sed is unknown: macOS may have GNU's. A script does not look like `.bak`.
     return word in ("", "~") or (word[0] in "._~" and is_known(word) and word[1:].replace("_", "").isalnum())
 
 
 def commands(script: str) -> list[tuple[str, str]]:
-    """What a sed script does besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``."""
+    """Return a sed script's effects besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``."""
     if not any(letter in script for letter in "wWe"):
         return []
     reader = _Script(script[:LONGEST])
@@ -106,7 +114,10 @@ class _Script:
         if command in "{}":
             return True
         if command in "#:btTvrR":
-            self.line() if command in "#rR" else self.word()
+            if command in "#rR":
+                self.line()
+            else:
+                self.word()
         elif command in "wW":
             self.file("w")
         elif command == "e":
@@ -135,7 +146,8 @@ class _Script:
 
     def line(self) -> str:
         end = self.text.find("\n", self.at)
-        end = len(self.text) if end < 0 else end
+        if end < 0:
+            end = len(self.text)
         line, self.at = self.text[self.at : end], end + 1
         return line
 
@@ -178,7 +190,7 @@ class _Script:
         self.delimited(delimiter)
         while self.at < len(self.text):  # brackets mean nothing in the replacement
             char = self.text[self.at]
-            self.at += 2 if char == "\\" else 1
+            self.at += 1 + (char == "\\")
             if char == delimiter:
                 break
         while self.here() and self.here() in "gpiImMe0123456789 \t":

@@ -6,7 +6,7 @@ _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 
 
 def is_shell_script(text: str, name: str) -> bool:
-    """Whether `text`, of file `name`, is for a shell: by its first line, else by its name."""
+    """Return True if `text`, of file `name`, is for a shell: by its first line, else by its name."""
     first = text.partition("\n")[0]
     if first.startswith("#!"):
         words = first[2:].replace("/usr/bin/env -S", "").split()

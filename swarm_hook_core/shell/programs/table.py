@@ -1,15 +1,15 @@
-"""Programs and what they write: one row each.
+"""Programs and their writes: one row each.
 
-A row is the names of programs that are alike, a colon, the options that take a value, and what is done:
+A row is the names of similar programs, a colon, the options with a value, and the effects:
 
     sort gsort:   -kStT,--key,--field-separator= -o,--output=FILE passes-names
 
     sort's -k, -S, -t, -T, --key and --field-separator take a value, so that it is no operand. -o and --output take
-    one, too, and it names a file that is written. Nothing else is: the operands are read.
+    one, too, and it names a file that is written. There is no other effect: the operands are read.
 
-Indented lines are cases: the first that holds stands in the row's place. A case is told by options or by
-subcommands; ``*`` is any other subcommand, and without it one that is not there is a guess; ``<`` is piped input.
-A case whose line begins with ``+`` adds to the rest. Cases nest. A comment has a line of its own.
+Indented lines are cases: the first that applies replaces the row. A case is chosen by options or by subcommands;
+``*`` is any other subcommand (without it an unlisted one is a guess); ``<`` is piped input. A case whose line begins
+with ``+`` adds to the rest. Cases nest. A comment has a line of its own.
 
     helm:         -n,--namespace=
       lint list:  nothing
@@ -17,44 +17,44 @@ A case whose line begins with ``+`` adds to the rest. Cases nest. A comment has 
       pull:       -d,--destination=IN maybe .
 
 Options stand first: spellings with commas between them (letters after one dash are one option each), and
-  =           takes a value                       ?        takes one only where it is attached (``-i.bak``)
+  =           takes a value                       ?        takes a value only if attached (``-i.bak``)
   =FILE       a file that is made anew            =DIR     anything under it may be written
-  =CHANGED    a file that is made or added to     =IN      the folder from which INSTEAD and all targets are seen
-  =INSTEAD    as =FILE, in place of what the row says otherwise (not of ``+`` cases)
-An option without a mark is known, and says nothing. Of one that no row speaks of, the name decides: `-o`,
-`--output`, `--report-dir` name outputs, `--fix` alone makes a guess (see ``undeclared``).
+  =CHANGED    a file that is made or added to     =IN      the folder of INSTEAD and of all targets
+  =INSTEAD    as =FILE, and replaces the row's other effects (except ``+`` cases)
+An option without a mark is known, and has no effect. An undeclared option is judged by its name: `-o`, `--output`,
+`--report-dir` name outputs, `--fix` alone makes a guess (see ``undeclared``).
 
 Then, in any order:
-  onedash     long options have one dash          valued   options that are not declared take a value as well
-  strict      a long option that is not declared is a guess
-  ends        the first operand (after those of `skip`) ends the options: what follows is another command's
-  elsewhere   options that no row speaks of say nothing: they are another machine's
+  onedash     long options have one dash          valued   undeclared options take a value as well
+  strict      an undeclared long option is a guess
+  ends        the first operand (after those of `skip`) ends the options: the rest is another command
+  elsewhere   undeclared options have no effect: they concern another machine
   unless -n   with one of these words it writes nothing at all
-  only -w     without one of these it writes nothing but what options name
-  default .   the operand where there is none     skip 1   operands that are no files stand first
+  only -w     without one of these it writes only the files that options name
+  default .   the operand if there is no other    skip 1   operands at the start that are no files
   drop a,b    subcommands that may stand first    needs 2  with fewer operands it writes nothing
-and what it does with its targets:
-  write       makes them, or changes what is in them: where it is not sure that this goes, or the file is built upon
-  existing    the same, where they are there      mark     changes what is about them, not their text
-  tree        the same, with all that is in them  maybe    nobody knows; they, or what is in them
-  replace     makes them anew: what is in them goes, but where the file is also an operand, so that it is made of it
+and the effects, with their targets:
+  write       makes or changes them; for a loss that is not certain, or a file that is added to
+  existing    the same, if they exist             mark     changes their mode or dates, not their text
+  tree        the same, with all that is in them  maybe    unknown: they, or files in them
+  replace     makes them anew, so that the old text is lost; a file that is also an operand only changes
   remove      removes them                        remove-all   the same, with all that is in them
-  over        files that are named, in folders those with these endings (``flat``: not in folders below them)
-  put         brings its first operands to the last    run      runs the command that its targets are
-  text        runs its targets, each as shell text
-  manifest    the same as `write`, of files in the next folder above that has a manifest
-  project     runs the project's code             guess    may write what it does not name: why, to the line's end
-  passes      prints what comes in                passes-names   prints of the names that come in
-  shows       prints all that is in them: the model has seen them by then
+  over        named files, and in folders those with these endings (``flat``: not in deeper folders)
+  put         copies its first operands to the last    run      runs the command of its targets
+  text        runs each of its targets as shell text
+  manifest    the same as `write`, for files in the nearest folder above with a manifest
+  project     runs the project's code             guess    may write unnamed files: the reason, to the line's end
+  passes      prints its input                    passes-names   prints some names of its input
+  shows       prints all that is in them, so that the model has seen them
   do          calls a function of ``functions``   nothing, reads   writes nothing
   language    calls a function of a module: its arguments are a language of their own, and not read here
 
-A target is a name, a pattern in a folder (``./*.gem``), or has ``{}`` in it: each operand; ``{1}``, ``{last}``,
+A target is a name, a pattern in a folder (``./*.gem``), or contains ``{}``: each operand; ``{1}``, ``{last}``,
 ``{2-}``: the first, the last, those from the second; ``{*.go}``: those with that ending; ``{-d}``: the option's
-values; ``{url}``: what addresses end in; ``{rest}``: all that follows the subcommand, options too. Parts of these as
-in GNU parallel: ``{.}`` without its ending, ``{/}`` the last name, ``{//}`` the folder, ``{/.}``; ``{:}`` what is
-after a colon, ``{-o=}`` after an equals sign; ``{1?.zip}`` with .zip where it has no ending.
-``a or b``: b where there is no a.
+values; ``{url}``: the last names of addresses; ``{rest}``: all words after the subcommand, options too. Parts of these
+as in GNU parallel: ``{.}`` without its ending, ``{/}`` the last name, ``{//}`` the folder, ``{/.}``; ``{:}`` the text
+after a colon, ``{-o=}`` after an equals sign; ``{1?.zip}`` with .zip if it has no ending.
+``a or b``: b if a does not exist.
 """
 
 # Words for the endings of files.
@@ -105,7 +105,7 @@ perl: language interpreters.perl
 osascript tclsh Rscript: language interpreters.opaque
 patch gpatch: language patch.patch
 apply_patch applypatch: language patch.apply_patch
-# `restore` of swarm-mcp writes files, when somebody was told to bring them back.
+# `swarm-mcp restore` writes files, but only on request.
 swarm-mcp swarm-locks: language swarm.swarm
 codex: language patch.codex
 tar bsdtar gtar: language archives.tar

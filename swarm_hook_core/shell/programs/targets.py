@@ -1,4 +1,4 @@
-"""What the targets of a row stand for: names made of the operands and options of a command.
+"""The targets of a row: names made of the operands and options of a command.
 
 `reading` is the ``engine.Reading`` of the command.
 """
@@ -15,12 +15,15 @@ def words_of(reading, target: str) -> "list[str]":
     if not opened:
         return [target]
     field, _, after = rest.partition("}")
-    ends = words_of(reading, after) if after else [""]
+    if after:
+        ends = words_of(reading, after)
+    else:
+        ends = [""]
     return [before + word + end for word in _field(reading, field) for end in ends]
 
 
 def _field(reading, text: str) -> "list[str]":
-    """What ``{text}`` stands for."""
+    """Return the words of ``{text}``."""
     if text == "url":
         return _addresses(reading)
     if text == "rest":
@@ -57,7 +60,9 @@ def _changed(call, word: str, change: str) -> str:
         if word.rstrip("/").rpartition("/")[2] in ("", ".", ".."):
             word = seen(call, word) or word
         word = os.path.basename(word.rstrip("/"))
-    return os.path.splitext(word)[0] if change[-1:] == "." else word
+    if change[-1:] == ".":
+        return os.path.splitext(word)[0]
+    return word
 
 
 def _addresses(reading) -> "list[str]":
@@ -73,6 +78,8 @@ def _addresses(reading) -> "list[str]":
 
 
 def name_of(address: str) -> str:
-    """The last name of an address, without what is asked of it; empty where it has none."""
+    """Return the last name of an address, without its query; empty if it has no name."""
     rest = address.partition("?")[0].partition("#")[0].split("://", 1)[-1]
-    return os.path.basename(rest) if "/" in rest else ""
+    if "/" in rest:
+        return os.path.basename(rest)
+    return ""

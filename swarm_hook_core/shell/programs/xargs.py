@@ -17,7 +17,7 @@ def some_of(call, names: list) -> list:
 
 
 def run_each(call, items: list, words_for) -> None:
-    """Run what `words_for(item)` gives for each."""
+    """Run the words of `words_for(item)` for each item."""
     printed: list = []
     for one in some_of(call, items):
         call.run(words_for(one))
@@ -44,7 +44,10 @@ def xargs(call) -> None:
     takes = "--max-args --max-procs --max-lines --max-chars --delimiter --arg-file --process-slot-var".split()
     options = split(call.words, "IJRLnPsdEaS", takes, optional="ile", stop_early=True)
     source = options.value("-a", "--arg-file")
-    stream = call.walk.files.text_of(source, call.folder) if source else call.stdin
+    if source:
+        stream = call.walk.files.text_of(source, call.folder)
+    else:
+        stream = call.stdin
     place = options.value("-I", "-J", "-i", "--replace") or ("{}" if options.has("-i", "--replace") else None)
     by_line = options.has("-0", "--null", "-d", "--delimiter") or place is not None
     words = options.operands or ["echo"]
@@ -80,17 +83,23 @@ def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
 
 
 def _whole(call, found):
-    """Of `found`, what xargs takes for one word: names without blanks, quotes and backslashes."""
+    """Return the part of `found` that xargs takes for single words: names without blanks, quotes and backslashes."""
 
     def admits(path: str):
-        name = path[len(call.folder) :] if call.folder and path.startswith(call.folder) else path
-        return False if any(mark in name for mark in " \t\n'\"\\") else found.admits(path)
+        name = path
+        if call.folder and path.startswith(call.folder):
+            name = path[len(call.folder) :]
+        if any(mark in name for mark in " \t\n'\"\\"):
+            return False
+        return found.admits(path)
 
     return Found(found.root, admits)
 
 
 def _as_xargs(text: str):
-    """Words of `text` by the rules of xargs: blanks, quotes, backslashes; whether it stops at an open quote."""
+    """Split `text` by the rules of xargs: blanks, quotes, backslashes. Return (words, True if an open quote stops
+    it).
+    """
     if not any(sign in text for sign in "'\"\\"):
         return text.replace("\t", " ").replace("\n", " ").split(" "), False
     names: list[str] = []
@@ -98,7 +107,8 @@ def _as_xargs(text: str):
     while at < len(text):
         letter = text[at]
         if letter in " \t\n":
-            names += [] if word is None else [word]
+            if word is not None:
+                names.append(word)
             word = None
         elif letter in "'\"":
             close = text.find(letter, at + 1)
@@ -110,7 +120,9 @@ def _as_xargs(text: str):
             at += letter == "\\"
             word = (word or "") + text[at : at + 1]
         at += 1
-    return names if word is None else [*names, word], False
+    if word is not None:
+        names.append(word)
+    return names, False
 
 
 _PARALLEL_TAKES = (
@@ -125,7 +137,8 @@ def parallel(call) -> None:
     at = next((at for at, word in enumerate(words) if word in (":::", ":::+")), -1)
     if at >= 0:
         words, names = words[:at], words[at + 1 :]
-        names = [UNKNOWN] if any(word.startswith(":::") for word in names) else names
+        if any(word.startswith(":::") for word in names):
+            names = [UNKNOWN]
     else:
         source = options.value("-a", "--arg-file")
         names = _names(call, call.walk.files.text_of(source, call.folder) if source else call.stdin, by_line=True)

@@ -1,4 +1,4 @@
-"""How far sessions are kept from what others have changed and not committed."""
+"""The level of protection for uncommitted changes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from swarm_mcp.errors import UsageError
 
 NAME = "auto"
 MEANS = {
-    OFF: "sessions meet only locks that somebody has taken",
-    NOTICE: "who edits what another session has changed and not committed is told so",
-    KEEP: "what would throw away another session's uncommitted change is denied",
+    OFF: "only locks count",
+    NOTICE: "a session that edits a file with another session's uncommitted change is told about it",
+    KEEP: "a call that would destroy another session's uncommitted change is denied",
     TURN: "the first write of a file locks it until its session's turn ends",
 }
 
@@ -26,22 +26,22 @@ MEANS = {
     group=LOCKS,
 )
 def auto(args: Arguments) -> int:
-    """auto: how well sessions are kept off each other's uncommitted work
+    """auto: the level of protection for uncommitted changes
 
-    Without a level, says which is in force here, and who has set it. With one, sets it for this checkout (the git root
-    of this folder), or with --user for all checkouts that have none of their own. SWARM_AUTO overrides both;
-    SWARM_CC_AUTO, SWARM_CODEX_AUTO and the like do so for one client.
+    Without a level, prints the level in force here and its source. With a level, sets it for this checkout (the git
+    root of this folder), or with --user for all checkouts without a level of their own. SWARM_AUTO overrides both;
+    SWARM_CC_AUTO, SWARM_CODEX_AUTO and the like override it for one client.
 
-    Each level does what the one before it does, and more. off: only locks that somebody has taken count. notice: who
-    edits what another live session has changed and not committed is told. keep (default): what would throw such a
-    change away is denied, whether it overwrites a file, removes it, or is a git command that sweeps many. turn: the
-    first write to a file locks it until the turn ends.
+    Each level includes the ones before it. off: only locks count. notice: a session that edits a file with another live
+    session's uncommitted change is told about it. keep (default): a call that would destroy such a change is denied: an
+    overwrite, a removal, or a git command that sweeps many files. turn: the first write to a file locks it until the
+    turn ends.
 
-    A lower level is a person's to set: it is refused from an agent's shell (exit 1), and so is --unset where that
-    lowers it. Sessions at work are told of it.
+    Only a person may lower the level: a lower level, or an --unset that lowers it, is refused from an agent's shell
+    (exit 1). Running sessions are told of the change.
 
-    The level is kept in config.json of the configuration folder; nothing is written into the checkout. A config.json
-    that cannot be read is left as it is: exit 1.
+    The level is kept in config.json of the configuration folder; nothing is written into the checkout. An unreadable
+    config.json is left as it is: exit 1.
 
     example: swarm-mcp auto notice --user
     """
@@ -70,9 +70,9 @@ def auto(args: Arguments) -> int:
 
 
 def _change(level: str, checkout: str) -> bool:
-    """Set `level` (empty: none) for this checkout, or with none for the user; whether that is new.
+    """Set the level for this checkout, or for the user if `checkout` is empty; an empty `level` removes the setting.
 
-    Raises PersonOnly where it is lower than the level before and an agent sets it.
+    Return True if that changed anything. Raises PersonOnly if an agent lowers the level.
     """
     from swarm_hook_core import settings
     from swarm_hook_core.state import config_dir

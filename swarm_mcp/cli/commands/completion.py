@@ -1,4 +1,4 @@
-"""Completion for shells: what may stand next on a command line, and the scripts that ask for it."""
+"""Completion for shells: candidates for the next word, and the scripts that ask for them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from swarm_mcp.cli.output import one_line, say_text
 from swarm_mcp.cli.verbs import ALIASES, VERBS, summary_of, verb_named
 from swarm_mcp.domain.session import Session
 
-# Names come from other sessions: what a shell would not take for one plain word is never offered.
+# Labels and keys come from other sessions: only plain words of a shell are offered.
 PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
-# What is left to the shell to fill in, as the scripts know it.
+# Candidates that the shell finds itself, by the names that the scripts know.
 BY_THE_SHELL = {FILES: ":files", FOLDERS: ":folders"}
 BUSY_SECONDS = 0.2
-MOST = 200  # candidates; more help nobody
-MOST_READ = 1000  # rows of the store among which they are looked for
+MOST = 200  # candidates; nobody reads more
+MOST_READ = 1000  # rows of the store that are searched
 
 
 class Candidate(NamedTuple):
-    """One possible word, and what it is."""
+    """One candidate with its description."""
 
     word: str
     about: str = ""
 
 
 class _Before(NamedTuple):
-    """What stands before the cursor: words, the option that still wants its value, and whether only words follow."""
+    """The words before the cursor, the option that still needs its value, and `only_words` after a ``--``."""
 
     words: list[str]
     open_option: Option | None
@@ -49,7 +49,7 @@ class _Before(NamedTuple):
 
 
 def candidates(words: list[str]) -> list[Candidate]:
-    """What may stand for the last of `words`, which follow the command's name; it may be begun already."""
+    """Return candidates for the last of `words`, which may be half typed. `words` follow the command's name."""
     *before, current = words or [""]
     if not before and current.startswith("-"):
         found = [Candidate("--help"), Candidate("--version")]
@@ -62,7 +62,7 @@ def candidates(words: list[str]) -> list[Candidate]:
 
 
 def _after(usages: tuple[Usage, ...], before: list[str], current: str) -> list[Candidate]:
-    """What may follow a verb and the words behind it."""
+    """Return candidates for the word after a verb and the words in `before`."""
     every = {name: option for usage in usages for option in usage.options for name in (option.name, option.also)}
     placed = _read(before, every)
     shown = [usage for usage in usages if not usage.hidden]
@@ -161,8 +161,8 @@ def _offered(word: str, current: str) -> bool:
     return word.startswith(current) and PLAIN.fullmatch(word) is not None
 
 
-# Each script asks `swarm-mcp completion words -- WORD...` (the last word is the one at the cursor) and gets
-# lines of a candidate, a tab and what it is; `:files` and `:folders` leave it to the shell.
+# Each script asks `swarm-mcp completion words -- WORD...` (the last word is the one at the cursor) and gets one
+# candidate a line, with a tab and its description; `:files` and `:folders` leave the rest to the shell.
 BASH = r"""
 _swarm_mcp() {
     local words=() rest=$COMP_LINE word at current begun line candidate
@@ -261,7 +261,7 @@ def completion(args: Arguments) -> int:
 
 
 def _words(words: list[str]) -> int:
-    """Candidates, one a line. Somebody is typing: whatever goes wrong, there is just nothing to offer."""
+    """Print candidates, one a line. Errors print nothing: a person is typing in the middle of a command line."""
     try:
         from swarm_mcp.cli.commands.completion import candidates
 

@@ -46,24 +46,24 @@ from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
 OPTIONS = (
-    Option("--message TEXT", "what the worker is told (default: the title)"),
-    Option("--description TEXT", "what the task says (default: the message)"),
+    Option("--message TEXT", "the prompt of the worker (default: the title)"),
+    Option("--description TEXT", "the description of the task (default: the message)"),
     Option("--type TYPE", "implement (default), fix, test, review, research or other", source=TYPES),
     Option(
         "--role ROLE",
-        "who shall do it: a live session with role:ROLE in its label, else a generalist (default: implementer)",
+        "the role of the worker: a live session with role:ROLE in its label, else a generalist (default: implementer)",
         source=ROLES,
     ),
     Option("--file PATH", "a file that the work is about", repeatable=True),
     Option("--priority N", "a higher one is claimed first (default: 0)"),
     Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
-    Option("--parent-task ID", "the task that this one is a part of", source=TASKS),
+    Option("--parent-task ID", "the task above this one", source=TASKS),
     Option(
         "--idempotency-key KEY",
         "dispatches with the same key are one task (default: those with the same type, title and role)",
     ),
-    Option("--approval-required", "nobody can claim it before it is approved"),
-    Option("--no-spawn", "start no worker: where none lives, the task waits to be claimed"),
+    Option("--approval-required", "the task cannot be claimed before it is approved"),
+    Option("--no-spawn", "start no worker: without a live one, the task waits to be claimed"),
     Option("--force-spawn", "start a worker even if one lives"),
     Option(
         "--spawner NAME",
@@ -72,8 +72,8 @@ OPTIONS = (
     ),
     Option(
         "--harness NAME",
-        "what to start: claude, codex, ..., as in `swarm-mcp harness list` (default:"
-        " SWARM_DISPATCH_HARNESS, SWARM_WORKER_HARNESS, HARNESS_PROVIDER, what this session is)",
+        "the harness to start: claude, codex, ..., as in `swarm-mcp harness list` (default:"
+        " SWARM_DISPATCH_HARNESS, SWARM_WORKER_HARNESS, HARNESS_PROVIDER, the one of this session)",
     ),
     Option("--directory DIR", "where to start it (default: this session's folder)", source=FOLDERS),
     Option("--label TEXT", "more words for the worker's label"),
@@ -90,7 +90,7 @@ OPTIONS = (
     Option("--effort LEVEL", "how much it is to think: low, medium, high or max", source=EFFORTS),
     Option(
         "--mode MODE",
-        "what it may do: read-only, edit (default), or yolo, which skips the harness's own checks"
+        "its rights: read-only, edit (default), or yolo, without the harness's own checks"
         " (dangerous; only for a person at a terminal, or with SWARM_ALLOW_YOLO=1). Locks hold in all"
         " three",
         source=MODES,
@@ -99,7 +99,7 @@ OPTIONS = (
     Option("--max-cost USD", "end it once it has cost that much; refused where the harness cannot tell in time"),
     Option(
         "--command LINE",
-        "what the harness `process` runs; for other harnesses, what to start instead of their own command",
+        "the command of the harness `process`; for other harnesses, a command instead of their own",
     ),
     *run_options.OPTIONS,
     Option("--fresh", "begin a new conversation, instead of continuing that of the task's earlier run"),
@@ -110,7 +110,7 @@ OPTIONS = (
     ),
     *ACTING,
 )
-# Those that say how a worker is started, whatever it is to do.
+# Options on the start of a worker, for any task.
 OF_WORKERS = (
     "--spawner", "--harness", "--directory", "--label", "--model", "--effort", "--mode", "--timeout", "--command",
     "--fresh", "--worktree", "--as", "--scope", "--json", *(option.name for option in run_options.OPTIONS),
@@ -122,16 +122,16 @@ LAST_WORDS_SECONDS = 15.0
 @verb(
     Usage(Word("TITLE", "the title", repeated=True), *OPTIONS),
     Usage(
-        Option("--all", "have all open tasks of this scope done, and those that wait for them", required=True),
+        Option("--all", "work on all open tasks of this scope, and on those that wait for them", required=True),
         Option("--max N", "at most N workers at a time (default: SWARM_MAX_WORKERS, 4)"),
-        Option("--max-cost USD", "start none any more once all of them have cost so much"),
-        Option("--parent-task ID", "only the tasks that are a part of this one", source=TASKS),
+        Option("--max-cost USD", "start no more workers once all of them together have cost that much"),
+        Option("--parent-task ID", "only the tasks under this one", source=TASKS),
         *(option for option in OPTIONS if option.name in OF_WORKERS),
     ),
     Usage(
         Option(
             "--resume TASK",
-            "have a worker started for a task that has none any more (its id, or the beginning)",
+            "start a worker for a task that has lost its own (its id, or the beginning)",
             required=True,
             source=TASKS,
         ),
@@ -140,21 +140,21 @@ LAST_WORDS_SECONDS = 15.0
     group=WORKERS,
 )
 def dispatch(args: Arguments) -> int:
-    """dispatch: hand work to a live worker, or have one started for it
+    """dispatch: hand a task to a live worker, or start one for it
 
-    A live session with the role gets the work. Where there is none, a worker is started. Naming a harness, or saying
-    with which command, model, mode, effort or limits to start it, starts a worker even where one lives, unless that one
-    has the task already. At most SWARM_MAX_WORKERS (default: 4; 0: any number) run at once on this machine; the others
-    wait.
+    A live session with the role gets the task. Without such a session a worker is started. An option about the start
+    (harness, command, model, mode, effort or a limit) starts a worker in any case, unless the task has such a worker
+    already. At most SWARM_MAX_WORKERS (default: 4; 0: any number) run at once on this machine; the others wait.
 
-    With --all the tasks that are there already (`swarm-mcp request-task`, with --depends-on) are done, each as soon as
-    those are that it depends on, and this waits for the end. What fails is tried once more, and the worker told why. A
-    worker gets an even share of what is left of --max-cost for its limit, where its harness can be held to one. Killed,
-    it is typed again: tasks that are done stay so, and workers that go on are waited for. Exit 1 unless all is done.
+    --all works on the open tasks of this scope (`swarm-mcp request-task`, with --depends-on), each as soon as the tasks
+    that it depends on are done, and waits for the end. A failed task is tried once more, and the new worker is told the
+    reason. Each worker may spend an even share of the rest of --max-cost, if its harness can be held to a limit. After
+    an interruption, type the same command again: finished tasks stay done, and running workers are waited for. Exit 1
+    unless all tasks are done.
 
-    Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, a script that no agent
-    has started, or anybody with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch is refused. Exit 0 where the task is
-    there, even if no worker could be started for it (status spawn_failed), and however it has ended; --json says which.
+    Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, a script outside of
+    any agent, or any caller with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 if the dispatch is refused. Exit 0 once the task
+    exists, even if no worker could be started for it (status spawn_failed), and however it ends; --json has the status.
 
     example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
     """
@@ -182,7 +182,7 @@ def dispatch(args: Arguments) -> int:
             show(answer)
         for warning in answer.get("warnings", ()):
             complain(f"swarm-mcp dispatch: {warning}")
-        if flush():  # only what is out of this process has been delivered
+        if flush():  # messages count as delivered once the output is written
             store.messages.acknowledge([mail["id"] for mail in answer.get("completion", {}).get("messages", ())])
     return 0
 
@@ -229,13 +229,13 @@ def _request(args) -> DispatchRequest:
 
 
 def _completion_wait(args) -> float:
-    """Seconds, from whichever of the flag's two names was given; 0 for no wait."""
+    """Seconds from either of the flag's two names; 0 for no wait."""
     flags = ("--completion-wait", "--wait-for-completion")
     return next((args.seconds(flag) for flag in flags if args.value(flag).strip()), 0.0)
 
 
 def _tell(progress: Progress, reader: Reader, last_run: Callable[[str], Run | None], state: State) -> None:
-    """Say what is being done in this state of a dispatch, or what has come of it."""
+    """Print the step that begins, or the outcome, in this state of a dispatch."""
     if isinstance(state, Starting):
         command = state.plan.command
         progress.begin(f"starting a worker ({command.harness or 'the default harness'}, {command.spawner})")
@@ -258,13 +258,13 @@ def _tell(progress: Progress, reader: Reader, last_run: Callable[[str], Run | No
 
 
 def _outcome(answer: dict, reader: Reader) -> list[str]:
-    """Whether there is a worker, in lines for people."""
+    """Lines for people on the worker of the task."""
     status, task = answer["status"], answer["task_id"]
     lines = {
         "dispatched": lambda: f"dispatched task {task} to {reader.called(answer['recipient'])}",
         "no_worker": lambda: f"task {task} waits to be claimed: no live worker for role {answer['role']}",
         "already_terminal": lambda: f"task {task} is already {answer['task']['status']}",
-        "spawn_in_flight": lambda: f"task {task} waits for its worker, which is being started",
+        "spawn_in_flight": lambda: f"task {task} waits for its worker to come up",
         "spawned": lambda: f"task {task}: {_worker(answer, reader)} is up",
         "spawn_failed": lambda: f"task {task} waits to be claimed: no worker could be started: {answer['error']}",
     }
@@ -275,12 +275,12 @@ def _outcome(answer: dict, reader: Reader) -> list[str]:
 
 
 def _worker(answer: dict, reader: Reader) -> str:
-    """What the worker is called that has been started; `worker` alone where it is no session yet."""
+    """The name of the started worker; `worker` alone before it is a session."""
     return reader.called(answer["instance_id"]) if answer.get("instance_id") else "worker"
 
 
 def _ending(answer: dict, reader: Reader, last_run: Callable[[str], Run | None]) -> list[str]:
-    """How the task has ended, in lines for people: what was reported, what was changed and what it cost."""
+    """Lines for people on the end of the task: report, changes, cost."""
     task, ended = answer["task_id"], answer["completion"]
     if ended["status"] == "completed":
         first, *more = report_lines(ended["result"]) or ["(no result)"]
@@ -303,7 +303,7 @@ def _last_run(store: Store, scope: str, task_id: str) -> Run | None:
 
 
 def _next_step(answer: dict) -> str:
-    """What to type to see how the task goes on: the record of its worker, where a supervisor of ours keeps one."""
+    """The command that shows how the task goes on: the log of its worker, if a supervisor of ours keeps one."""
     is_recorded = answer["status"] == "spawned" and answer["spawner"] in SUPERVISED
     return f"swarm-mcp {'logs {} -f' if is_recorded else 'task {}'}".format(short(answer["task_id"]))
 
@@ -312,20 +312,20 @@ def _next_step(answer: dict) -> str:
     Usage(
         Word("TASK", "id of a task or of a run, or the beginning of one", source=TASKS),
         Option("--wait S", "wait up to S seconds until the worker has ended (default: 0; with --discard 30)"),
-        Option("--discard", "throw away the task's work tree with what was not merged, once the worker has ended"),
+        Option("--discard", "throw away the task's work tree with unmerged changes, once the worker has ended"),
         *ACTING,
     ),
     group=WORKERS,
 )
 def cancel(args: Arguments) -> int:
-    """cancel: call a task off, and end the worker that is at it
+    """cancel: cancel a task, and end its worker
 
-    The worker's whole process group is told to end, and is killed if it has not within its grace (15 s). Tasks that
-    depend on this one are cancelled with it. The session that asked for the task and the one that does it may cancel
-    it; where the one that asked is gone, any gateway may.
+    The worker's whole process group is asked to end, and is killed after its grace time (15 s). Tasks that depend on
+    this one are cancelled with it. The requester and the assignee of a task may cancel it; if the requester is gone,
+    any gateway may.
 
-    A work tree that `swarm-mcp dispatch --worktree` has made stays, with what was done in it, until `swarm-mcp merge`;
-    with --discard it is thrown away, and what its last commits were is said. That may be done after a task has ended.
+    A work tree from `swarm-mcp dispatch --worktree` stays, with its changes, until `swarm-mcp merge`. --discard throws
+    it away, and prints the last commits of its branches. It also works after the task has ended.
 
     example: swarm-mcp cancel 6ff1c928
     """
@@ -347,7 +347,7 @@ def cancel(args: Arguments) -> int:
     if args.json:
         show(answer)
         return 0
-    of_it = {"none": "nobody was at it", "ending": "its worker is being ended", "ended": "its worker has ended"}
+    of_it = {"none": "it had no worker", "ending": "its worker is being ended", "ended": "its worker has ended"}
     if "over" not in answer:
         say(f"{_subject(answer)} cancelled; {of_it[answer['worker']]}")
     if "discarded" in answer:
@@ -389,7 +389,7 @@ def _say_discarded(gone: dict) -> None:
 
 
 def _ends(store: Store, run_id: str, seconds: float) -> bool:
-    """Whether that run has ended, after waiting for it at most that long."""
+    """Wait at most so many seconds for the end of that run; return True if it has ended."""
     import time
 
     until = time.monotonic() + seconds
@@ -412,10 +412,10 @@ def _subject(answer: dict) -> str:
     group=WORKERS,
 )
 def pause(args: Arguments) -> int:
-    """pause: have a worker stop for now, and keep its task
+    """pause: stop a worker for now; it keeps its task
 
     The worker's agent is ended; its session, its locks and its task are kept until `swarm-mcp resume` or `swarm-mcp
-    cancel`. This works for workers that swarm-mcp itself looks after (spawners process and tmux).
+    cancel`. This works for workers under a supervisor of swarm-mcp (spawners process and tmux).
 
     example: swarm-mcp pause 6ff1c928
     """
@@ -427,7 +427,7 @@ def pause(args: Arguments) -> int:
     group=WORKERS,
 )
 def resume(args: Arguments) -> int:
-    """resume: have a paused worker go on
+    """resume: let a paused worker go on
 
     It continues its conversation where the harness can do that; else it starts anew and is told how far it was. Where
     no worker has the task any more, `swarm-mcp dispatch --resume TASK` starts one.
@@ -454,7 +454,7 @@ LARGEST = 64 << 20
 @verb(
     Usage(
         Option("--from PIPE", "where the assignment is read from (default: standard input)"),
-        Option("--watch", "print what the worker does as it happens"),
+        Option("--watch", "print the worker's events as they happen"),
         Option("--many", "start a supervisor for each line that is read (dispatch --all starts this)"),
     ),
     group=INTERNAL,
@@ -462,8 +462,8 @@ LARGEST = 64 << 20
 def work(args: Arguments) -> int:
     """work: supervise one worker (dispatch starts this)
 
-    Lives as long as the worker: this process holds its session, its locks and its task. Exit 0 whatever became of the
-    task, which says so itself; 1 where the worker could get no place in the swarm.
+    This process lives as long as the worker, and holds its session, its locks and its task. Exit 0 however the task
+    ends: the task itself has the result. Exit 1 if the worker could not be registered.
 
     example: swarm-mcp work < assignment.json
     """

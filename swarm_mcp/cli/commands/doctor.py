@@ -1,4 +1,4 @@
-"""Whether everything works here, shown and proved, and putting the store in order."""
+"""Checking the installation, demonstrating a denial, and cleaning up the store."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OURSELVES = "swarm-mcp"
     group=SETUP,
 )
 def doctor(args: Arguments) -> int:
-    """doctor: is everything in order, and are locks really enforced?
+    """doctor: check the installation, and prove that locks are enforced
 
-    Looks at this installation and its store, then at each agent client it finds: is the plugin there, enabled, trusted
-    and current, and does the very hook that the client would run deny a write to a locked file? Whatever needs mending
-    is named with the command that mends it. Exit 1 when a check fails. It runs on Python alone, so that it can also
-    find broken libraries.
+    Checks this installation and its store, then each agent client on PATH: is the plugin there, enabled, trusted and
+    current, and does the very hook that the client would run deny a write to a locked file? Each problem is printed
+    with the command that repairs it. Exit 1 if a check fails. doctor runs on Python alone, so that it also finds broken
+    libraries.
 
     example: swarm-mcp doctor
     """
@@ -104,7 +104,7 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
         named = server_name.finding(client, folder)
         if named:
             tell(named)
-        steps.begin("writing to a locked file, which its hooks must deny")
+        steps.begin("trying a write to a locked file; its hooks must deny it")
         prove = partial(enforcement.prove, client, look.installed)
         for finding in own_checks.looked(f"{client.name} enforcement", prove):
             tell(finding)
@@ -120,7 +120,7 @@ def demo(args: Arguments) -> int:
     """demo: watch one session's lock deny another's write
 
     Plays two sessions through the plugin's real hooks, with a store of their own. Nothing of yours is read or changed.
-    Exit 1 when anything goes otherwise than it must.
+    Exit 1 if a step ends in another way than it should.
 
     example: swarm-mcp demo
     """
@@ -144,7 +144,7 @@ def demo(args: Arguments) -> int:
 
 
 def _say_scene(text: str) -> None:
-    """Print some lines of the demo, what went well and what did not in colour."""
+    """Print lines of the demo, successes and failures in colour."""
     for line in text.split("\n"):
         word = line.strip().partition(" ")[0]
         say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, "")) if word else say(line)
@@ -166,13 +166,13 @@ COUNTERS = {  # as in JSON -> as in text
 
 
 @verb(
-    Usage(SCOPE, Option("--dry-run", "say what would be removed, and remove nothing"), JSON),
+    Usage(SCOPE, Option("--dry-run", "print the numbers, and remove nothing"), JSON),
     group=SETUP,
 )
 def cleanup(args: Arguments) -> int:
-    """cleanup: remove what nobody needs any more
+    """cleanup: remove expired sessions, messages, tasks and events
 
-    That is: sessions whose client is gone, messages older than an hour, finished tasks and events older than a day, and
+    Removes sessions whose client is gone, messages older than an hour, finished tasks and events older than a day, and
     values of sessions that are gone. Without --scope (or SWARM_MCP_SCOPE) in all scopes.
 
     example: swarm-mcp cleanup --dry-run

@@ -64,9 +64,9 @@ def bundle(args: Arguments) -> int:
 def fetched(args: Arguments) -> int:
     """fetched: have plugins without a command run this copy (uv starts this)
 
-    Where there is no swarm-mcp, a plugin that was installed from a repository alone has uv fetch the release with its
-    own number, and uv then runs this. It leaves a launcher of this copy in the state folder, for the plugin's hooks and
-    its MCP server. With SWARM_UVX=off none of that happens.
+    On a machine without swarm-mcp, a plugin that was installed from a repository has uv fetch the release with the
+    plugin's own number, and uv runs this command. It leaves a launcher of this copy in the state folder, for the
+    plugin's hooks and its MCP server. SWARM_UVX=off prevents all of it.
 
     example: swarm-mcp fetched
     """
@@ -128,7 +128,7 @@ def _copy_skill(name: str, target: Path, force: bool) -> str:
     if there and not force:
         return "skipped"
     if target.is_symlink() or (there and not target.is_dir()):
-        # Writing through somebody's link would change another project's files.
+        # Writing through a user's link would change another project's files.
         raise SwarmError(f"{target} is a link or a file; remove it first")
     source = plugin_source() / "skills" / name
     changed = False

@@ -18,7 +18,7 @@ NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
 
 
-AUTO = Option("--auto", "also look at what other sessions have changed without a lock (see `swarm-mcp auto`)")
+AUTO = Option("--auto", "also check for changes of other sessions without a lock (see `swarm-mcp auto`)")
 
 
 @verb(
@@ -40,21 +40,22 @@ AUTO = Option("--auto", "also look at what other sessions have changed without a
     group=LOCKS,
 )
 def guard(args: Arguments) -> int:
-    """guard: git hooks that refuse to commit or push what others hold
+    """guard: git hooks that refuse to commit or push locked files
 
-    For whoever writes without hooks of ours: people, editors, other tools. `install` adds to the hooks that are there
-    (husky, lefthook, core.hooksPath, your own) and replaces none; `uninstall` leaves everything as it was. Your own
-    locks never stop your commits; a lock on .git stops every commit and push. To get past it once: SWARM_GUARD=off git
-    commit ..., or git commit -n. A session whose lock has lapsed, and that somebody else has had since, must lock the
-    file again before it may commit it: what it knows of the file is old.
+    For people, editors and other tools, which write without our hooks. `install` adds to the existing hooks (husky,
+    lefthook, core.hooksPath, your own) and replaces none of them; `uninstall` restores the earlier state. Your own
+    locks never stop your commits; a lock on .git stops every commit and push. To skip the guard once: SWARM_GUARD=off
+    git commit ..., or git commit -n. If your lock on a file has lapsed and another session has locked the file since,
+    lock it again before you commit it: your view of the file is old.
 
-    With --auto a commit is also held against what other live sessions have changed and not committed, where that is
-    staged here: at level `turn` it is refused, at `notice` and `keep` it goes ahead with a warning. `install` without
-    --auto takes that out again. To take anything out is a person's to do: refused (exit 1) from an agent's shell.
+    --auto also checks the staged files for uncommitted changes of other live sessions: at level `turn` the commit is
+    refused, at `notice` and `keep` it goes ahead with a warning. `install` without --auto removes that check. Only a
+    person may remove anything: refused (exit 1) from an agent's shell.
 
-    Of a clone that has joined a team, a push asks its server first, and says so where that cannot be reached.
+    In a clone that has joined a team, a push asks the team's server first, and prints a notice if it cannot be reached.
 
-    `check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
+    The hooks run `check`. Exit 1 names each locked file, its holder and the reason; --json answers without conflicts as
+    well.
 
     example: swarm-mcp guard install
     """
@@ -80,19 +81,22 @@ def guard(args: Arguments) -> int:
         say(f"{'guarded by' if done.changed else 'guarded already by'} {done.folder}")
         if done.way == "dispatcher":
             say(f"hooks in {done.earlier} run first, as before")
-        say("a commit or push of what another session holds is refused; past it once: SWARM_GUARD=off git commit ...")
+        say(
+            "a commit or push of files that another session has locked is refused; to skip the guard once:"
+            " SWARM_GUARD=off git commit ..."
+        )
     return 0
 
 
 def _require_person(action: str, folder: str) -> None:
-    """Raise PersonOnly where an agent would take a guard away that is there, or what `--auto` has added to it."""
+    """Raise PersonOnly if an agent would remove an installed guard, or the check that `--auto` has added."""
     from swarm_mcp.guard import hooks
     from swarm_mcp.person import require_person
 
     if action == "uninstall" and hooks.state(folder).way:
         require_person("swarm-mcp guard uninstall", "takes the guard of commits and pushes out of this repository")
     elif action == "install" and hooks.has_auto(folder):
-        effect = "without --auto takes out the guard of what sessions have changed without a lock"
+        effect = "without --auto removes the check of changes that sessions have made without a lock"
         require_person("swarm-mcp guard install", effect)
 
 
@@ -116,7 +120,7 @@ def _check(args, folder: str) -> int:
     except (SwarmError, OSError) as error:
         if not args.value("--hook") or args.json:
             raise
-        # On behalf of git: a guard that cannot look must not stop anybody's work.
+        # Git waits for this answer: a guard that fails must not stop a commit.
         from swarm_hook_core import faults
 
         faults.record("guard", hook, faults.describe(error))
@@ -138,7 +142,7 @@ def _check(args, folder: str) -> int:
 
 
 def _say_whose(changes) -> None:
-    """What the commit takes along of other sessions' changes."""
+    """Print the staged files with uncommitted changes of other sessions."""
     from os.path import relpath
     from time import time
 
@@ -155,7 +159,8 @@ def _say_whose(changes) -> None:
         complain(f"  and {count - NAMED} more")
     if changes.refused:
         complain(
-            "Leave them out (git restore --staged FILE). Past it once: SWARM_GUARD=off git commit ... (or --no-verify)"
+            "Leave them out (git restore --staged FILE). To skip the guard once: SWARM_GUARD=off git commit ..."
+            " (or --no-verify)"
         )
     else:
         complain("The commit takes them along; to leave one out: git reset --soft HEAD~1, git restore --staged FILE")
@@ -174,7 +179,7 @@ def _say_why(hook: str, found: list) -> None:
 
     deed = hook.removeprefix("pre-")
     what = f"{len(found)} files are" if len(found) > 1 else "a file is" if found[0].file else "the repository is"
-    how = "had" if all(refusal.lock.get("lapsed") for refusal in found) else "held"
+    how = "locked since" if all(refusal.lock.get("lapsed") for refusal in found) else "held"
     complain(f"{SAYS}{deed} refused: {what} {how} by another session")
     now = int(time())
     for refusal in found[:NAMED]:
@@ -185,12 +190,12 @@ def _say_why(hook: str, found: list) -> None:
         age = duration(seconds_since(lock["created_at"], now))
         place = named(refusal.file or ".git")
         if lock.get("lapsed"):
-            complain(f"  {place}: your lock lapsed {age} ago, and {who} has had it since; lock it again and look at it")
+            complain(f"  {place}: your lock lapsed {age} ago, and {who} has locked it since; lock it again and read it")
         else:
             complain(f"  {place}: held by {who} ({note}locked {age} ago)")
     if len(found) > NAMED:
         complain(f"  and {len(found) - NAMED} more")
-    complain(f"Wait for it, or leave it out. Past it once: SWARM_GUARD=off git {deed} ... (or --no-verify)")
+    complain(f"Wait for it, or leave it out. To skip the guard once: SWARM_GUARD=off git {deed} ... (or --no-verify)")
 
 
 def _shown(refusal) -> dict:

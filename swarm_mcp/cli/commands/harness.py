@@ -1,4 +1,4 @@
-"""Which agent command lines there are."""
+"""Listing and checking the agent command lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = Word("NAME", "the harness", optional=True, source=())
         choice("doctor", about="action"),
         NAME,
         Option("--directory DIR", "where it is to run (default: here)", source=FOLDERS),
-        Option("--command WORDS", "what to start instead of its own name"),
+        Option("--command WORDS", "the command to start instead of its own name"),
         JSON,
     ),
     Usage(choice("models", about="action"), NAME, JSON),
@@ -29,14 +29,14 @@ NAME = Word("NAME", "the harness", optional=True, source=())
     group=WORKERS,
 )
 def harness(args: Arguments) -> int:
-    """harness: which agent command lines can be run here
+    """harness: list and check the agent command lines that can run here
 
-    `list` says which are installed and what each can do. `doctor` looks whether one of them, or each that is installed,
-    could run in DIR; it changes nothing, and exits 1 where one could not. `models` lists what --model can name, as far
-    as that is known without asking anybody; `commands` which skills and commands a prompt can invoke in DIR, and how.
+    `list` shows the installed harnesses and the abilities of each. `doctor` checks if one harness, or each installed
+    one, could run in DIR; it changes nothing, and exits 1 if one could not. `models` lists the values of --model that
+    are known without a network; `commands` lists the skills and commands that a prompt can invoke in DIR, and their
+    form.
 
-    SWARM_HARNESS_<NAME> has the words that start a harness, where its own name does not; <NAME>_DEFAULT_MODEL has its
-    model.
+    SWARM_HARNESS_<NAME> sets the words that start a harness instead of its name; <NAME>_DEFAULT_MODEL sets its model.
 
     example: swarm-mcp harness doctor claude
     """
@@ -97,7 +97,7 @@ def _list(args) -> int:
 
 
 def _program(adapter) -> str:
-    """The whole path of what starts it; empty where there is none."""
+    """The absolute path of the harness's program; empty if there is none."""
     import shutil
 
     from swarm_mcp.errors import Refused
@@ -128,7 +128,7 @@ def _doctor(args, chosen: str) -> int:
     reports = []
     with Progress(args.json) as progress:
         for adapter in adapters:
-            progress.begin("looking whether it can run here", adapter.name)
+            progress.begin("checking if it can run here", adapter.name)
             reports.append(environment_test(adapter, config))
             _say_report(reports[-1], progress)
         if not reports:
@@ -158,7 +158,7 @@ def _models(args, chosen: str) -> int:
             short = model.get("short") if model.get("short") != model["name"] else None
             cells.append((harness, model["name"], short, model.get("context_tokens")))
             plain.append(f"  {harness}  {model['name']}" + (f"  short={short}" if short else ""))
-    listing(("harness", "model", "short", "context tokens"), cells, plain, empty="(none are known)")
+    listing(("harness", "model", "short", "context tokens"), cells, plain, empty="(no model is known)")
     return 0
 
 
@@ -176,5 +176,5 @@ def _commands(args, chosen: str) -> int:
             about = one_line(command["description"])
             cells.append((harness, command["invocation"], command["kind"], about or None))
             plain.append(f"  {harness}  {command['invocation']}  [{command['kind']}]  {about}".rstrip())
-    listing(("harness", "in a prompt", "kind", "what it is for"), cells, plain, empty="(none)")
+    listing(("harness", "in a prompt", "kind", "description"), cells, plain, empty="(none)")
     return 0

@@ -22,12 +22,10 @@ COMMAND = Word("COMMAND", "the command", repeated=True, behind=True)
 
 HOLDING = (
     Option("--wait SECONDS", "how long to wait in line for them (default: 0)"),
-    Option(
-        "--ttl SECONDS", "a lease, which is renewed: the locks lapse once this process has been stopped for so long"
-    ),
-    Option("--grace SECONDS", "time between TERM and KILL for a command whose locks are lost (default: 5)"),
+    Option("--ttl SECONDS", "a lease that hold renews: the locks lapse if this process is stopped for that long"),
+    Option("--grace SECONDS", "time between TERM and KILL after a lock is lost (default: 5)"),
     Option("--shared", "keep the files still for reading, as in `swarm-mcp lock`"),
-    Option("--note TEXT", "why; shown to whoever is denied"),
+    Option("--note TEXT", "the reason; shown to denied sessions"),
     Option("--expect SECONDS", "when you expect to be done, so that others can plan"),
     *ACTING,
 )
@@ -38,7 +36,7 @@ HOLDING = (
         Word("FILE", "the path to hold", repeated=True),
         COMMAND,
         Option("--pattern", "each FILE is a pattern, as in `swarm-mcp lock`"),
-        Option("--path", "each FILE is a path, whatever it looks like"),
+        Option("--path", "each FILE is a path, even with * or ? in it"),
         Option("--exclusive", "refuse also if this session holds one of the files already"),
         Option("--logical", "in every work tree and clone of the repository, as in `swarm-mcp lock`"),
         Option("--task ID", "the task this is for", source=TASKS),
@@ -54,15 +52,15 @@ HOLDING = (
 def hold(args: Arguments) -> int:
     """hold: run a command while holding locks
 
-    Takes the locks, all of them or none, runs the command, passes signals on to it, and releases the locks when it
-    ends, however it ends. They belong to this process alone: even other commands and agents of the same session are
-    kept out. The command itself may write what is held. If one of the locks is lost meanwhile (it lapsed, or was taken
-    by force or handed on), the command is ended with its whole process group; what it has started in a session of its
-    own (setsid) goes on, without the locks. Outside any session it makes one of its own.
+    Takes the locks, all or none, runs the command, passes signals on to it, and releases the locks when the command
+    ends, however it ends. The locks belong to this process alone: other commands and agents of the same session are
+    kept out as well. The command itself may write the locked files. If a lock is lost meanwhile (lapsed, stolen or
+    transferred), the command is ended with its whole process group; processes in a session of their own (setsid) go on
+    without the locks. Outside of any session hold registers one of its own.
 
     Exit: the command's own code, or 128 and the number of the signal that ended it; 75 the locks could not be had in
     time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is no such
-    command; 1 anything else.
+    command; 1 any other error.
 
     example: swarm-mcp hold migrations --wait 300 --note "renumbering" -- make migrate
     """

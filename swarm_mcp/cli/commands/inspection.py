@@ -103,7 +103,7 @@ def _by_age(store: Store, viewer: Session) -> Iterator[Task]:
 
 
 def _age(row: tuple[str, Task]) -> tuple:
-    """What tells which of two tasks is older, also where another program has stored no time."""
+    """A key to sort tasks by age, also without a valid time from another program."""
     at, number = place_of(row[0], (object, int)) or (0, 0)
     return isinstance(at, str), at, number
 

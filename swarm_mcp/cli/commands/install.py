@@ -47,18 +47,18 @@ ANSWERS = "first answers of the clients' MCP servers"
         CLIENT,
         Option(
             "--transport HOW",
-            f"how these clients ask before a write: by a command of its own ({COMMAND}, the default), or by a tool of"
-            f" the session's MCP server ({MCP_TOOL}: some 10 ms less for each write, 5 s more where that server hangs;"
-            " the command stands in while it is not running). A later `install` keeps what was chosen",
+            f"the check before a write: a command of its own ({COMMAND}, the default), or a tool of the session's MCP"
+            f" server ({MCP_TOOL}: some 10 ms less for each write, 5 s more if that server hangs; the command stands in"
+            " while it is not running). A later `install` keeps the choice",
             source=(COMMAND, MCP_TOOL),
         ),
         Option(
             "--kernel",
-            "have the kernel keep locked files read-only while a command runs that nobody can read: Linux; Claude Code,"
-            " and tested releases of Codex. A setting for all your sessions, which stays",
+            "let the kernel keep locked files read-only during commands that cannot be analysed: Linux; Claude Code,"
+            " and tested releases of Codex. A lasting setting for all your sessions",
         ),
-        Option("--no-kernel", "take that setting back"),
-        Option("--dry-run", "say what would be done"),
+        Option("--no-kernel", "remove that setting"),
+        Option("--dry-run", "print the steps, and do nothing"),
         Option("--no-skills", "changes nothing: the skills are part of the plugin", also="--no-skill"),
         JSON,
     ),
@@ -96,7 +96,8 @@ def install(args: Arguments) -> int:
 
 def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
     kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
-    versions = {client.name: client.version() for client in clients}  # before the folder changes, which some run
+    # before the folder changes: some clients run from it
+    versions = {client.name: client.version() for client in clients}
     with Progress(args.json) as progress:
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
@@ -104,7 +105,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         changed = write_bundle(folder, local=True, transports=transports, servers=servers)
         progress.end("written" if changed else "already current", place)
         progress.begin("preparing", ANSWERS)
-        with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and waits for none
+        with ThreadPoolExecutor(1) as beside:  # it takes as long as a client, and no client needs the result
             prepared = beside.submit(prime_all, clients, folder, tell_failure=args.json)
             results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
             failures = prepared.result()
@@ -133,7 +134,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
 
 
 def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict | None:
-    """Switch on or off what the kernel holds for `clients`, where that is asked for, and return what came of it."""
+    """Switch the kernel's locks on or off for `clients` if a flag asks for it, and return the result as JSON has it."""
     if not args.given("--kernel") and not args.given("--no-kernel"):
         return None
     from swarm_mcp import user_settings
@@ -181,7 +182,7 @@ def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
     renamed = server_name.said(client, folder)
     if renamed:
         steps.add(renamed)
-    steps.begin("writing to a locked file, which its hooks must deny")
+    steps.begin("trying a write to a locked file; its hooks must deny it")
     proof = enforcement.prove(client, installed)
     if proof.status != "ok":
         raise ClientFailed(proof.message)
@@ -193,7 +194,7 @@ def _ending(result: dict) -> str:
 
 
 def _transports(args, clients, folder) -> dict[str, str]:
-    """How each client's check is to ask: as told now, else as it does already."""
+    """The transport of each client's check: from the flag, else the present one."""
     wanted = known(args.value("--transport")) if args.given("--transport") else ""
     kept = transports_of(read_record(folder))
     able = [client.name for client in clients if client.check_tool]
@@ -226,8 +227,8 @@ def _dry_run(args, clients, folder, transports) -> int:
 @verb(
     Usage(
         CLIENT,
-        Option("--projects", "also take the guard's git hooks and what `init` has put there out of all projects"),
-        Option("--dry-run", "say what would be done"),
+        Option("--projects", "also remove the guard's git hooks and the files of `init` from all projects"),
+        Option("--dry-run", "print the steps, and do nothing"),
         JSON,
     ),
     group=SETUP,
@@ -235,11 +236,11 @@ def _dry_run(args, clients, folder, transports) -> int:
 def uninstall(args: Arguments) -> int:
     """uninstall: take the plugin out of the clients, and remove swarm's own files
 
-    Once no client has the plugin any more, its folder goes too, and what swarm keeps for itself in the state folder.
-    What is yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`,
-    records of workers, config.json. So is what projects have: git hooks of `swarm-mcp guard`, and files of `swarm-mcp
-    init`; --projects takes that out of all of them, as long as this command is there to do it. While workers run, the
-    state folder is left alone. It is a person's to do: refused (exit 1) from an agent's shell.
+    After the last client its plugin folder is removed too, with swarm's own files in the state folder. Your data stays,
+    and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`, records of workers,
+    config.json. Files in projects stay as well: git hooks of `swarm-mcp guard`, and files of `swarm-mcp init`;
+    --projects removes them from all projects, and needs this command to do it. While workers run, the state folder is
+    left alone. Only a person may uninstall: refused (exit 1) from an agent's shell.
 
     example: swarm-mcp uninstall
     """
@@ -304,17 +305,17 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
     elif everything and failed and read_record(folder):
         how = "starts" if len(failed) == 1 else "start"
         say(
-            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {how} them. Mend what is said"
+            f"{folder} stays, and what is in {state_dir()}: {', '.join(failed)} still {how} them. Repair the errors"
             " above, and type `swarm-mcp uninstall` again"
         )
     elif not results:
-        say("no agent client was found on PATH, and none has the plugin")
+        say("no agent client was found on PATH, and no client has the plugin")
     if working:
         say("workers are running, so the state folder stays as it is: once they have ended, uninstall again")
     for path, what in left.items():
         say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
     for one in in_projects:
-        say(f"left in {one.folder}: {one.what}; to take it out: {one.mend}")
+        say(f"left in {one.folder}: {one.what}; to remove it: {one.mend}")
     for why in stuck:
         complain(f"swarm-mcp uninstall: could not be taken out of {why}")
     return 0 if fine else 1
@@ -327,17 +328,17 @@ def _farewell(result: dict) -> str:
 
 
 def _workers_run() -> bool:
-    """Whether workers of any checkout are running; their supervisors need the state folder."""
+    """Return True if workers of any checkout are running; their supervisors need the state folder."""
     if not os.path.exists(store_path()):
         return False
     try:
         with Store(read_only=True) as store:
             return bool(store.runs.live())
     except SwarmError:
-        return False  # a broken store keeps nobody from uninstalling
+        return False  # a broken store must not prevent uninstalling
 
 
 def _left() -> dict[str, str]:
-    """What stays behind, by its paths, each with a few words on what it is."""
+    """The paths that stay behind, each with a few words about it."""
     about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
     return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}

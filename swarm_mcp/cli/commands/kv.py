@@ -104,7 +104,7 @@ def _delete(args) -> int:
 
 
 def _viewer(store: Store, args) -> str | None:
-    """The identity that reads, None for an onlooker who has none and may read everything."""
+    """The identity of the reader, or None for a reader without one, who may read everything."""
     name = viewer_identity(store, args)
     return f"identity:{name}" if name else None
 

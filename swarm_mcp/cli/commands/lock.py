@@ -22,15 +22,15 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
 from swarm_mcp.team.telling import tell_team
 
-# Who gives one of these, or several files, is answered with all there is to say of each lock.
+# Options that switch the answer from one lock to the full list.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
 
 
 LOCKING = (
-    Option("--note TEXT", "why; shown to whoever is denied"),
-    Option("--shared", "keep the files still for reading: others may share the lock, nobody else may write"),
-    Option("--wait SECONDS", "wait in line for so long where somebody has them: first come, first served"),
-    Option("--ttl SECONDS", "a lease: the locks lapse once this session has shown no sign of life for so long"),
+    Option("--note TEXT", "the reason; shown to denied sessions"),
+    Option("--shared", "a lock for reading: other sessions may share it, and no session may write"),
+    Option("--wait SECONDS", "wait in the queue for the locks, at most that long: first come, first served"),
+    Option("--ttl SECONDS", "a lease: the locks lapse after that long without a sign of life of this session"),
     Option("--expect SECONDS", "when you expect to be done, so that others can plan; nothing happens then"),
     Option("--exclusive", "refuse also if this session holds one of the files already"),
     Option("--task ID", "the task this is for", source=TASKS),
@@ -51,12 +51,11 @@ LOCKING = (
             "each FILE is a pattern, as in .gitignore, relative to the scope (without --pattern and --path:"
             " each FILE with * or ? in it that is no file)",
         ),
-        Option("--path", "each FILE is a path, whatever it looks like"),
+        Option("--path", "each FILE is a path, even with * or ? in it"),
         Option(
             "--logical",
-            "in every work tree and clone of the repository that takes part: those where a session holds"
-            " such a lock, and those with `git config swarm.logical true`, where every lock on a path is such"
-            " a lock",
+            "in every participating work tree and clone of the repository: those in which a session holds such a"
+            " lock, and those with `git config swarm.logical true`, in which every lock on a path is logical",
         ),
         *LOCKING,
     ),
@@ -71,16 +70,16 @@ def lock(args: Arguments) -> int:
 
     Several FILEs are locked together or not at all. A folder stands for everything in it, now and later. A lock keeps
     out every other session on this machine until it is released, it lapses, or its session ends; at a terminal, your
-    session is the shell and ends with it. Locking again what you hold renews it. It also switches to --shared or back,
-    with no moment between in which somebody else could take it.
+    session is the shell and ends with it. A second lock on the same file renews the first one. It also switches to
+    --shared or back, and the file is never unlocked in between.
 
     With --git the lock is on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same lock): no
     other session may commit, stash, switch, merge or fetch there until you release it.
 
-    Exit 1 when another session holds one of them (with --wait: still holds it when the time is over), or when waiting
+    Exit 1 if another session holds one of the files (with --wait: still holds it at the end of the wait), or if waiting
     would never end because each session of a circle waits for the next. With --json a refusal is {"error", "active",
-    "queue"} or {"error", "circle"}. An answer is {"ok", "id", "fence"} of the first lock, and "locks" where there are
-    several or you asked for more than a file. The fence is a number that grows with each grant.
+    "queue"} or {"error", "circle"}. An answer is {"ok", "id", "fence"} of the first lock, and "locks" for several FILEs
+    or with further options. The fence is a number that grows with each grant.
 
     example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumbering migrations"
     """
@@ -112,7 +111,7 @@ def lock(args: Arguments) -> int:
 
 
 def _is_to_come(lock: Lock) -> bool:
-    """Whether it is on a file, and no pattern, that is not there yet; or its name was mistyped."""
+    """Return True if the lock is on a path, not a pattern, without a file yet. The name may be mistyped."""
     return not lock.pattern and os.path.isabs(lock.file) and not os.path.lexists(lock.file)
 
 
@@ -130,12 +129,12 @@ def _is_to_come(lock: Lock) -> bool:
 def unlock(args: Arguments) -> int:
     """unlock: release locks of this session
 
-    Releases only your own locks. Whoever is first in line for them gets them at once. A file that somebody else holds,
-    or nobody, is left as it is and named, with exit 1; the other FILEs are unlocked all the same. With --json that is
-    {"error", "unlocked", "left"}; each of "left" has "file", "error" and, where somebody holds it, "active".
+    Releases only your own locks. The session that is first in the queue gets each lock at once. A FILE without a lock
+    of yours is named, with its holder if it has one, and exit 1; the other FILEs are unlocked all the same. With --json
+    that is {"error", "unlocked", "left"}; each of "left" has "file", "error" and, for a locked file, "active".
 
-    With --all nothing needs to be named: all locks of this session are released, but not those of its subagents, nor of
-    commands that hold their own. With --agent ID it is those of that subagent instead. With --json: {"ok", "files"}.
+    --all releases all locks of this session, but not those of its subagents, nor of commands that hold their own. With
+    --agent ID it releases those of that subagent instead. With --json: {"ok", "files"}.
 
     example: swarm-mcp unlock src/schema.sql
     """
@@ -190,7 +189,7 @@ def _answer(unlocked: list[str], left: list[dict]) -> dict:
 
 
 def _left(store: Store, instance: Session, reach: Reach, agent: str) -> dict:
-    """What is said of a file on which this session, or its `agent`, holds no lock: ``{file, error, active?}``."""
+    """The entry of JSON for a file without a lock of this session, or of its `agent`: ``{file, error, active?}``."""
     held = store.locks.exactly(reach) or ([] if reach.pattern else store.locks.covering(reach))
     if not held:
         return {"file": reach.file, "error": f"{reach.file} was not locked"}
@@ -218,10 +217,10 @@ def _words(active: dict, instance: Session, file: str, agent: str) -> str:
     group=LOCKS,
 )
 def renew(args: Arguments) -> int:
-    """renew: go on holding a lock, or learn that you no longer do
+    """renew: renew a lock, or fail if it is lost
 
-    Whatever a session does renews its locks. This is for scripts that must be sure before they go on: unlike `lock`, it
-    never takes a lock that is no longer held, and exits 1.
+    Every action of a session renews its locks. This is for scripts that must be sure before they go on: unlike `lock`,
+    renew never takes a lost lock again, and exits 1.
 
     example: swarm-mcp renew src/schema.sql --fence 41 --ttl 600
     """

@@ -1,4 +1,4 @@
-"""Why a path can or cannot be written, and what has happened to its locks."""
+"""Explaining the locks on a path, and the decision on a write to it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from swarm_mcp.store import Store
     group=START,
 )
 def why(args: Arguments) -> int:
-    """why: who holds a path, who waits, and whether you may write it now
+    """why: the locks on a path, its queue, and if you may write it now
 
-    First come the locks over the path, each with the rule by which it holds: on the file itself, on a folder above it,
-    by a pattern, or on the same file of another work tree; and since when, until when, in which mode, with which fence,
-    and whose it is. Then those who wait, first come first. Last, what would happen if this session (or WHO, or its
-    subagent ID) edited, overwrote or removed it now: the hooks' own check decides, which also knows what others have
-    changed and not committed. PATH need not exist, nor be locked. For a pattern, the locks that meet it are listed.
+    First come the locks that cover the path, each with its rule: on the file itself, on a folder above it, by a
+    pattern, or on the same file of another work tree; with its holder, mode, fence, age and end. Then comes the queue
+    in its order. Last comes the decision on an edit, an overwrite and a removal by this session (or WHO, or its
+    subagent ID): the hooks' own check decides, and it also knows uncommitted changes of other sessions. PATH need not
+    exist, nor be locked. For a pattern, the locks that overlap it are listed.
 
     With --json: {"file", "pattern", "held", "waiting", "write"}; "write" is null for a pattern, else {"instance_id",
-    "label", "agent", "allowed", "guarded", "reason", "kinds"} and, where it is denied, "holder_id" and of a lock
-    "lock_file", "fence". "kinds" has "edit", "overwrite" and "remove", each {"allowed", "reason", "told"}; "allowed" is
-    true where all of them are.
+    "label", "agent", "allowed", "guarded", "reason", "kinds"} and, for a denial, "holder_id" and of a lock "lock_file",
+    "fence". "kinds" has "edit", "overwrite" and "remove", each {"allowed", "reason", "told"}; "allowed" is true if all
+    of them are.
 
     example: swarm-mcp why src/schema.sql --as 41d2
     """
@@ -47,7 +47,7 @@ def why(args: Arguments) -> int:
                 raise
             session = None
         viewer = token(session.label or "", "identity") if session else onlooker_identity(store)
-        # A word in a shell counts from where it is typed; only who speaks for another means that one's folder.
+        # A relative path in a shell belongs to its folder; only --as means the other session's folder.
         place = session if session and args.value("--as") else nobody_in(here(), current_scope(args.value("--scope")))
         found = explanation(store, place, word, session, args.value("--agent"), viewer)
         if args.json:
@@ -62,11 +62,11 @@ def _say_why(found: dict, reader: Reader) -> None:
     for lock in found["held"]:
         _say_lock(lock, reader)
     if not found["held"]:
-        say("  nobody holds it")
+        say("  not locked")
     for one in found["waiting"]:
         who = HIDDEN if one.get("hidden") else _named(one, reader)
         wants = f"wants {one['mode']} {', '.join(named(reader.path(file)) for file in one['files'])}"
-        silent = "; it shows no life, so it is passed over when that is free" if one.get("silent") else ""
+        silent = "; it shows no sign of life, so the lock goes to the next one" if one.get("silent") else ""
         say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}{silent}")
     for name, number in found.get("not_shown", {}).items():
         say(f"  and {number} more {'locks' if name == 'held' else 'in line'}")
@@ -95,8 +95,8 @@ def _say_write(write: dict, path: str, reader: Reader) -> None:
     else:
         who = "a session that holds nothing"
     if not write["allowed"] and write["instance_id"] and not write["guarded"]:
-        say(f"a write by {who} would go ahead: no hooks of ours guard that session")
-        say(f"a session that they guard would be refused: {reason}")
+        say(f"a write by {who} would go ahead: that session has no hooks of ours")
+        say(f"a session with our hooks would be refused: {reason}")
         return
     refused = [kind for kind, one in write["kinds"].items() if not one["allowed"]]
     if not refused:

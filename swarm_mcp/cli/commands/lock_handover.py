@@ -28,7 +28,7 @@ from swarm_mcp.views import name_of
             required=True,
             source=INSTANCES,
         ),
-        Option("--note TEXT", "why; the new holder is told, and it becomes the lock's note"),
+        Option("--note TEXT", "the reason; the new holder is told, and it becomes the lock's note"),
         FENCE,
         AGENT,
         *ACTING,
@@ -38,9 +38,9 @@ from swarm_mcp.views import name_of
 def transfer(args: Arguments) -> int:
     """transfer: hand a lock to another session
 
-    At no moment is the file anybody else's. Those who wait for it keep their places, and are told. The lock keeps its
-    mode and its lease and gets a new fence; the new holder hears of it with its next hook. Exit 1 where the lock is not
-    held any more, or where something else that this session holds would keep the new holder out.
+    The file is never unlocked in between. The queue keeps its order, and its sessions are told. The lock keeps its mode
+    and its lease and gets a new fence; the new holder is told by its next hook. Exit 1 if you no longer hold the lock,
+    or if another lock of this session would keep the new holder out.
 
     example: swarm-mcp transfer src/schema.sql --to role:reviewer --note "your turn, migrations are in"
     """
@@ -65,15 +65,15 @@ def transfer(args: Arguments) -> int:
 
 
 @verb(
-    Usage(Word("FILE", "the file"), Option("--reason TEXT", "why; told to the holder"), *ACTING),
+    Usage(Word("FILE", "the file"), Option("--reason TEXT", "the reason; the holder is told"), *ACTING),
     group=LOCKS,
 )
 def request_lock(args: Arguments) -> int:
     """request-lock: ask the holder of a file to release it
 
-    The holder gets a message that says who asks and why; its next hook shows it to the model. Asking again before it
-    has been read adds nothing. You are told when the file is free. Exit 1 where nobody holds it, or only sessions of
-    another identity do.
+    The holder gets a message with your name and reason; its next hook shows it to the model. A second request before it
+    has been read adds nothing. You are told when the file is free. Exit 1 if the file is not locked, or only by
+    sessions of another identity.
 
     example: swarm-mcp request-lock src/schema.sql --reason "one index is missing, two minutes"
     """
@@ -95,8 +95,8 @@ def request_lock(args: Arguments) -> int:
 @verb(
     Usage(
         Word("FILE", "the file"),
-        Option("--force", "also from a live holder; only for a person at a terminal, who says why with --reason"),
-        Option("--reason TEXT", "why; the holder is told, and it becomes the note of the new lock"),
+        Option("--force", "also from a live holder; only for a person at a terminal, with --reason"),
+        Option("--reason TEXT", "the reason; the holder is told, and it becomes the note of the new lock"),
         Option("--ttl SECONDS", "a lease for the new lock"),
         *ACTING,
     ),
@@ -105,16 +105,16 @@ def request_lock(args: Arguments) -> int:
 def steal(args: Arguments) -> int:
     """steal: take a lock from a holder that is gone, or by force
 
-    Without --force it takes only what has lapsed, or whose holder is proved dead; those who wait come first. With
-    --force every lock on the file goes, whole: also one on a folder above it, and a pattern that covers it. Locks on
-    files below a folder stay. The holder is told with its next hook. Exit 1 where somebody else keeps the file.
+    Without --force it takes only a lapsed lock, or the lock of a dead holder; sessions in the queue come first. With
+    --force every lock on the file goes, whole: also a lock on a folder above it, and a pattern that covers it. Locks on
+    files below a folder stay. The holder is told by its next hook. Exit 1 if another session keeps the file.
 
     example: swarm-mcp steal src/schema.sql --force --reason "session hangs in a dialog, release is today"
     """
     file = args.words[0]
     force, reason = args.given("--force"), args.value("--reason").strip()
     if force and not reason:
-        raise UsageError("--force wants --reason TEXT: whoever loses the lock is told why")
+        raise UsageError("--force wants --reason TEXT: the holder of the lock is told the reason")
     ttl = args.seconds_if_given("--ttl")
     with Store() as store:
         if force and not is_person(store):
@@ -128,7 +128,7 @@ def steal(args: Arguments) -> int:
             owner = active.get("owner") or {}
             is_known = owner.get("label") or owner.get("id")
             who = holder_name(owner.get("label"), owner.get("id") or "") if is_known else UNNAMED
-            said = f"{said_path(active['file'])} is held by {who}, which is alive"
+            said = f"{said_path(active['file'])} is held by {who}, a live session"
             return refused(args, "steal", refusal.answer, said)
         except Refused as refusal:
             return refused(args, "steal", refusal.answer)

@@ -1,4 +1,4 @@
-"""Which locks there are."""
+"""The list of locks."""
 
 from __future__ import annotations
 
@@ -25,25 +25,24 @@ AT_ONCE = 500  # rows of a table
 
 @verb(
     Usage(
-        Option("--file FILE", "only the locks on this file, wherever they were taken", repeatable=True),
+        Option("--file FILE", "only the locks on this file, from every scope", repeatable=True),
         ABSOLUTE,
         *ACTING,
     ),
     group=LOCKS,
 )
 def locks(args: Arguments) -> int:
-    """locks: what is locked in this scope, by whom and why
+    """locks: the locks of this scope, with their holders and notes
 
-    A lock holds on the whole machine; listed are those that were taken in this scope. With --file it is the locks on
-    those files alone, wherever they were taken; a relative FILE counts from this folder and from the session's own. The
-    holder's name and note are left out where it works under another identity. Anything but an ordinary lock (exclusive,
-    until it is released, held by a whole session) says what it is: its mode, pattern, agent, the time left or expected,
-    how many wait. `swarm-mcp why FILE` tells all there is to know of one file.
+    A lock counts on the whole machine; the list has the locks that were taken in this scope. --file lists the locks on
+    those files alone, from every scope; a relative FILE belongs to this folder and to the session's own. The name and
+    note of a holder with another identity are left out. A lock that differs from the ordinary one (exclusive, without a
+    lease, of a whole session) is marked with its mode, pattern, agent, the time left or expected, and the length of its
+    queue. `swarm-mcp why FILE` has all facts about one file.
 
-    They are listed in the order in which they were first taken, and printed as they are read, so a reader may stop
-    early. A list that breaks off stays open, and the command fails. With --json there are further keys where they
-    apply: mode, agent, pattern, repository, fence, ttl, lapses_in, expected_end, waiting; of a team team_fence, and the
-    machine of those that were taken on another.
+    The order is that of the first grants. Rows are printed as they are read, so a reader may stop early. After an error
+    the list stays open, and the command fails. --json adds keys where they apply: mode, agent, pattern, repository,
+    fence, ttl, lapses_in, expected_end, waiting; in a team team_fence, and the machine of locks from another one.
 
     example: swarm-mcp locks --file src/schema.sql --json
     """
@@ -62,7 +61,7 @@ def locks(args: Arguments) -> int:
 
 
 def _print(rows: Iterator[dict], reader: Reader) -> None:
-    """Print them as they are read; what is laid out as a table in parts, each of which fits what is in it."""
+    """Print rows as they are read. At a terminal they form one table for every AT_ONCE rows."""
     part = list(islice(rows, AT_ONCE))
     while True:
         cells, plain = [], []

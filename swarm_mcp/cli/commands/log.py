@@ -1,4 +1,4 @@
-"""What has happened: in a checkout (``checkout_log``), or to a path's locks."""
+"""The log of a checkout (``checkout_log``), or the history of a path's locks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT, MOST = 20, 1000
         Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"),
         Option(
             "--since WHEN",
-            "only what has happened since: a time of day (8:00), or so long ago (90m, 3h, 1d)",
+            "only events since then: a time of day (8:00), or an age (90m, 3h, 1d)",
             source=(),
         ),
         AFTER,
@@ -39,28 +39,27 @@ DEFAULT, MOST = 20, 1000
     group=LOCKS,
 )
 def log(args: Arguments) -> int:
-    """log: what has happened here, or the history of a path's locks
+    """log: the events of this checkout, or the history of a path's locks
 
-    Without PATH: what the sessions of this checkout have done, in a line of numbers and then event by event. Sessions
-    that came and went, locks taken, refused and given back, tasks, and files that are changed and not committed, each
-    with its last change. The newest N (20), the newest last; how many came before them is said.
+    Without PATH: a line of totals, then the events of this checkout one by one. Sessions that joined and left, locks
+    granted, denied and released, tasks, and changed files that are not committed, each with its last change. It shows
+    the newest N events (20), the newest last, and the number of earlier ones.
 
-    With PATH: who locked it and released it, whose lock lapsed, was handed over or taken, who was denied and why, and
-    when it was altered under a lock or restored: under whatever spelling of the path, through folders over it, patterns
-    that cover it, and other work trees.
+    With PATH: its locks and unlocks, lapses, transfers and thefts, denials with their reasons, and changes under a lock
+    or restores: under any spelling of the path, through folders above it, patterns that cover it, and other work trees.
 
-    Events are kept for about a day. What sessions of another identity are called and say is not shown.
+    Events are kept for about a day. Names and words of sessions with another identity are not shown.
 
     With --json and no PATH: {"scope", "since", "counts", "before", "events": [{"id", "at", "what", "file",
-    "instance_id", "name", "other", "other_name", "waited", "note", "details"}]}; "other" is the session that it was
-    also about, such as the holder in a denial, and "is_cut" is there where more happened than was counted.
+    "instance_id", "name", "other", "other_name", "waited", "note", "details"}]}; "other" is the second session of the
+    event, such as the holder in a denial, and "is_cut" is there if more events happened than were counted.
 
     With --json and PATH: {"file", "events": [{"id", "at", "what", "rule", "file", "instance_id", "label", "details"}]}.
-    The details of a denial hold what the decision came from: path, tool, cwd, session, denied_agent, the lock's id,
-    fence, mode, agent and pattern, its holder, and "rule"; where no lock was in the way but what "holder" had not
-    committed, "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated"
-    counts the same denial within the next minute, which is no event of its own. "next", where it is there, is the
-    cursor that --after takes for what came before.
+    The details of a denial hold the facts behind the decision: path, tool, cwd, session, denied_agent, the lock's id,
+    fence, mode, agent and pattern, its holder, and "rule". If an uncommitted change of "holder" was the reason instead
+    of a lock: "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated"
+    counts the same denial within the next minute, which has no event of its own. "next", if it is there, is the cursor
+    that --after takes for earlier events.
 
     example: swarm-mcp log --since 8:00
     """
@@ -144,4 +143,4 @@ def _through(event: dict, path: str, reader: Reader) -> str:
     where = {"folder": "the folder ", "pattern": "the pattern ", "repository": "another work tree's "}
     if event["rule"] in where and event["file"] != path:
         return f" through {where[event['rule']]}{reader.path(event['file'])}"
-    return "" if event["rule"] != "queue" else ", who waits for it longer"
+    return "" if event["rule"] != "queue" else ", first in the queue"

@@ -6,18 +6,18 @@ from swarm_mcp.cli import run_options
 from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
 
-_INNER = ("tool", "provider")  # what the built-in plugins' own executables start
+_INNER = ("tool", "provider")  # started by the executables of built-in plugins
 
 
 @verb(
     Usage(
         Word("WORDS", "[agent] [SESSION] and the prompt", optional=True, repeated=True),
         Option("--resume SESSION", "go on with that session; so does a first word that is a session's id", source=()),
-        Option("--model NAME", "which model", source=()),
+        Option("--model NAME", "the model", source=()),
         Option("--mode MODE", "read-only: no tool that writes files, and no commands; or edit", source=MODES),
         Option("--variant NAME", "a kind of agent: reviewer, planner, ..., as `loop help` lists them", source=()),
         Option("--schema FILE", "a JSON schema that the answer is to follow"),
-        Option("--json", "what happens, one JSON event a line"),
+        Option("--json", "print events, one JSON object a line"),
     ),
     Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
     Usage(choice("auth"), choice("list", "set", "remove"), Word("PROVIDER", optional=True, source=())),
@@ -28,17 +28,17 @@ def loop(args: Arguments) -> int:
     """loop: run the embedded agent loop, as a plugin of the bash harness
 
     Works on a prompt (WORDS, or standard input) with a model and tools until it is done, and prints the answer; at a
-    terminal as it comes, and with what it took. Without a prompt there, it asks for one after the other. All it needs
-    is a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own; or a key
-    that `loop auth set PROVIDER` has asked for and kept, readable by you alone.
-    Plugins are found in ~/.harness (HARNESS_HOME) and in every .harness from there down to this folder. `loop help`
-    lists providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
+    terminal word by word, and with its cost. Without a prompt there, it asks for one after the other. It needs a
+    model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own; or a key that
+    `loop auth set PROVIDER` has asked for and kept, readable by you alone. Plugins are found in ~/.harness
+    (HARNESS_HOME) and in every .harness from there down to this folder. `loop help` lists providers and their
+    variables. Words for a plugin's own command that begin with -- go behind a --.
 
     Its writes are checked against the locks of other sessions, like those of every client here.
 
     Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
-    asked, failed, or did not follow --schema; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS);
-    130 interrupted; 143 ended by a signal.
+    asked, failed, or did not follow --schema; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS); 130
+    interrupted; 143 ended by a signal.
 
     example: swarm-mcp loop "add a test for the empty list in parse.py"
     """
@@ -61,7 +61,7 @@ def _is_command(name: str, args) -> bool:
 
 
 def _agent(name: str, words: list[str], args) -> int:
-    """The agent, a plugin's command of that name in its place, or whatever other command a plugin brings."""
+    """Run the agent, or a plugin's command of that name instead."""
     from swarm_mcp.loop import agent, sources
     from swarm_mcp.loop.settings import LoopSettings
 

@@ -1,4 +1,4 @@
-"""Work trees of tasks: which there are, and bringing back what was done in them."""
+"""Listing the work trees of tasks, and merging their commits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from swarm_mcp.views import short
 
 @verb(
     Usage(
-        Word("TASK", "id of a task, or the beginning; none: list the work trees", optional=True, repeated=True,
+        Word("TASK", "id of a task, or the beginning; without one, list the work trees", optional=True, repeated=True,
              source=TASKS),
-        Option("--all", "all whose tasks are done, in the order in which they were begun"),
-        Option("--commit", "commit first what is not committed in the task's work tree"),
+        Option("--all", "all work trees of done tasks, oldest first"),
+        Option("--commit", "first commit the uncommitted changes in the task's work tree"),
         Option("--here", "onto the branch that is checked out here, though the task began on another"),
         Option("--wait SECONDS", "how long to wait in line for the locks (default: 0)"),
         *ACTING,
@@ -32,15 +32,16 @@ from swarm_mcp.views import short
     group=WORKERS,
 )  # fmt: skip
 def merge(args: Arguments) -> int:
-    """merge: bring back what workers did in work trees of their own
+    """merge: merge the commits of workers with work trees of their own
 
-    `swarm-mcp dispatch --worktree` gives a worker a work tree and a branch. This puts the commits of that branch on top
-    of the branch that is checked out here, in their order, and removes the work tree and its branch; nothing that is
-    not in the result is thrown away. Meanwhile it holds the repository and all files that it changes. Several tasks
-    come in the order in which they were begun. Without a task: which work trees there are, and how they stand.
+    `swarm-mcp dispatch --worktree` gives a worker a work tree and a branch. merge puts the commits of that branch on
+    top of the branch that is checked out here, in their order, and removes the work tree and its branch; commits and
+    changes that are not in the result are never thrown away. Meanwhile it locks the repository and all files that it
+    changes. Several tasks come in the order in which they were begun. Without a task, it lists the work trees and their
+    states.
 
-    Where commits conflict, or would overwrite what is not committed here, it stops, names the files, and leaves this
-    work tree and the task's as they were. Exit 1 then, and where somebody else holds one of the files.
+    On a conflict, or if a merge would overwrite uncommitted changes here, it stops, names the files, and leaves this
+    work tree and the task's as they were. Exit 1 then, and if another session holds one of the files.
 
     example: swarm-mcp merge 6ff1c928
     """
@@ -81,7 +82,7 @@ def merge(args: Arguments) -> int:
 
 
 class _Holding:
-    """The locks of one merge; `wanted` is what was asked for last."""
+    """The locks of one merge; `wanted` is the last request."""
 
     def __init__(self, args: Arguments, store: Store, instance: Session, agent: str):
         self._args, self._store, self._instance, self._agent = args, store, instance, agent
@@ -94,17 +95,17 @@ class _Holding:
         self._taken.append(acquire_shown(self._args, self._store, self._instance, self.wanted))
 
     def release(self) -> None:
-        """Give back what was taken."""
+        """Release all locks of this merge."""
         for row in [row for taken in self._taken for row in taken]:
             try:
                 self._store.locks.release(self._instance, row.file, row.agent or "", row.fence)
             except Refused:
-                pass  # somebody has taken it by force
+                pass  # a person has taken it by force
         self._taken = []
 
 
 def _chosen(store: Store, references: list[str], known: list[TaskTree]) -> list[TaskTree]:
-    """The task trees that are meant, in the order in which they were made; all of done tasks where none is named."""
+    """Return the work trees of the referenced tasks, oldest first; without references those of all done tasks."""
     if not references:
         return [tree for tree in known if (row := store.tasks.get(tree.scope, tree.task_id)) and row.status == DONE]
     found = []

@@ -24,7 +24,7 @@ from swarm_mcp.workspace.panes import prompt
     Usage(
         Option("--to WHO", "only to this session", source=INSTANCES),
         Option("--from WHO", "only from this session", source=INSTANCES),
-        Option("--limit N", "the newest N (default: 50; 0: none, -1: all)"),
+        Option("--limit N", "the newest N (default: 50; 0: no message, -1: all)"),
         AFTER,
         Option("--id N", "the message with this id alone, whole", source=()),
         ABSOLUTE,
@@ -33,11 +33,11 @@ from swarm_mcp.workspace.panes import prompt
     group=TOGETHER,
 )
 def messages(args: Arguments) -> int:
-    """messages: what sessions of this scope have written to each other
+    """messages: the messages between sessions of this scope
 
-    Only looks: nothing is marked as read. A * stands before what is unread. Messages of sessions that work under
-    another identity are not shown. Where there are more, the answer says how many, and which CURSOR takes --after to
-    the ones before. A text that is too long for an answer is cut; --id shows it whole.
+    Reading here does not mark a message as read. A * stands before unread messages. Messages of sessions with another
+    identity are not shown. If there are more, the last line has their number, and the CURSOR for --after. A text that
+    is too long is cut; --id shows it whole.
 
     example: swarm-mcp messages --to reviewer --limit 10
     """
@@ -149,7 +149,7 @@ WAKING = (
 TO = Option("--to WHO", "the session to write to", required=True, source=INSTANCES)
 
 
-MESSAGE = Option("--message TEXT", "what to tell it", required=True)
+MESSAGE = Option("--message TEXT", "the message", required=True)
 
 
 WHO = Word("WHO", "the session to write to", source=INSTANCES)
@@ -168,9 +168,8 @@ TEXT = Word("TEXT", "the message", repeated=True)
 def prompt_peer(args: Arguments) -> int:
     """prompt-peer: write to another session and wake it
 
-    The message goes to the other session's inbox. Where that session has published its terminal pane and is not busy
-    there, a line is typed into the pane that tells it to look. Exit 0 once the message is stored, whether it was woken
-    or not.
+    The message goes to the other session's inbox. If that session has published its terminal pane and is not busy, a
+    line that asks it to look is typed into the pane. Exit 0 once the message is stored, woken or not.
 
     example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the importer" --task 1f0c9a52
     """

@@ -1,4 +1,4 @@
-"""Who is here, and what they hold and do."""
+"""The sessions of a checkout and its state at a glance."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ LOCKS, SESSIONS, STORMS, REFUSED = 20, 100, 20, 5  # shown by `status`
     group=START,
 )
 def status(args: Arguments) -> int:
-    """status: who is here, what is locked, and who is guarded, at a glance
+    """status: sessions, locks and recent denials at a glance
 
-    Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those that somebody waits for,
-    then the newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are
-    counted. Last come the sessions that were denied the same file ten times or more within minutes, and the five files
-    that were refused last in the past hour, for a lock or for what another session has not committed, and why.
+    Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those with a queue, then the
+    newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are counted.
+    Last come the sessions that were denied the same file ten times or more within minutes, and the five files of the
+    last denials in the past hour, with the lock or the uncommitted change behind each.
 
-    A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
+    A session is guarded if its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
-    In a clone that has joined a team it says whether what is known of other machines is fresh, and which there are:
-    their sessions, whether they are heard of, and how many changes they do not know yet.
+    In a clone that has joined a team it shows if the data about other machines is fresh, and lists the machines: their
+    sessions, their connection, and the number of changes they have not received yet.
 
-    With --json, `instance_count` and `lock_count` say how many there are in all, and the repeated denials are `storms`:
-    [{"file", "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The last refused files are
+    With --json, `instance_count` and `lock_count` are the totals, and the repeated denials are `storms`: [{"file",
+    "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
     `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason"}], with the reason
     in words.
 
@@ -73,7 +73,7 @@ def status(args: Arguments) -> int:
         messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
         values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
         storms = [_seen(one, viewer) for one in store.storms.known(scope, STORMS)]
-        from swarm_mcp.overview.machines import team_now  # which the other verbs here do not need, as the next
+        from swarm_mcp.overview.machines import team_now  # The other verbs here do not need these two.
         from swarm_mcp.overview.timeline import refused_files
 
         team = team_now(store, scope)
@@ -142,8 +142,8 @@ def status(args: Arguments) -> int:
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     if not here and not held:
-        say("Nobody is here, and nothing is locked. What to do next:")
-        say("  start an agent here: it takes part by itself where swarm-mcp install has been run")
+        say("No sessions and no locks here. Next steps:")
+        say("  start an agent here: it takes part by itself after swarm-mcp install")
         say("  lock a file yourself: swarm-mcp lock FILE --note WHY")
         say("  see that locks are enforced: swarm-mcp doctor, or swarm-mcp demo")
     return 0
@@ -160,7 +160,7 @@ def _seen(storm: Denial, viewer: str) -> dict:
 
 
 def _reason(last: Happening) -> str:
-    """Why a write was refused, or what else a session was."""
+    """The reason of a denial in words, or the note of another event."""
     if last.what != "denied":
         return last.note
     return why_refused(last.details, last.at, last.other_name) or f"held by {last.other_name or HIDDEN}"
@@ -174,7 +174,7 @@ def _of_refused(one: Refused) -> dict:
 
 
 def _guarded(row: Session) -> bool:
-    """Whether hooks registered this session; a bare MCP connection or command has none."""
+    """Return True if hooks registered this session; a bare MCP connection or command has none."""
     return row.last_seen is not None and row.runtime != SERVER_RUNTIME
 
 
@@ -231,8 +231,8 @@ def instances(args: Arguments) -> int:
 def whoami(args: Arguments) -> int:
     """whoami: the session this command would act as
 
-    That is WHO, where it is given; else SWARM_MCP_INSTANCE_ID; else the session whose shell this is; else the only
-    session of the scope.
+    The session is WHO, if given; else SWARM_MCP_INSTANCE_ID; else the session around this shell; else the only session
+    of the scope.
 
     example: swarm-mcp whoami --json
     """

@@ -23,11 +23,11 @@ NEEDED = ("jinja2", "markupsafe", "starlette", "uvicorn")
     group=TOGETHER,
 )
 def page(args: Arguments) -> int:
-    """page: show in a browser who holds, waits for and has changed what
+    """page: sessions, locks, queues and changes in a browser
 
-    Prints the address of a page on this machine, opens it where there is a browser, and serves it until Ctrl-C. The
-    page only reads, and follows by itself. Its address has a random token in it: nobody else can open it. With --json
-    the address is a line {"url", "port"}.
+    Prints the address of a page on this machine, opens it if there is a browser, and serves it until Ctrl-C. The page
+    only reads, and updates by itself. Its address contains a random token, so that other users cannot open it. With
+    --json the address is a line {"url", "port"}.
 
     example: swarm-mcp page --no-open
     """
@@ -37,7 +37,7 @@ def page(args: Arguments) -> int:
         if error.name not in NEEDED:
             raise
         install = f"{sys.executable} -m pip install {error.name}"
-        raise SwarmError(f"the page needs {error.name}, which is not installed here: {install}") from None
+        raise SwarmError(f"the page needs the missing package {error.name}: {install}") from None
 
     with Store(read_only=True) as store:
         me, viewer = surrounding_session(store), onlooker_identity(store)

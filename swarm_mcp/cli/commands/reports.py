@@ -1,4 +1,4 @@
-"""What hooks report of a session at work: it lives, a subagent has ended, a write was refused, a file changed."""
+"""Reports from hooks: signs of life, ended subagents, denied writes, changed files."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ LOSSES = ("uncommitted", "moment", "sweep", "stash")
 
 @verb(
     Usage(
-        Word("FILE", "the file that was held"),
+        Word("FILE", "the locked file"),
         RUNTIME,
         SESSION_ID,
-        Option("--holder INSTANCE", "who held it", required=True),
+        Option("--holder INSTANCE", "the session that held it", required=True),
         Option("--tool NAME", "the tool that was to write"),
         Option("--target PATH", "the path that would have been written, where that is another one"),
-        Option("--directory DIR", "from where", source=FOLDERS),
-        Option("--agent ID", "by which subagent"),
+        Option("--directory DIR", "the working folder of the call", source=FOLDERS),
+        Option("--agent ID", "the subagent that tried it"),
         Option("--fence N", "the number of the lock in the way"),
         Option("--times N", "how many denials of that path there were within minutes, this one included"),
-        Option("--why KIND", f"what was in the way instead of a lock: {', '.join(LOSSES)}"),
-        Option("--deed VERB", "what the call would have done to --holder's uncommitted work"),
+        Option("--why KIND", f"the obstacle, if it was not a lock: {', '.join(LOSSES)}"),
+        Option("--deed VERB", "the effect that the call would have had on --holder's uncommitted work"),
         Option("--command TEXT", "the part of the command that does so"),
         Option("--changed SECONDS", "when that work was done, Unix time"),
-        Option("--also PATH", "one more file for which it was denied", repeatable=True),
-        Option("--said TEXT", "what the session was told"),
+        Option("--also PATH", "one more denied file of the same call", repeatable=True),
+        Option("--said TEXT", "the text that the session got"),
         PATIENCE,
         JSON,
     ),
@@ -56,16 +56,17 @@ LOSSES = ("uncommitted", "moment", "sweep", "stash")
 def denied(args: Arguments) -> int:
     """denied: note that a session was denied a file (hooks call this)
 
-    With --why nobody held FILE: --holder has changed it and not committed that (uncommitted), is writing it (moment),
-    has changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is for the record.
+    With --why the reason was not a lock, but work of --holder: an uncommitted change of FILE (uncommitted), a write in
+    progress (moment), changes that a git command would sweep up (sweep), or an entry in the stash (stash). That is only
+    recorded.
 
-    Else FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where
-    that is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the
+    Without --why, FILE is the locked path. For the record (swarm-mcp log): --target, the path of the denied write, if
+    it is another one; --directory, its working folder; --agent, the subagent; --fence, the number of the lock in the
     way.
 
-    The session gets one message when the file is free, and at once where it has gone already. From the third time on
+    The session gets one message when the file is free, and at once if it is free already. From the third time on
     (--times) the holder gets one, and at the tenth the sessions with mode:gateway of the same identity: once, until the
-    file is left alone for five minutes. A session that is not registered is no error: there is nobody to tell.
+    file is left alone for five minutes. A session that is not registered is no error.
 
     example: swarm-mcp denied src/schema.sql --runtime codex --session-id 0199-5c --holder 41d2 --tool apply_patch
     """
@@ -101,7 +102,7 @@ HOWS = (REPLACE, REMOVE)
 
 @verb(
     Usage(
-        Word("DEED", "what was tried"),
+        Word("DEED", "the action that was tried"),
         RUNTIME,
         SESSION_ID,
         Option("--tool NAME", "the tool that was to do it"),
@@ -112,7 +113,7 @@ HOWS = (REPLACE, REMOVE)
     group=INTERNAL,
 )
 def attempted(args: Arguments) -> int:
-    """attempted: note that a session tried what only a person may do (hooks call this)
+    """attempted: note that an agent tried an action reserved for people (hooks call this)
 
     People see it in `swarm-mcp log`, `top` and `page`. A session that is not registered is no error.
 
@@ -138,12 +139,12 @@ KINDS = ("changed", "replaced", "created", "removed")
         RUNTIME,
         SESSION_ID,
         Option("--tool NAME", "the tool that was called"),
-        Option("--command TEXT", "what the shell ran"),
-        Option("--holder INSTANCE", "who held FILE", repeatable=True),
-        Option("--kind KIND", f"what became of it: {', '.join(KINDS)}", repeatable=True),
-        Option("--kept PATH", "where the earlier content is; may be empty", repeatable=True),
+        Option("--command TEXT", "the command of the shell"),
+        Option("--holder INSTANCE", "the holder of FILE", repeatable=True),
+        Option("--kind KIND", f"the kind of change: {', '.join(KINDS)}", repeatable=True),
+        Option("--kept PATH", "the path of the earlier content; may be empty", repeatable=True),
         Option("--at SECONDS", "when, Unix time", repeatable=True),
-        Option("--key KEY", "what FILE was known by before", repeatable=True),
+        Option("--key KEY", "the earlier identity of FILE", repeatable=True),
         PATIENCE,
         JSON,
     ),
@@ -152,9 +153,9 @@ KINDS = ("changed", "replaced", "created", "removed")
 def altered(args: Arguments) -> int:
     """altered: tell a holder that a call has changed its file (hooks call this)
 
-    Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty),
-    --at (when, Unix time) and --key (what FILE was known by before) there is one for each FILE, in the same order.
-    What nobody held then is left out.
+    Each FILE has its own --holder, --kind (changed, replaced, created, removed), --kept (the path of the earlier
+    content, may be empty), --at (Unix time of the change) and --key (an earlier identity of FILE), in the same order.
+    Files without a lock at that time are left out.
 
     example: swarm-mcp altered f --runtime codex --session-id 1 --tool Bash --holder 2 --kind changed --kept= --at 0
     """
@@ -177,7 +178,7 @@ def _changes(args) -> list[dict]:
         if len(values) != len(args.words):
             raise UsageError(f"{flag} is needed once for each file")
     changes = []
-    keys = args.all("--key") or [""] * len(args.words)  # hooks of an earlier release give none
+    keys = args.all("--key") or [""] * len(args.words)  # hooks of an earlier release have no --key
     if len(keys) != len(args.words):
         raise UsageError("--key is needed once for each file, or not at all")
     for word, holder, kind, kept, at, key in zip(args.words, *columns, keys):
@@ -198,17 +199,17 @@ def _changes(args) -> list[dict]:
     Usage(
         RUNTIME,
         SESSION_ID,
-        Option("--tell", "say what the session is to be told of its locks: each thing once"),
+        Option("--tell", "print the session's notices about its locks: each once"),
         PATIENCE,
         JSON,
     ),
     group=INTERNAL,
 )
 def alive(args: Arguments) -> int:
-    """alive: a sign of life of a session, which renews its locks (hooks call this)
+    """alive: report a sign of life, and renew the session's locks (hooks call this)
 
-    Locks whose lease is over are not brought back: their session is told that they lapsed, and who has them now. A
-    session that is not registered is no error.
+    Lapsed locks stay lapsed: their session is told, with the name of the present holder. A session that is not
+    registered is no error.
 
     example: swarm-mcp alive --runtime codex --session-id 0199-5c
     """
@@ -227,7 +228,7 @@ def alive(args: Arguments) -> int:
 
 
 class telling:
-    """What `instance` (None for nobody) is to be told, for a block that writes it: told once that has been written."""
+    """The notices for `instance` (None: no notices), for a block that writes them. After it they count as delivered."""
 
     def __init__(self, store: Store, instance: Session | None):
         self._store = store
@@ -254,12 +255,12 @@ class telling:
         Word("FILE", "the file that has the change"),
         RUNTIME,
         SESSION_ID,
-        Option("--owner INSTANCE", "who has changed FILE and not committed it", required=True),
-        Option("--how HOW", f"what the call does to it: {', '.join(HOWS)}", required=True),
-        Option("--kept PATH", "where the content before is kept, where it is"),
-        Option("--times N", "how often the call was denied by now; else it was let pass"),
+        Option("--owner INSTANCE", "the session with the uncommitted change of FILE", required=True),
+        Option("--how HOW", f"the effect of the call: {', '.join(HOWS)}", required=True),
+        Option("--kept PATH", "the path of the kept earlier content, if there is one"),
+        Option("--times N", "the number of denials so far; without it the call was allowed"),
         Option("--tool NAME", "the tool that was called"),
-        Option("--command TEXT", "what the shell ran"),
+        Option("--command TEXT", "the command of the shell"),
         PATIENCE,
         JSON,
     ),
@@ -268,9 +269,9 @@ class telling:
 def overwritten(args: Arguments) -> int:
     """overwritten: tell a session that its change is overwritten (hooks call this)
 
-    The owner gets one message: what was overwritten or removed, by whom, and how to bring it back. With --times it was
-    denied so often that the owner is to hear of it; from the tenth time on the sessions with mode:gateway of the same
-    identity hear of it instead.
+    The owner gets one message with the overwritten or removed file, the session that did it, and the command that
+    restores it. With --times the call was denied so often that the owner is told; from the tenth time on the sessions
+    with mode:gateway of the same identity are told instead.
 
     example: swarm-mcp overwritten /w/f --runtime codex --session-id 0199-5c --owner 41d2 --how replace
     """
@@ -300,9 +301,9 @@ def overwritten(args: Arguments) -> int:
     group=INTERNAL,
 )
 def agent_ended(args: Arguments) -> int:
-    """agent-ended: release what a subagent held that has ended (hooks call this)
+    """agent-ended: release the locks of a subagent that has ended (hooks call this)
 
-    What its session holds stays. A session that is not registered is no error.
+    The locks of its session stay. A session that is not registered is no error.
 
     example: swarm-mcp agent-ended --runtime codex --session-id 0199-5c --agent 0199-77
     """

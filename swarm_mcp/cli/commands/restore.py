@@ -1,4 +1,4 @@
-"""Bringing back what a locked file held."""
+"""Restoring earlier contents of a file."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from swarm_mcp.views import seconds_since
         Word("FILE", "the file to restore"),
         Option(
             "--list",
-            "the earlier contents that are kept: when, how large, who changed them; without FILE of all files here",
+            "list the kept contents: time, size, session; without FILE of all files here",
         ),
-        Option("--id N", "which of them (default: the one before the last change)"),
+        Option("--id N", "the content to restore (default: the one before the last change)"),
         Option("--to PATH", "write it there instead, and leave FILE as it is"),
-        Option("--dry-run", "say what would be done"),
+        Option("--dry-run", "print the result, and do nothing"),
         Option("--force", "also remove a file that was not there before, or replace one that is too large to be kept"),
         ABSOLUTE,
         *ACTING,
@@ -34,11 +34,11 @@ from swarm_mcp.views import seconds_since
     group=LOCKS,
 )
 def restore(args: Arguments) -> int:
-    """restore: bring back a file that somebody else's call has changed
+    """restore: bring back a file that another session's call has changed
 
-    What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
-    kept for 7 days, up to 1 MiB each and 64 MiB together, of files that were locked while somebody else ran a command,
-    and of those that a session overwrote or removed although another's change in them was not committed.
+    The present content of FILE is kept first, so the same command again undoes the restore. The holder of FILE is told.
+    Contents are kept for 7 days, up to 1 MiB each and 64 MiB together: of locked files that another session's command
+    has changed, and of files that a session overwrote or removed together with another session's uncommitted change.
 
     example: swarm-mcp restore src/schema.sql --list
     """
@@ -54,7 +54,7 @@ def restore(args: Arguments) -> int:
         choice = restoring.choose(args.value("--id"))
         if args.value("--to"):
             path = restoring.write_to(choice, args.value("--to"), args.given("--dry-run"))
-            done = f"{path} has what {restoring.file} had {_when(choice, store.now())}"
+            done = f"{path} has the content of {restoring.file} from {_when(choice, store.now())}"
         else:
             restoring.restore(choice, args.given("--force"), args.given("--dry-run"))
             verb = "is removed" if choice.removes else f"is as it was {_when(choice, store.now())}"
@@ -69,7 +69,7 @@ def restore(args: Arguments) -> int:
 
 
 def _session(store: Store, args) -> Session | None:
-    """Who restores: the session named or around this command; None for a person at a terminal."""
+    """The session of --as, or the one around this command; None for a person at a terminal."""
     if args.value("--as"):
         from swarm_mcp.acting_session import find_acting_session
 

@@ -1,4 +1,4 @@
-"""What the roles are, and which of them this session has."""
+"""The roles of sessions, and the role of this one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MODES = {
 
 ROLES = {
     "planner": "Cuts work into tasks with dependencies, hands them out, and follows them to the end.",
-    "implementer": "Takes the next open task, locks what it must keep still, edits, and reports.",
-    "reviewer": "Reads what others finished and says what must change; edits nothing.",
+    "implementer": "Takes the next open task, locks the files it needs, edits, and reports.",
+    "reviewer": "Reads finished work and names the changes it needs; edits nothing.",
     "researcher": "Finds out facts for others, in the code and outside; edits nothing.",
-    "generalist": "Takes whatever is open. What a session without a role counts as.",
+    "generalist": "Takes any open task. The role of sessions without a role in their label.",
 }
 
 
@@ -33,7 +33,7 @@ ROLES = {
     group=WORKERS,
 )
 def roles(args: Arguments) -> int:
-    """roles: the roles a session can take, and which one it has here
+    """roles: the roles a session can take, and the role of this one
 
     example: swarm-mcp roles
     """

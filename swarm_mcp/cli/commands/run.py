@@ -35,14 +35,14 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 
 @verb(
     Usage(
-        Word("PROMPT", "what the agent is told; - reads it from standard input", optional=True, repeated=True),
+        Word("PROMPT", "the prompt; - reads it from standard input", optional=True, repeated=True),
         Option(
             "--harness NAME",
             "claude, codex, pi, ..., as in `swarm-mcp harness list` (default: HARNESS_PROVIDER, else claude)",
             source=(),
         ),
-        Option("--watch", "show what happens meanwhile; at a terminal with a line that counts"),
-        Option("--model M", "which model, as the harness names it", source=()),
+        Option("--watch", "show the events as they happen; at a terminal with a line of totals"),
+        Option("--model M", "the model, as the harness names it", source=()),
         Option(
             "--mode MODE",
             "read-only may write no file, edit (default) may, yolo skips the harness's own checks; locks hold in all"
@@ -57,7 +57,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
         Option("--directory DIR", "where it works (default: here)", source=FOLDERS),
         Option(
             "--command WORDS",
-            "what the harness `process` runs; for other harnesses, what to start instead of their own command",
+            "the command of the harness `process`; for other harnesses, a command instead of their own",
         ),
         Option("--resume SESSION", "continue a session: its id, or the id of a run (swarm-mcp runs)", source=()),
         Option("--fork", "leave the session of --resume as it is, and continue a copy of it"),
@@ -68,7 +68,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
             " worker's",
         ),
         *run_options.OPTIONS,
-        Option("--role ROLE", "what it is among the other sessions (default: run)", source=ROLES),
+        Option("--role ROLE", "its role among the other sessions (default: run)", source=ROLES),
         Option("--label TEXT", "more words for its label"),
         SCOPE,
         JSON,
@@ -76,17 +76,18 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
     group=WORKERS,
 )
 def run(args: Arguments) -> int:
-    """run: have an agent do one thing, here and now, and print its answer
+    """run: run an agent on one prompt, and print its answer
 
-    The agent is registered as a session of its own, and locks hold for it as for everybody. While it works, standard
-    error says so; at a terminal with a count. --json prints all that is known of the run, and then --watch shows on
-    standard error what happens. Ctrl-C ends the agent with everything it has started.
+    The agent is registered as a session of its own, and locks apply to it. While it works, standard error shows that;
+    at a terminal with the totals so far. --json prints all facts about the run, and --watch then shows the events on
+    standard error. Ctrl-C ends the agent with all its processes.
 
-    What the harness cannot do is refused before anything starts where it would protect you (mode, limits, schema); else
-    a line on standard error says that it is left out. `swarm-mcp harness list` shows what each can do.
+    If the harness lacks an ability that protects you (mode, limits, schema), the run is refused before it starts; for
+    other missing abilities a line on standard error says that the option is left out. `swarm-mcp harness list` shows
+    the abilities of each.
 
-    Exit 0 where it went well, 1 where it failed (one line says how), 124 after --timeout, 125 where the harness cannot
-    do what is asked, 130 interrupted.
+    Exit 0 for success, 1 for a failure (one line has the reason), 124 after --timeout, 125 if the harness lacks an
+    ability, 130 interrupted.
 
     example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
     """
@@ -192,7 +193,7 @@ def _prompt(args) -> str:
 
 
 def _resumed(args, adapter, query):
-    """The query and what is known of the session that it goes on with. Raises Refused."""
+    """Return the query, continuing the session of --resume, and the facts known about that session. Raises Refused."""
     import re
 
     from swarm_mcp.store import Store
@@ -209,7 +210,7 @@ def _resumed(args, adapter, query):
         if not re.fullmatch(adapter.session_pattern, reference):
             raise SwarmError(f"{reference[:60]!r} is neither a run here nor a session of {adapter.name}") from None
     if params is None:
-        with Store(read_only=True) as store:  # what its last run here has said: its folder, and what it had cost
+        with Store(read_only=True) as store:  # its last run here recorded its folder and its cost
             return query._replace(resume_session_id=reference), store.runs.of_session(adapter.name, reference)
     if params.get("harness", adapter.name) != adapter.name:
         raise SwarmError(f"that session is one of {params['harness']}: add --harness {params['harness']}")
@@ -218,13 +219,13 @@ def _resumed(args, adapter, query):
 
 # ------------------------------------------------------------------------------------------- the run
 def _say_lost_session(event) -> None:
-    """Say on standard error that the session of --resume is not continued, whatever else is shown."""
+    """Print on standard error that the session of --resume is not continued, with any output option."""
     if event.kind == "error" and event.data.get("category") == "session_not_found":
         complain(f"swarm-mcp run: {one_line(str(event.data.get('message')))}")
 
 
 def _supervised(args, adapter, query, previous):
-    """The result, and the number of the signal that ended it (0 for none)."""
+    """Run the agent; return the result, and the number of the signal that ended the run (0 for none)."""
     from swarm_mcp.domain.run import CANCEL
     from swarm_mcp.harness.membership import Membership, RunRow
     from swarm_mcp.harness.prompting import with_system_prompt
@@ -268,7 +269,7 @@ def _supervised(args, adapter, query, previous):
 
 
 class Counted:
-    """A run that nobody watches: one step, said on standard error, which counts at a terminal."""
+    """A run without --watch: one step on standard error, with totals at a terminal."""
 
     def __init__(self, args, run_id: str, harness: str):
         from swarm_mcp.cli.live import Counts

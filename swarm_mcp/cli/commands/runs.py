@@ -1,4 +1,4 @@
-"""Runs of agent command lines that there have been: which, and what happened in one."""
+"""The list of runs of agent command lines, and the transcript of one."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ DEFAULT_LIMIT = 20
     group=WORKERS,
 )
 def runs(args: Arguments) -> int:
-    """runs: agents that were run in this scope, the newest first
+    """runs: the agent runs of this scope, the newest first
 
-    Shows what `swarm-mcp run` and `swarm-mcp dispatch` have started: how each ended, what it cost where that is known,
-    and which task it was for. Runs are kept for a month.
+    Lists the runs that `swarm-mcp run` and `swarm-mcp dispatch` have started, with the outcome, the cost if it is
+    known, and the task. Runs are kept for a month.
 
     example: swarm-mcp runs --state running
     """
@@ -91,11 +91,11 @@ POLL_SECONDS = 0.5
     group=WORKERS,
 )
 def logs(args: Arguments) -> int:
-    """logs: what an agent did that was run here
+    """logs: the transcript of an agent run
 
-    Prints its transcript, as `swarm-mcp run --watch` does, and last where the record is. --json prints the run and its
-    transcript, with --follow one entry of the transcript on each line. SWARM_DEBUG=1 also shows entries that mean
-    nothing to swarm.
+    Prints the transcript, as `swarm-mcp run --watch` does, and at the end the path of the record. --json prints the run
+    and its transcript, with --follow one entry of the transcript on each line. SWARM_DEBUG=1 also shows entries without
+    a meaning to swarm.
 
     example: swarm-mcp logs 4f1c2b7e -f
     """
@@ -166,7 +166,7 @@ def _row(run_id: str) -> Run | None:
 
 
 class _Alive:
-    """Whether the run goes on; looked up no more than twice a second."""
+    """True while the run goes on; it asks the store at most twice a second."""
 
     def __init__(self, run_id: str):
         self._run_id, self._looked, self._alive = run_id, 0.0, True

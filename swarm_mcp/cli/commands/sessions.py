@@ -51,7 +51,11 @@ if TYPE_CHECKING:
             source=FOLDERS,
         ),
         *PLACE,
-        Option("--scope DIR", "whom it coordinates with (default: the git root of DIRECTORY)", source=FOLDERS),
+        Option(
+            "--scope DIR",
+            "the folder of the sessions it coordinates with (default: the git root of DIRECTORY)",
+            source=FOLDERS,
+        ),
         Option("--lease-seconds N", "keep it for N seconds without a sign of life; without it, 60 seconds"),
         Option("--adopt-instance-id ID", "take over this instance", source=INSTANCES),
         JSON,
@@ -61,8 +65,8 @@ if TYPE_CHECKING:
         Option("--client PID:START", "the process whose end ends the session", hidden=True),
         Option("--source NAME", "of a session's start", hidden=True),
         Option("--pane ID", "the terminal pane it is in", hidden=True),
-        Option("--turn-over NS", "when a turn of its ended, with all that it had locked for that", hidden=True),
-        Option("--tell", "say what the session is to be told of its locks", hidden=True),
+        Option("--turn-over NS", "the end of the turn before; automatic locks end with it", hidden=True),
+        Option("--tell", "print the session's notices about its locks", hidden=True),
         PATIENCE,
     ),
     group=INTERNAL,
@@ -97,7 +101,7 @@ def register(args: Arguments) -> int:
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
-            from swarm_mcp.scope_summary import scope_summary  # which a turn that begins does not need
+            from swarm_mcp.scope_summary import scope_summary  # not needed at the begin of a turn
 
             shown["summary"] = scope_summary(store, row)
         if args.given("--tell"):
@@ -147,7 +151,7 @@ def _pane(args) -> dict[str, str]:
         SESSION_ID,
         Option(
             "--client PID:START",
-            "the client in which the session has ended: it goes on where another client has it open too",
+            "the client in which the session has ended: it goes on if another client has it open too",
         ),
         PATIENCE,
         JSON,
@@ -189,13 +193,13 @@ def deregister(args: Arguments) -> int:
 
 
 def _gone(store: Store, reference: str) -> Session | None:
-    """The session that has gone and is still on record under this whole id, or None."""
+    """Return the session of this whole id if it has ended and is still on record, or None."""
     row = store.instances.get(reference) if reference else None
     return row if row and store.instances.live(reference) is None else None
 
 
 def _may_go(store: Store, args, row: Session) -> bool:
-    """Whether `row` is the caller's own session, or has gone."""
+    """Return True if `row` is the caller's own session, or has gone."""
     if store.instances.live(row.id) is None:
         return True
     try:
@@ -207,7 +211,7 @@ def _may_go(store: Store, args, row: Session) -> bool:
 @verb(
     Usage(
         Word("DIRECTORY", "where it works, for a session that is registered by this", optional=True, source=FOLDERS),
-        Option("--limit N", "at most N unread messages (default 50; 0 for none, -1 for all)"),
+        Option("--limit N", "at most N unread messages (default 50; 0: leave them unread, -1: all)"),
         Option(
             "--adopt-instance-id ID",
             "become this reserved instance first; it must wait in this scope and DIRECTORY",
@@ -227,7 +231,7 @@ def bootstrap(args: Arguments) -> int:
 
     example: swarm-mcp bootstrap --as role:reviewer
     """
-    from swarm_mcp.answer_size import printed  # which registering does not need
+    from swarm_mcp.answer_size import printed  # not needed by register
     from swarm_mcp.cli.reader import Reader
     from swarm_mcp.mail import with_mail
     from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
@@ -284,7 +288,7 @@ def _session(store: Store, args: Arguments) -> Session:
             return store.instances.register(request)
         if wanted == reserved:
             return store.instances.register(asked_for(args, preassigned_id=wanted))
-        raise SwarmError(f"instance {wanted} cannot be adopted: none waits under that id in {request.directory}")
+        raise SwarmError(f"instance {wanted} cannot be adopted: no instance waits under that id in {request.directory}")
     try:
         return find_acting_session(store, args)
     except UnknownInstance:

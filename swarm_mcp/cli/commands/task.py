@@ -28,11 +28,11 @@ from swarm_mcp.views import short
     group=WORKERS,
 )
 def task(args: Arguments) -> int:
-    """task: all there is to know of one task
+    """task: all facts about one task
 
-    What is to be done, who asked for it and who does it, how far it is, what came of it, the runs of its workers with
-    what they cost, and the messages about it that are still kept. Nothing is marked as read. Tasks of another identity
-    are not shown. With --json: {"task", "runs", "messages"}.
+    The description, requester, assignee, progress and result, the runs of its workers with their cost, and the messages
+    about it that are still kept. No message is marked as read. Tasks of another identity are not shown. With --json:
+    {"task", "runs", "messages"}.
 
     example: swarm-mcp task 6ff1c928
     """
@@ -57,7 +57,7 @@ def _say_task(row: Task, reader: Reader) -> None:
     say(f"task {row.id}  [{row.status}]  {row.type}, priority {row.priority}")
     say(f"  {row.title}")
     _say_part("what", row.description)
-    does = f"; {reader.called(row.assignee)} does it" if row.assignee else "; nobody has it"
+    does = f"; assigned to {reader.called(row.assignee)}" if row.assignee else "; not assigned"
     say(f"  asked by {reader.called(row.requester)}, {reader.when(row.created_at)}{does}")
     if row.files:
         say(f"  files: {', '.join(reader.path(file) for file in row.files)}")
@@ -78,7 +78,7 @@ def _say_task(row: Task, reader: Reader) -> None:
 
 
 def _say_part(name: str, text: str | None) -> None:
-    """A text of several lines under its name; nothing where there is none."""
+    """Print a text under its name; nothing for an empty text."""
     lines = (text or "").strip().split("\n")
     if len(lines) == 1 and lines[0]:
         say(f"  {name}: {lines[0]}")

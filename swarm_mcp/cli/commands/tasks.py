@@ -74,18 +74,18 @@ def tasks(args: Arguments) -> int:
         Word("TYPE", f"{', '.join(TYPES)}; --type TYPE is the same", optional=True, source=TYPES),
         Word("TITLE", "the title", optional=True, repeated=True),
         Option("--type TYPE", hidden=True, source=TYPES),
-        Option("--description TEXT", "all that the worker needs to know"),
+        Option("--description TEXT", "all facts that the worker needs"),
         Option("--file PATH", "a file that the work is about", repeatable=True),
         Option(
             "--assignee WHO",
-            "the session that shall do it: the number in its name, the beginning of its id, or part of its label",
+            "the session for the task: the number in its name, the beginning of its id, or part of its label",
             source=INSTANCES,
         ),
         Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
-        Option("--parent-task ID", "the task that this one is a part of", source=TASKS),
+        Option("--parent-task ID", "the task above this one", source=TASKS),
         Option("--priority N", "a higher one is claimed first (default: 0)"),
         Option("--idempotency-key NAME", "a second request with this name returns the first one's task"),
-        Option("--approval-required", "nobody can claim it before it is approved"),
+        Option("--approval-required", "the task cannot be claimed before it is approved"),
         Option("--no-nudge", "do not wake the assignee"),
         Option("--force", "wake the assignee even while it works"),
         *ACTING,
@@ -93,7 +93,7 @@ def tasks(args: Arguments) -> int:
     group=TOGETHER,
 )
 def request_task(args: Arguments) -> int:
-    """request-task: hand work to another session, or to whoever claims it first
+    """request-task: create a task for another session, or for the first to claim it
 
     example: swarm-mcp request-task review "look at the new parser" --file src/parse.py --priority 2
     """
@@ -153,8 +153,8 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
 def claim(args: Arguments) -> int:
     """claim: begin a task
 
-    The task must be open, or assigned to this session; it is then in_progress. If several sessions claim it, one gets
-    it, on whichever machine of a team. Exit 1 where it cannot be claimed, with --json as {"error", ...}.
+    The task must be open, or assigned to this session; its status becomes in_progress. If several sessions claim it, on
+    any machine of a team, one of them gets it. Exit 1 if it cannot be claimed, with --json as {"error", ...}.
 
     example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
     """

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core.json_text import dumps
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import FOLDERS, JSON, TOGETHER, Arguments, Option, Usage, Word, choice, verb
-from swarm_mcp.cli.output import complain, flush, listing, say, show
+from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
 
-LOOPBACK = "127.0.0.1"
 DIR = Option("--dir DIR", "a folder of the clone (default: the one here)", source=FOLDERS)
 SERVER = Word(
     "SERVER", "postgresql://USER@HOST/DATABASE without a password, or a service of ~/.pg_service.conf", source=()
@@ -23,7 +21,7 @@ SERVER = Word(
     Usage(
         choice("join", about="action"),
         SERVER,
-        Option("--repository NAME", "what the repository is called there, the same in every clone of it"),
+        Option("--repository NAME", "the repository's name on the server, the same in every clone of it"),
         DIR,
         JSON,
     ),
@@ -32,27 +30,10 @@ SERVER = Word(
     Usage(
         choice("init", about="action"),
         SERVER,
-        Option("--circle NAME", "the people who are to see each other's locks (default: everybody)"),
-        Option("--new-epoch", "the server was restored: declare all that it has granted void"),
+        Option("--circle NAME", "the group of people that see each other's locks (default: everybody)"),
+        Option("--new-epoch", "the server was restored: declare all its grants void"),
         JSON,
     ),
-    Usage(
-        choice("lfs", about="action"),
-        Option("--port N", "answer on this port (default: any that is free)"),
-        Option("--host ADDRESS", "listen there (default: 127.0.0.1, for a proxy that speaks TLS)"),
-        Option("--dir DIR", "a clone that has joined (default: the one here)", repeatable=True, source=FOLDERS),
-        Option("--objects URL", "the LFS server that keeps contents"),
-        JSON,
-    ),
-    Usage(
-        choice("lfs", about="action"),
-        choice("token"),
-        Word("ROLE", "the role of the team's server that the token stands for", source=()),
-        Option("--days N", "for so long (default: until it is revoked)"),
-        JSON,
-    ),
-    Usage(choice("lfs", about="action"), choice("tokens"), JSON),
-    Usage(choice("lfs", about="action"), choice("revoke"), Word("ID", "the token's id", source=()), JSON),
     Usage(
         choice("agent", about="action"),
         Option("--stop", "end the one that runs; it starts again as soon as it is needed"),
@@ -63,24 +44,19 @@ SERVER = Word(
 def team(args: Arguments) -> int:
     """team: the same locks on every machine, through a PostgreSQL server
 
-    `join` lets this clone, with all its work trees, share its locks over SERVER: with every clone of the same
-    repository that has joined, on whatever machine. Which repository it is, these tell, the first that is there:
-    swarm.repository in a committed .swarmconfig, the URL of the remote, the first commit. A password belongs into
-    ~/.pgpass or a service file, never into SERVER. `leave` undoes all of it, and is a person's to do: refused (exit 1)
-    from an agent's shell.
+    `join` shares the locks of this clone, with all its work trees, over SERVER: with every clone of the same repository
+    that has joined, on any machine. The repository's name is the first of these that is there: swarm.repository in a
+    committed .swarmconfig, the URL of the remote, the first commit. A password belongs into ~/.pgpass or a service
+    file, never into SERVER. `leave` undoes all of it. Only a person may leave: refused (exit 1) from an agent's shell.
 
-    Locks are taken here, as ever, and hold on all machines once `lock` says so. Where the server cannot be reached they
-    hold on this machine only, which `lock` says within 2 s; when it is back they are confirmed, or lost to whoever had
-    the file first, and their holder is told. What others hold is known here by a copy, which checks read: `status` says
-    how fresh it is, and who is on the team. Exit 1 from `status` where something is not as it should be.
+    Locks are taken here first, and hold on all machines once `lock` says so. If the server cannot be reached they hold
+    on this machine only, and `lock` says so within 2 s. When the server is back, each lock is confirmed, or lost to the
+    session that had the file first, and its holder is told. Checks read a local copy of the other machines' locks:
+    `status` shows its age, and the people on the team. Exit 1 from `status` if something is wrong.
 
-    `init` is for who administers the server: it makes the schema swarm_team there, or brings it up to date, with a role
-    that each circle's people are given (CREATE ROLE dana LOGIN IN ROLE swarm_team_everybody). It needs the rights to
-    create both, and refuses a server that was restored since this machine knew it.
-
-    `lfs` answers git-lfs until Ctrl-C: people without swarm see what is held with `git lfs locks`, lock with `git lfs
-    lock`, and their push of what others hold is refused. They come with the name and password of their role, or with a
-    token that `lfs token` prints once (docs/dev/team-lfs.md).
+    `init` is for administrators of the server: it creates or updates the schema swarm_team there, with a role for each
+    circle (CREATE ROLE dana LOGIN IN ROLE swarm_team_everybody). It needs the rights to create both, and refuses a
+    server that was restored since this machine knew it.
 
     example: swarm-mcp team status
     """
@@ -91,8 +67,6 @@ def team(args: Arguments) -> int:
         return _status(args)
     if action == "init":
         return _init(args)
-    if action == "lfs":
-        return _lfs(args)
     folder = clean(args.value("--dir")) if args.value("--dir") else here()
     return _join(args, folder) if action == "join" else _leave(args, folder)
 
@@ -144,7 +118,7 @@ def _leave(args: Arguments, folder: str) -> int:
         return 0
     say(f"left {one.server}: the locks of {one.repository} are this machine's own again")
     if left:
-        say(f"the server could not be told ({left}): it lets what this machine held go when its lease is over")
+        say(f"the server could not be told ({left}): it releases the locks of this machine when their lease ends")
     return 0
 
 
@@ -170,7 +144,7 @@ def _init(args: Arguments) -> int:
         return 0
     say(f"{server} is set up" + (f": {', '.join(made.applied)}" if made.applied else " already"))
     if args.given("--new-epoch"):
-        say("all that it had granted is void")
+        say("all its earlier grants are void")
     say(f'give people a role in {CIRCLE}{made.circle}: CREATE ROLE dana LOGIN IN ROLE "{CIRCLE}{made.circle}";')
     return 0
 
@@ -194,66 +168,6 @@ def _status(args: Arguments) -> int:
     return 0 if found["ok"] else 1
 
 
-def _lfs(args: Arguments) -> int:
-    what = args.words[1] if args.words[1:] else ""
-    if what == "token":
-        from swarm_mcp.team.lfs import tokens
-
-        text = tokens.make(args.words[2], args.number("--days"))
-        show({"ok": True, "role": args.words[2], "token": text}) if args.json else say(text)
-    elif what == "tokens":
-        from swarm_mcp.team.lfs import tokens
-
-        kept = tokens.kept()
-        if args.json:
-            show([{"id": one.id, **one._asdict()} for one in kept])
-        else:
-            rows = [
-                (one.id, one.role, _day(one.made_at), _day(one.ends_at) if one.ends_at else "never") for one in kept
-            ]
-            plain = ["  ".join(row) for row in rows]
-            listing(("ID", "ROLE", "MADE", "ENDS"), rows, plain, empty="there are no tokens")
-    elif what == "revoke":
-        from swarm_mcp.team.lfs import tokens
-
-        gone = tokens.revoke(args.words[2])
-        show({"ok": True, "id": gone.id, "role": gone.role}) if args.json else say(f"revoked {gone.id} of {gone.role}")
-    else:
-        _serve_lfs(args)
-    return 0
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(seconds))
-
-
-def _serve_lfs(args: Arguments) -> None:
-    from swarm_mcp.team.joining import tree_in
-    from swarm_mcp.team.lfs.serving import serve
-    from swarm_mcp.team.memberships import membership_of
-
-    clones: dict[str, str] = {}
-    servers: dict[str, None] = {}
-    for folder in args.all("--dir") or [here()]:
-        tree = tree_in(clean(folder))
-        one = membership_of(tree)
-        if one is None:
-            raise SwarmError(
-                f"the clone of {said_path(tree.top)} has joined no team: `swarm-mcp team join` comes first"
-            )
-        clones.setdefault(one.repository, tree.top)
-        servers[one.server] = None
-    if len(servers) > 1:
-        raise SwarmError(f"these clones have joined different teams: {', '.join(servers)}")
-
-    def tell(address: str, port: int) -> None:
-        say(dumps({"url": address, "port": port}) if args.json else address)
-        flush()
-
-    host = args.value("--host") or LOOPBACK
-    serve(next(iter(servers)), host, args.number("--port"), clones, args.value("--objects"), tell)
-
-
 def _say_repository(one: dict) -> None:
     now = time.time()
     heard = f"last heard of {duration(now - one['said_at'])} ago" if one["said_at"] else "never heard of"
@@ -263,7 +177,7 @@ def _say_repository(one: dict) -> None:
     say(f"  server: {one['server']}, " + (one["error"] or f"reached in {one['milliseconds']:.0f} ms"))
     fresh = "fresh" if one["fresh"] else f"not fresh, {heard}"
     behind = f", {one['behind']} changes behind" if one["behind"] else ""
-    say(f"  what is known here: {fresh}, change {one['version']}{behind}")
+    say(f"  local copy: {fresh}, change {one['version']}{behind}")
     if one["only_here"]:
         say(f"  on this machine only: {one['only_here']}")
     for top in one["work_trees"]:

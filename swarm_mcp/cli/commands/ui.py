@@ -1,4 +1,4 @@
-"""Orders to external user interfaces, and which session a pane of a workspace is."""
+"""Orders to external user interfaces, and the session of a terminal pane."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TARGET = Option("--target T", "the node, by the name that the interface has for 
     Usage(
         choice("spawn"),
         Word("DIR", "the folder", source=FOLDERS),
-        Option("--harness NAME", "what to start there"),
+        Option("--harness NAME", "the harness to start there"),
         Option("--role ROLE", "its role", source=ROLES),
         Option("--label TEXT", "more words for its label"),
         WAIT,
@@ -80,8 +80,8 @@ TARGET = Option("--target T", "the node, by the name that the interface has for 
 def ui(args: Arguments) -> int:
     """ui: orders to a user interface that shows the swarm
 
-    An order waits in a queue until an interface on the same store carries it out. Exit 1 where it failed; 0 also while
-    nobody has taken it. Only gateways may `spawn`: a session with mode:gateway in its label, or anybody with
+    An order waits in a queue until an interface on the same store carries it out. Exit 1 if it failed; 0 also while the
+    order waits. Only gateways may `spawn`: a session with mode:gateway in its label, or any session with
     SWARM_MCP_ALLOW_SPAWN=1.
 
     example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
@@ -161,7 +161,7 @@ def _organize(args) -> int:
 
 
 def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
-    """Queue one command and wait for what comes of it."""
+    """Queue one command and wait for its outcome."""
     seconds = args.seconds("--wait", WAIT_SECONDS)
     with Store() as store:
         try:
@@ -171,7 +171,7 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
                 raise
             by = None  # a person at a shell, outside of any session
         if gateway_only and by and not may_dispatch(by):
-            reason = f"only a session whose label has mode:gateway may spawn, and {name_of(by)} has not"
+            reason = f"only a session with mode:gateway in its label may spawn; {name_of(by)} lacks it"
             return refused(args, "ui spawn", {"error": f"{reason}; SWARM_MCP_ALLOW_SPAWN=1 lets any"})
         scope = by.scope if by and not args.value("--scope") else current_scope(args.value("--scope"))
         row = store.ui_commands.enqueue(scope, by.id if by else None, kind, payload)
@@ -209,16 +209,16 @@ def _lines(row: UiCommand) -> list[str]:
     Usage(
         Word("HANDLE", "the handle", source=()),
         Option("--backend NAME", "the program that has the pane (herdr)", source=("herdr",)),
-        Option("--kind KIND", "what the handle names (pane)", source=("pane",)),
+        Option("--kind KIND", "the kind of handle (pane)", source=("pane",)),
         *ACTING,
     ),
     group=INTERNAL,
 )
 def resolve_workspace_handle(args: Arguments) -> int:
-    """resolve-workspace-handle: which session is in a terminal pane
+    """resolve-workspace-handle: the session in a terminal pane
 
-    Asks the workspace what the pane is called now and who is in it, and compares with what sessions have
-    published. Exit 0 also where no session matches.
+    Asks the workspace for the pane's present name and occupant, and compares them with the published panes of sessions.
+    Exit 0 also without a match.
 
     example: swarm-mcp resolve-workspace-handle w1:p2
     """

@@ -1,4 +1,4 @@
-"""Watching what happens."""
+"""Following the events of a scope."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from swarm_mcp.views import short
 LONGEST = 200  # characters of a message or value in a line for people
 
 
-READER_SECONDS = 1.0  # between looks whether anybody still reads
+READER_SECONDS = 1.0  # between checks that the reader of standard output is still there
 
 
 STYLES = {
@@ -46,12 +46,12 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
     group=TOGETHER,
 )
 def watch(args: Arguments) -> int:
-    """watch: see what happens in this scope, as it happens
+    """watch: print the events of this scope as they happen
 
-    One line for each message, task, lock, shared value, and session that comes or goes, with the time of day here,
-    since an age would be wrong a moment later (--absolute prints dates, UTC). With --json each line is an object:
-    {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked as read. What
-    sessions of another identity say is not shown; that they hold a file is.
+    One line for each message, task, lock, shared value, and session that joins or leaves, with the local time of day
+    (--absolute prints dates, UTC). With --json each line is an object: {"id", "at", "change", "type", "actor",
+    "actor_label", "subject", "payload"}. No message is marked as read. Words of sessions with another identity are not
+    shown, but their locks are.
 
     example: swarm-mcp watch --timeout 600 --json
     """
@@ -80,7 +80,7 @@ def watch(args: Arguments) -> int:
 
 
 def _say_header(scope: str, for_ever: bool) -> None:
-    """What is watched, and the names of the columns."""
+    """Print the scope, and the names of the columns."""
     say(f"watching {scope}{'; Ctrl-C ends it' if for_ever else ''}")
     say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
 
@@ -97,7 +97,7 @@ def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader | No
 
 
 def _print_news(feed: Feed, reader: Reader | None) -> None:
-    """Print what has come to pass: for `reader`, or as JSON where that is None."""
+    """Print new events: for `reader`, or as JSON without one."""
     while True:
         events = feed.read()
         for event in events:
@@ -167,7 +167,7 @@ def _excerpt(value: object) -> str:
 
 
 def _nobody_reads() -> bool:
-    """Whether standard output is a pipe, or a terminal, whose other end has gone."""
+    """Return True if the other end of standard output, a pipe or a terminal, has gone."""
     import select
 
     try:

@@ -1,6 +1,6 @@
 """Claude Code (``claude -p --output-format stream-json``), as of 2.1.330.
 
-Whether it could work here is told from files and variables; nothing is started.
+Its fitness is judged by files and variables; nothing is started.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from swarm_mcp.harness.query import YOLO, Query, parse_object
 from swarm_mcp.runtimes.base import PLUGIN_ID
 from swarm_mcp.runtimes.claude_code import home
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 DATED = "2026-10-10"
 
 
@@ -36,14 +40,14 @@ class Claude(HarnessAdapter):
         "npm install -g @anthropic-ai/claude-code, then run `claude` once and sign in with /login;"
         " without a terminal: CLAUDE_CODE_OAUTH_TOKEN (from `claude setup-token`) or ANTHROPIC_API_KEY"
     )
-    # The client's own aliases stay as they are: it knows which name each has at this user's provider.
+    # The client's own aliases stay as they are: it knows their meaning at this user's provider.
     models = {
         "opus": "opus", "sonnet": "sonnet", "haiku": "haiku", "fable": "fable",
         "fable-5.1": "claude-fable-5-1", "opus-5.5": "claude-opus-5-5", "opus-5": "claude-opus-5",
         "sonnet-5.5": "claude-sonnet-5-5", "haiku-5.5": "claude-haiku-5-5", "haiku-4.5": "claude-haiku-4-5",
     }  # fmt: skip
-    # Published list prices; used only where a result tells no cost. Haiku 5.5 is missing: its price depends on the
-    # length of the prompt, which a sum of tokens does not tell.
+    # Published list prices, for results without a cost. Haiku 5.5 is missing: its price depends on the length of the
+    # prompt, and a sum of tokens does not tell that.
     prices = {
         "claude-fable-5-1": Price(10.0, 0.25, 50.0, DATED, 12.5),
         "claude-opus-5-5": Price(4.0, 0.2, 20.0, DATED, 5.0),
@@ -58,7 +62,7 @@ class Claude(HarnessAdapter):
         client_tools=True, native_skills=True, output_schema=True, cost=True, locks=True, model=True, effort=True,
         directories=True, max_cost=True, max_turns=True,
     )  # fmt: skip
-    # total_cost_usd goes on counting when a session is resumed or forked; tokens are taken from what is per run.
+    # total_cost_usd goes on counting over resumed and forked sessions; tokens are counted per run.
     cumulative = frozenset({"cost"})
     doc = """\
 Runs Claude Code without a terminal, with the swarm's hooks and tools, whatever the user's own settings have.
@@ -78,17 +82,17 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
     def launch(self, query: Query, folder: Path) -> Launch:
         return launch(query, folder, self.model(query))
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         return parse(line, state)
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         return cut_off(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
         return error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether the session's transcript is there, and of this folder: the client would go on from any."""
+        """Return True if the session's transcript exists and is of this folder: the client would continue any."""
         if not re.fullmatch(self.session_pattern, session_id):
             return False
         try:
@@ -98,7 +102,10 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         except OSError:
             return False
         began = [_folder_of(file) for file in files if os.path.isfile(file)]
-        wanted = os.path.realpath(cwd) if cwd else ""
+        if cwd:
+            wanted = os.path.realpath(cwd)
+        else:
+            wanted = ""
         return any(not wanted or not folder or os.path.realpath(folder) == wanted for folder in began)
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
@@ -116,7 +123,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         found = [*_sign_in(env, folder, settings, self.instructions), *_plugin(settings), *_hooks(settings, config)]
         return [*troubles, *found, *_root(env, config)]
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         return [{**model, "context_tokens": WINDOWS.get(model["name"])} for model in super().listed_models()]
 
 
@@ -124,15 +131,18 @@ KEY = "ANTHROPIC_API_KEY"
 TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 LARGEST = 4 << 20
-BEGINNING = 1 << 20  # bytes of a transcript in which its folder is looked for
+BEGINNING = 1 << 20  # bytes at the beginning of a transcript that are searched for its folder
 
 
-def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict], instructions: str) -> list[Check]:
+def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict[str, Any]], instructions: str) -> list[Check]:
     told = {name for name in (KEY, *TOKENS, *PROVIDERS) if str(env.get(name) or "").strip()}
     account = _account(env, folder)
     subscribed = bool(account.get("oauthAccount")) or (folder / ".credentials.json").is_file()
     if KEY in told:
-        rather = "unset it to work on the subscription" if subscribed else "nothing, if that is what is wanted"
+        if subscribed:
+            rather = "unset it to work on the subscription"
+        else:
+            rather = "nothing, if that is what is wanted"
         text = f"{KEY} is set: runs are billed to that key by use, not to a subscription"
         return [Check("claude_api_key", WARN, text, rather)]
     if told:
@@ -143,11 +153,14 @@ def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict], instruc
         return [Check("claude_signed_in", INFO, "a command of the settings brings the key (apiKeyHelper)")]
     hint = f"any of: `claude` and /login, {', '.join((*TOKENS, KEY))}, apiKeyHelper in settings.json"
     # A Mac keeps the sign-in in its keychain, and looking there would ask the user.
-    level = WARN if sys.platform == "darwin" else ERROR
+    if sys.platform == "darwin":
+        level = WARN
+    else:
+        level = ERROR
     return [Check("claude_not_signed_in", level, "no sign-in was found", hint, instructions)]
 
 
-def _plugin(settings: list[dict]) -> list[Check]:
+def _plugin(settings: list[dict[str, Any]]) -> list[Check]:
     enabled = [tree["enabledPlugins"] for tree in settings if isinstance(tree.get("enabledPlugins"), dict)]
     if any(plugins.get(PLUGIN_ID) is True for plugins in enabled):
         return [Check("claude_plugin", INFO, "the swarm plugin is installed; workers run the copy of this package")]
@@ -156,7 +169,7 @@ def _plugin(settings: list[dict]) -> list[Check]:
     return [Check("claude_plugin_missing", INFO, text, hint)]
 
 
-def _hooks(settings: list[dict], config: Mapping[str, object]) -> list[Check]:
+def _hooks(settings: list[dict[str, Any]], config: Mapping[str, object]) -> list[Check]:
     found = []
     if any(tree.get("disableAllHooks") is True for tree in settings):
         text = "hooks are switched off: locks do not hold workers back"
@@ -184,14 +197,17 @@ def _folder_of(transcript: str) -> str:
     except OSError:
         return ""
     for line in lines:
-        folder = parse_object(line).get("cwd") if b'"cwd"' in line else None
+        if b'"cwd"' in line:
+            folder = parse_object(line).get("cwd")
+        else:
+            folder = None
         if isinstance(folder, str) and folder:
             return folder
     return ""
 
 
-def _settings(folder: Path, cwd: object) -> tuple[list[dict], list[Check]]:
-    """The settings files of user and project that can be read, and what is wrong with the others."""
+def _settings(folder: Path, cwd: object) -> tuple[list[dict[str, Any]], list[Check]]:
+    """Return the readable settings files of user and project, and the faults of the others."""
     places = [folder / "settings.json"]
     if isinstance(cwd, str) and cwd:
         places += [Path(cwd, ".claude", name) for name in ("settings.json", "settings.local.json")]
@@ -206,8 +222,8 @@ def _settings(folder: Path, cwd: object) -> tuple[list[dict], list[Check]]:
     return trees, troubles
 
 
-def _account(env: Mapping[str, str], folder: Path) -> dict:
-    """What the client remembers of its sign-in."""
+def _account(env: Mapping[str, str], folder: Path) -> dict[str, Any]:
+    """Return the client's record of its sign-in."""
     home = Path(env.get("HOME") or os.path.expanduser("~"))
     for path in (folder / ".claude.json",) if env.get("CLAUDE_CONFIG_DIR") else (home / ".claude.json",):
         try:
@@ -217,7 +233,7 @@ def _account(env: Mapping[str, str], folder: Path) -> dict:
     return {}
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> dict[str, Any]:
     with open(path, "rb") as file:
         text = file.read(LARGEST)
     try:

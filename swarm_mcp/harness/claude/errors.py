@@ -1,8 +1,8 @@
-"""What Claude Code's failures mean.
+"""The meaning of Claude Code's failures.
 
-API errors come as ``result`` lines with subtype ``success``, ``is_error`` true and ``api_error_status``; what the
-client refuses by itself has a subtype of its own and ``errors``; command-line mistakes are on stderr alone. Without
-a ``result`` line a run has failed, whatever its exit code: SIGINT leaves 0.
+API errors come as ``result`` lines with subtype ``success``, ``is_error`` true and ``api_error_status``; the client's
+own refusals have a subtype of their own and ``errors``; command-line mistakes are on stderr alone. Without a ``result``
+line a run has failed, even with exit code 0, as after SIGINT.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.outcome import Ending, one_line
 
-# What ``error`` of an assistant line or ``api_error_type`` of a result says.
+# The values of ``error`` in an assistant line, or of ``api_error_type`` in a result.
 KINDS = {
     "authentication_failed": outcome.AUTH_FAILED,
     "authentication_error": outcome.AUTH_FAILED,
@@ -35,7 +35,7 @@ STATUSES = {
     401: outcome.AUTH_FAILED, 402: outcome.BUDGET, 403: outcome.AUTH_FAILED, 413: outcome.CONTEXT_OVERFLOW,
     429: outcome.RATE_LIMITED, 529: outcome.RATE_LIMITED,
 }  # fmt: skip
-# What sentences say. Those about sessions come first: they quote an id or a title that may hold any word.
+# Sentences in messages. Those about sessions come first: they quote an id or a title, and that may hold any word.
 UNREACHABLE = re.compile(
     r"api error: (?:connection (?:refused|error|reset|closed)|unable to connect|request timed out)|connection error"
     r"|\b(?:ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)\b|fetch failed",
@@ -60,8 +60,8 @@ SENTENCES = tuple(
 
 
 def code_of(text: str = "", kind: object = None, status: object = None) -> str:
-    """Return the error code for what a line says: its sentence, its `kind` of error, the HTTP status behind it."""
-    # Where nobody answered, its kind is that of a server's failure.
+    """Return the error code for a line: its sentence, its `kind` of error, the HTTP status behind it."""
+    # Without an answer, the client reports a server's failure.
     if not isinstance(status, int) and UNREACHABLE.search(text):
         return outcome.UNREACHABLE
     if isinstance(kind, str) and kind in KINDS:
@@ -82,7 +82,7 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     if result.get("is_error"):
         text = str(result.get("error_message") or "it failed")
         return str(result.get("error_category") or outcome.UNKNOWN), one_line(text)
-    # A run whose sub-agents are still at work gives a result and goes on: ended from outside, it has failed.
+    # A run with busy sub-agents gives a result and goes on: ended from outside, it has failed.
     if ending.signal or (ending.exit_code or 0) > 128:
         return outcome.PROCESS_CRASHED, f"claude was ended by {_how(ending)} while it went on working"
     return None
@@ -101,4 +101,6 @@ def _without_result(ending: Ending) -> tuple[str, str]:
 
 
 def _how(ending: Ending) -> str:
-    return f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
+    if ending.signal:
+        return f"signal {ending.signal}"
+    return f"exit code {ending.exit_code}"

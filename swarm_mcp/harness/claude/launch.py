@@ -1,16 +1,17 @@
-"""How Claude Code is started: its flags, and the files that a run has for itself.
+"""The start of Claude Code: its flags, and a run's private files.
 
-What flags do was measured on 2.1.330:
+The effects of flags were measured on 2.1.330:
 
-- ``--plugin-dir`` takes the place of an installed plugin of the same name, also of one that is switched off, so that
-  every hook runs once and is ours.
+- ``--plugin-dir`` replaces an installed plugin of the same name, also a disabled one, so that every hook is ours and
+  runs once.
 - A server of ``--mcp-config`` comes before one of the same name in the user's or the project's files, and a plugin's
-  server that runs the same command is left out. ``--strict-mcp-config`` would take away the user's own servers.
+  server with
+  the same command is left out. ``--strict-mcp-config`` would take away the user's own servers.
 - ``${NAME}`` in that file is expanded from the environment, once; ``cwd`` in it is ignored.
-- ``--tools`` takes tools away from sub-agents as well, whatever the user's settings allow.
-- A resumed session repeats the system prompt it began with unless ``--system-prompt-snapshot off``.
-- ``--max-turns``, ``--system-prompt-file`` and ``--append-system-prompt-file`` are there, though ``--help`` does not
-  list them.
+- ``--tools`` takes tools away from sub-agents as well, over the user's settings.
+- A resumed session repeats its first system prompt unless ``--system-prompt-snapshot off``.
+- ``--max-turns``, ``--system-prompt-file`` and ``--append-system-prompt-file`` exist, though ``--help`` does not list
+  them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ from swarm_mcp.harness.plugin import plugin_folder
 from swarm_mcp.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.harness.servers import OURS, SWITCH, HiddenValues, project_servers, words_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 STREAM = ("-p", "--output-format", "stream-json", "--verbose")
-# What a run that may write nothing has: reading, searching, and errands of the same kind.
+# The tools of a read-only run: reading, searching, and errands of the same kind.
 READING = ("Read", "Grep", "Glob", "Agent", "Skill", "ToolSearch", "WebFetch", "WebSearch")
-# The plugin's own server, which the client leaves out as long as it sees that ours is the same.
+# The plugin's own server. The client leaves it out while ours is the same.
 PLUGIN_SERVER = "plugin_swarm_swarm"
 CLIENT_TOOLS = "client_tools"
 ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"
@@ -95,7 +100,7 @@ def _plain(name: str) -> str:
 
 
 def _prompts(query: Query, folder: Path) -> list[str]:
-    """The system prompts, in files: they may be longer than a word of argv, and are nobody else's to read."""
+    """Write the system prompts to files: they may be too long for argv, and are private."""
     words = []
     if query.system_prompt:
         words += ["--system-prompt-file", _write(folder / "system.md", query.system_prompt)]
@@ -126,7 +131,7 @@ def _skills(query: Query, folder: Path) -> list[str]:
 
 
 def _is_ours(path: str, brought: str) -> bool:
-    """Whether the plugin has a skill of that name with the same words in it."""
+    """Return True if the plugin has a skill of that name with the same words in it."""
     try:
         ours = Path(brought, os.path.basename(os.path.normpath(path)), "SKILL.md").read_bytes()
         return Path(path, "SKILL.md").read_bytes() == ours
@@ -134,15 +139,18 @@ def _is_ours(path: str, brought: str) -> bool:
         return False
 
 
-def _servers(query: Query) -> tuple[dict[str, dict], dict[str, str]]:
-    """The servers as the client's file has them, and the variables that hold what is secret in it."""
-    names = [OURS, CLIENT_TOOLS] if query.mode == READ_ONLY else list(query.mcp_servers)
+def _servers(query: Query) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the servers in the form of the client's file, and the variables with their secrets."""
+    if query.mode == READ_ONLY:
+        names = [OURS, CLIENT_TOOLS]
+    else:
+        names = list(query.mcp_servers)
     hidden = HiddenValues()
     servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names if name in query.mcp_servers}
     return servers, hidden.env
 
 
-def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict:
+def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]:
     values = hidden.names_for(name, server.headers if server.url else server.env)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:

@@ -28,9 +28,9 @@ SHORT = {
     "luna": "gpt-6-luna",
     "astra": "gpt-6-astra",
 }
-# Standard service, requests of up to 272,000 tokens of input, as on developers.openai.com/api/docs/pricing at the
-# date given. What was asked of a long request, a fast or a flexible service, a region or a subscription is not in
-# the stream, so none of it is in here. A model that is not listed costs None.
+# Standard service, requests of up to 272,000 tokens of input, as on developers.openai.com/api/docs/pricing at the date
+# given. The surcharges of long requests, fast or flexible services, regions and subscriptions are not in the stream, so
+# they are not in here. An unlisted model costs None.
 PRICES = {
     "gpt-6.1-sol": Price(2.0, 0.10, 10.0, "2026-10-01", cache_write=2.50),
     "gpt-6.1-terra": Price(1.0, 0.05, 5.0, "2026-10-26", cache_write=1.25),
@@ -50,7 +50,9 @@ _LIST_SECONDS = 5
 
 def effort(asked: str, model: str) -> str:
     """Return Codex's name of an effort: ``max`` is ``xhigh`` of models that have nothing above it."""
-    return "xhigh" if asked == "max" and model in _WITHOUT_MAX else asked
+    if asked == "max" and model in _WITHOUT_MAX:
+        return "xhigh"
+    return asked
 
 
 def _catalog(program: str) -> dict[str, int | None]:
@@ -72,8 +74,8 @@ def _catalog(program: str) -> dict[str, int | None]:
 
 _SANDBOX = {READ_ONLY: "read-only", YOLO: "danger-full-access"}
 ANSWER = "answer.json"
-# A user who silences Codex's log would silence denials too. The others say how long it waits before it asks again, and
-# which MCP servers have not started.
+# A user who silences Codex's log would silence denials too. The other parts report its waits before a retry, and MCP
+# servers that have not started.
 LOG = "error,codex_core::responses_retry=warn,codex_mcp::rmcp_client=warn"
 
 
@@ -134,7 +136,10 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         added = [
             text for text in (query.append_system_prompt, codex_skills.listed_in_prompt(query.skills, skills)) if text
         ]
-        told = overrides.written_words("\n\n".join(added), folder) if added else {}
+        if added:
+            told = overrides.written_words("\n\n".join(added), folder)
+        else:
+            told = {}
         settings += [*servers.overrides, *self._hooks(words, query.env)]
         argv = [*words, "exec", "--json", "--skip-git-repo-check", "-s", _SANDBOX.get(query.mode, "workspace-write")]
         argv += ["-C", query.cwd, *(part for extra in query.additional_directories for part in ("--add-dir", extra))]
@@ -145,30 +150,44 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             schema.write_text(json.dumps(query.output_schema), encoding="utf-8")
             argv += ["--output-schema", str(schema), "-o", str(folder / ANSWER)]
         argv += query.additional_args
-        # What is said of folders and of the sandbox counts for a resumed session only before this word.
+        # Folder and sandbox options count for a resumed session only before this word.
         if query.resume_session_id:
             argv += ["fork" if query.fork_session else "resume", query.resume_session_id]
         return Launch((*argv, "-"), {**servers.env, **told, "RUST_LOG": LOG}, prompt.text, (), prompt.notes)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         return stream.parse(line, state)
 
-    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+    def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
         return stream.parse_stderr(line, state)
 
-    def finish(self, state: dict) -> list[Event]:
-        """Return what the stream left out: the model, how full its context is, and the answer by schema."""
+    def finish(self, state: dict[str, Any]) -> list[Event]:
+        """Return events for facts that the stream left out: the model, the use of its context, and the answer by
+        schema.
+        """
         query: Query | None = state.get("query")
         if query is None:
             return []
         session, codex_home = state.get("session_id"), home(query.env)
-        path = rollout.path_of(session, codex_home) if session and self._fits(session) else None
-        told = rollout.last_turn(path) if path else rollout.Turn()
+        if session and self._fits(session):
+            path = rollout.path_of(session, codex_home)
+        else:
+            path = None
+        if path:
+            told = rollout.last_turn(path)
+        else:
+            told = rollout.Turn()
         model = told.model or self.model(query) or None
-        usage = state.get("usage") or told.session_usage  # a run that was cut off has only what the record has
-        found = [_context(told, model, usage)] if told.used_tokens is not None else []
+        usage = state.get("usage") or told.session_usage  # a run that was cut off has only its record's figures
+        if told.used_tokens is not None:
+            found = [_context(told, model, usage)]
+        else:
+            found = []
         if state.get("completed"):
-            more: dict[str, Any] = {} if query.output_schema is None else {"structured": _answer(state)}
+            if query.output_schema is None:
+                more: dict[str, Any] = {}
+            else:
+                more = {"structured": _answer(state)}
             cost = stream.cost_of(state.get("usage"), model).to_dict()
             found.append(events.result(state.get("words"), cost=cost, model=model, **more))
         return found
@@ -177,16 +196,24 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return stream.error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        path = rollout.path_of(session_id, home()) if self._fits(session_id) else None
+        if self._fits(session_id):
+            path = rollout.path_of(session_id, home())
+        else:
+            path = None
         if path is None:
             return False
         began = rollout.folder_of(path)
-        # Codex would go on from anywhere; what it remembers of files is true of one folder.
+        # Codex would continue from any folder; its memory of files is true for one folder only.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
     def session_cost(self, session_id: str) -> Cost:
-        path = rollout.path_of(session_id, home()) if self._fits(session_id) else None
-        return stream.cost_of(rollout.last_turn(path).session_usage) if path else Cost()
+        if self._fits(session_id):
+            path = rollout.path_of(session_id, home())
+        else:
+            path = None
+        if path:
+            return stream.cost_of(rollout.last_turn(path).session_usage)
+        return Cost()
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
         return [CommandPlace(folder) for folder in codex_skills.user_folders(os.path.expanduser("~"), home(), cwd)]
@@ -197,7 +224,10 @@ agent's own commands cannot write swarm's store: it speaks to the others through
 
         words = command_of(self, config)
         env = {str(name): str(value) for name, value in parse_object(config.get("env")).items()}
-        program = shutil.which(words[0], path=env.get("PATH") or None) if words else None
+        if words:
+            program = shutil.which(words[0], path=env.get("PATH") or None)
+        else:
+            program = None
         codex_home = home(env)
         named = env.get("CODEX_HOME") or os.environ.get("CODEX_HOME")
         if named and not os.path.isdir(named):
@@ -206,7 +236,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         clashes = _clashes(codex_home, as_string(config.get("cwd")) or os.getcwd())
         return [_signed_in(codex_home, env), _plugin(), *clashes, *(_hooks(program) if program else [])]
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         shorts = {name: short for short, name in self.models.items()}
         windows: Mapping[str, int | None] = _catalog(self.program) or WINDOWS
         return [
@@ -221,8 +251,11 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         from swarm_mcp.harness.plugin import plugin_folder
 
         hooks = overrides.with_words(overrides.plugin_hooks(plugin_folder()))
-        # Words of somebody's own (a wrapper, npx) are not started twice.
-        program = shutil.which(words[0], path=env.get("PATH") or None) if len(words) == 1 else None
+        # A user's own words (a wrapper, npx) are not started twice.
+        if len(words) == 1:
+            program = shutil.which(words[0], path=env.get("PATH") or None)
+        else:
+            program = None
         trust = overrides.trust_for(program or "", hooks)
         return (overrides.WITHOUT_THE_USERS_COPY, *overrides.hook_overrides(hooks, trust))
 
@@ -239,8 +272,8 @@ def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
     return Event(events.CONTEXT_USAGE, data)
 
 
-def _answer(state: dict) -> object:
-    """The answer by schema, from the file that Codex was told to write, else from its last words; None for none."""
+def _answer(state: dict[str, Any]) -> object:
+    """Return the answer by schema, from Codex's file for it, else from its last words; None without one."""
     try:
         text = Path(str(state.get("folder") or ""), ANSWER).read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -291,7 +324,7 @@ def _clashes(codex_home: str, cwd: str) -> list[Check]:
 
 
 def _hooks(program: str) -> list[Check]:
-    """Whether this build of Codex counts the trust in hooks as we do: it skips what it does not trust silently."""
+    """Check that this build of Codex hashes trusted hooks as we do: it skips untrusted ones silently."""
     from swarm_mcp.installation import plugin_source
 
     try:

@@ -1,18 +1,18 @@
-"""What Codex is told for one run alone, with ``-c path=value``: values as TOML, MCP servers and our hooks among them.
+"""Settings of Codex for one run alone, with ``-c path=value``: values as TOML, MCP servers and our hooks among them.
 
-Of TOML (https://toml.io/en/v1.0.0) only what text, whole numbers, truth, lists and tables need, all on one line. Codex
+Of TOML (https://toml.io/en/v1.0.0) only text, whole numbers, truth, lists and tables are needed, all on one line. Codex
 splits the path at every dot, quoted or not, so names that are not plain words go into inline tables.
 
-What a server's environment and headers hold counts as secret, so argv carries names of variables only: a server of
-its own process gets its variables through a shell that renames them (Codex passes variables on under their own names
-alone, and Codex itself must not run under a server's PATH), one behind HTTP through ``bearer_token_env_var`` and
+The environment and headers of a server count as secret, so argv carries names of variables only: a server of its own
+process gets its variables through a shell that renames them (Codex passes variables on under their own names alone, and
+Codex itself must not run under a server's PATH), one behind HTTP through ``bearer_token_env_var`` and
 ``env_http_headers``.
 
-Codex runs a hook only where ``hooks.state`` has its hash. ``--dangerously-bypass-hook-trust`` would run every hook
-that it finds, also those that the user has never looked at, so we state the trust in ours alone: the key is
-``/<session-flags>/config.toml:<event>:<group>:<hook>``, the hash is SHA-256 of the hook as JSON with sorted keys
-(found out by comparing with what ``codex app-server`` answers to ``hooks/list``; Codex 0.169). Since a hook with a
-wrong hash is skipped without a sound, each build of Codex is asked once whether it counts the same way.
+Codex runs a hook only if ``hooks.state`` has its hash. ``--dangerously-bypass-hook-trust`` would run every hook that it
+finds, also those that the user has never seen, so we state the trust in ours alone: the key is
+``/<session-flags>/config.toml:<event>:<group>:<hook>``, the hash is SHA-256 of the hook as JSON with sorted keys (found
+out by comparing with the answer of ``codex app-server`` to ``hooks/list``; Codex 0.169). Since a hook with a wrong hash
+is skipped silently, each build of Codex is asked once for its way of counting.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.state import write_private
 from swarm_mcp.errors import Refused, SwarmError
@@ -48,11 +48,19 @@ def toml_value(value: object) -> str:
     if isinstance(value, str):
         return toml_text(value)
     if isinstance(value, bool):
-        return "true" if value else "false"
+        if value:
+            return "true"
+        return "false"
     if isinstance(value, int) and -_LARGEST - 1 <= value <= _LARGEST:
         return str(value)
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        if math.isfinite(value):
+            return repr(value)
+        if math.isnan(value):
+            return "nan"
+        if value > 0:
+            return "inf"
+        return "-inf"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(str(name))} = {toml_value(item)}" for name, item in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
@@ -62,16 +70,18 @@ def toml_value(value: object) -> str:
 
 def _key(name: str) -> str:
     """`name` as a key: bare where it may be, else quoted."""
-    return name if _is_plain(name) else toml_text(name)
+    if _is_plain(name):
+        return name
+    return toml_text(name)
 
 
 def toml_text(value: str) -> str:
-    """Return `value` as a TOML basic string. What is no character (half of a surrogate pair) becomes U+FFFD."""
+    """Return `value` as a TOML basic string. Half of a surrogate pair becomes U+FFFD."""
     return '"' + "".join(_escaped(character) for character in value) + '"'
 
 
 def _is_plain(name: str) -> bool:
-    """Whether `name` may stand without quotes."""
+    """Return True if `name` needs no quotes."""
     return bool(name) and not set(name) - _PLAIN
 
 
@@ -80,7 +90,9 @@ def _escaped(character: str) -> str:
         return _SHORT[character]
     if character < " " or character == "\x7f":
         return f"\\u{ord(character):04x}"
-    return "\ufffd" if "\ud800" <= character <= "\udfff" else character
+    if "\ud800" <= character <= "\udfff":
+        return "\ufffd"
+    return character
 
 
 # The environment that Codex gives a server by itself is next to nothing; the shell only puts names right.
@@ -98,20 +110,26 @@ class Servers(NamedTuple):
 
 
 def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Mapping[str, str]) -> Servers:
-    """Return how `servers` are given to one run. Raises Refused for one that cannot be.
+    """Return the settings that give `servers` to one run. Raises Refused for an impossible one.
 
-    approved    whether every tool may be called unasked (nobody is there to ask); swarm's own always may
+    approved    every tool may be called unasked (there is no person to ask); swarm's own always may
     taken       name -> ``"command"`` or ``"url"`` of the servers in the user's settings: Codex joins two tables of
-                one name, and a server that is both kinds keeps it from starting, so ours gets another name then
+                one name, and refuses to start with a server of both kinds, so ours gets another name then
     """
     hidden = HiddenValues()
-    tables: dict[str, dict] = {}
+    tables: dict[str, dict[str, Any]] = {}
     for given, server in servers.items():
-        kind = "url" if server.url else "command"
+        if server.url:
+            kind = "url"
+        else:
+            kind = "command"
         name = re.sub(r"[^A-Za-z0-9_-]", "_", given) or "server"
         while name in tables or taken.get(name, kind) != kind:
             name += "_run"
-        table = _remote(server, name, hidden) if server.url else _local(server, given, name, hidden)
+        if server.url:
+            table = _remote(server, name, hidden)
+        else:
+            table = _local(server, given, name, hidden)
         table.update(enabled=True, required=False, startup_timeout_sec=START_SECONDS)
         if approved or given in ALWAYS_APPROVED:
             table["default_tools_approval_mode"] = "approve"
@@ -126,11 +144,14 @@ def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Ma
     return Servers(tuple(settings), hidden.env)
 
 
-def _remote(server: McpServer, name: str, hidden: HiddenValues) -> dict:
-    table: dict = {"url": server.url}
+def _remote(server: McpServer, name: str, hidden: HiddenValues) -> dict[str, Any]:
+    table: dict[str, Any] = {"url": server.url}
     headers = {}
     for header, value in server.headers.items():
-        bearer = _BEARER.fullmatch(value.strip()) if header.lower() == "authorization" else None
+        if header.lower() == "authorization":
+            bearer = _BEARER.fullmatch(value.strip())
+        else:
+            bearer = None
         if bearer:
             table["bearer_token_env_var"] = hidden.name_for(name, header, bearer.group(1))
         else:
@@ -140,8 +161,8 @@ def _remote(server: McpServer, name: str, hidden: HiddenValues) -> dict:
     return table
 
 
-def _local(server: McpServer, given: str, name: str, hidden: HiddenValues) -> dict:
-    table: dict = {"command": server.command, "args": list(server.args)}
+def _local(server: McpServer, given: str, name: str, hidden: HiddenValues) -> dict[str, Any]:
+    table: dict[str, Any] = {"command": server.command, "args": list(server.args)}
     if server.cwd:
         table["cwd"] = server.cwd
     if server.env:
@@ -159,9 +180,9 @@ def _local(server: McpServer, given: str, name: str, hidden: HiddenValues) -> di
 
 
 def configured_servers(*files: str) -> dict[str, str]:
-    """Return name -> ``"command"`` or ``"url"`` of the MCP servers in these TOML files; what cannot be read has none.
+    """Return name -> ``"command"`` or ``"url"`` of the MCP servers in these TOML files; unreadable files have none.
 
-    A look at section headers, no parser: Python 3.10 has none, and it only decides whether a name is free.
+    It looks at section headers only: Python 3.10 has no TOML parser, and the result only tells if a name is free.
     """
     found: dict[str, str] = {}
     for path in files:
@@ -174,7 +195,10 @@ def configured_servers(*files: str) -> dict[str, str]:
         for line in lines:
             header = re.match(r"""\s*\[\s*mcp_servers\s*\.\s*["']?([^"'\].]+?)["']?\s*\]""", line)
             if header or line.lstrip().startswith("["):
-                name = header.group(1) if header else ""
+                if header:
+                    name = header.group(1)
+                else:
+                    name = ""
             kind = re.match(r"\s*(command|url)\s*=", line)
             if name and kind:
                 found[name] = kind.group(1)
@@ -195,12 +219,12 @@ LARGEST_MEMORY = 1 << 20  # bytes
 _ANSWER_SECONDS = 20
 
 
-def plugin_hooks(folder: Path) -> dict[str, list[dict]]:
+def plugin_hooks(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return event -> groups of hooks of the plugin in `folder`, with its path put in. Raises SwarmError."""
     path = folder / "integrations" / "codex" / "hooks.json"
     try:
         text = path.read_text(encoding="utf-8")
-        # Inside double quotes of a shell command line, which is inside a JSON string.
+        # Inside double quotes of a shell command line, inside a JSON string.
         place = re.sub(r'([\\"$`])', r"\\\1", str(folder))
         hooks = json.loads(text.replace(ROOT, json.dumps(place)[1:-1]))["hooks"]
         return {str(event): [dict(group) for group in groups] for event, groups in hooks.items()}
@@ -208,7 +232,7 @@ def plugin_hooks(folder: Path) -> dict[str, list[dict]]:
         raise SwarmError(f"the hooks in {path} cannot be understood: {error}") from None
 
 
-# The file with what is added to the system prompt. Its hook is the same in every run, so that its hash is.
+# The file with the addition to the system prompt. Its hook is the same in every run, and so is the hash.
 WORDS = "SWARM_RUN_WORDS"
 _SAY_WORDS = {
     "type": "command",
@@ -218,26 +242,26 @@ _SAY_WORDS = {
 }
 
 
-def with_words(hooks: Mapping[str, list[dict]]) -> dict[str, list[dict]]:
-    """Return `hooks` with one more, which says at a session's start what `written_words` has put down."""
+def with_words(hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Return `hooks` with one more: at a session's start it prints the file of `written_words`."""
     return {**hooks, "SessionStart": [*hooks.get("SessionStart", []), {"hooks": [dict(_SAY_WORDS)]}]}
 
 
 def written_words(text: str, folder: Path) -> dict[str, str]:
-    """Put `text`, which is added to the system prompt, into the run's folder; return the variable that says where."""
+    """Put `text`, the addition to the system prompt, into the run's folder; return the variable with its path."""
     told = {"hookEventName": "SessionStart", "additionalContext": text}
     path = str(folder / "words.json")
     write_private(path, json.dumps({"hookSpecificOutput": told}))
     return {WORDS: path}
 
 
-def hook_overrides(hooks: Mapping[str, list[dict]], trust: Mapping[str, str]) -> tuple[str, ...]:
+def hook_overrides(hooks: Mapping[str, list[dict[str, Any]]], trust: Mapping[str, str]) -> tuple[str, ...]:
     """Return the ``-c`` values that give Codex `hooks` and say that those with a hash in `trust` are trusted."""
     state = {key: {"trusted_hash": value} for key, value in trust.items()}
     return (*(override(f"hooks.{event}", groups) for event, groups in hooks.items()), override("hooks.state", state))
 
 
-def hashes(hooks: Mapping[str, list[dict]]) -> dict[str, str]:
+def hashes(hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return key -> hash of every hook, as Codex computes them."""
     return {
         f"{SOURCE}:{_snake(event)}:{at}:{nth}": _hash(_snake(event), group, hook)
@@ -247,7 +271,7 @@ def hashes(hooks: Mapping[str, list[dict]]) -> dict[str, str]:
     }
 
 
-def trust_for(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
+def trust_for(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return the hashes that this build of Codex expects: its own where it could be asked, else ours."""
     ours = hashes(hooks)
     build = _build(program, ours)
@@ -262,7 +286,7 @@ def trust_for(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
     return remembered
 
 
-def hashes_from_codex(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
+def hashes_from_codex(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return the hashes that Codex itself computes, empty where it cannot be asked. About 0.6 s, in an empty home."""
     import tempfile
 
@@ -284,11 +308,11 @@ def hashes_from_codex(program: str, hooks: Mapping[str, list[dict]]) -> dict[str
             return {}
 
 
-def _hash(event: str, group: Mapping, hook: Mapping) -> str:
+def _hash(event: str, group: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
     handler = {"type": hook["type"], "command": hook["command"], "timeout": hook["timeout"], "async": False}
     if "additionalContextLimit" in hook:
         handler["additionalContextLimit"] = hook["additionalContextLimit"]
-    identity: dict = {"event_name": event, "hooks": [handler]}
+    identity: dict[str, Any] = {"event_name": event, "hooks": [handler]}
     if "matcher" in group:
         identity["matcher"] = group["matcher"]
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -300,7 +324,7 @@ def _snake(event: str) -> str:
 
 
 def _build(program: str, ours: Mapping[str, str]) -> str:
-    """What the answer hangs on: which file Codex is, and which hooks they are."""
+    """Return the facts behind the answer: the file of Codex, and our hooks."""
     try:
         path = os.path.realpath(program)
         facts = os.stat(path)
@@ -316,7 +340,9 @@ def _recall(build: str) -> dict[str, str] | None:
 
     try:
         said = json.loads(read_private(os.path.join(state_dir(), _REMEMBERED), LARGEST_MEMORY).decode())
-        return {str(key): str(value) for key, value in said["hashes"].items()} if said["build"] == build else None
+        if said["build"] == build:
+            return {str(key): str(value) for key, value in said["hashes"].items()}
+        return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

@@ -1,7 +1,7 @@
 """Codex's own record of a session: ``$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<time>-<session>.jsonl``.
 
-Written by Codex, line by line, and only read here, for what its stream does not say: which model it was, how full its
-context is, and in which folder the session began (codex-rs/protocol: ``RolloutItem``; seen with 0.169).
+Codex writes it line by line. It is only read here, for facts missing in the stream: the model, the use of its context,
+and the session's first folder (codex-rs/protocol: ``RolloutItem``; seen with 0.169).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness.outcome import count_of
 from swarm_mcp.harness.query import parse_object
@@ -18,22 +18,22 @@ LARGEST = 64 << 20  # bytes of the end of a record that are looked at
 
 
 class Turn(NamedTuple):
-    """What a record says of its newest turn; None: nothing."""
+    """The newest turn in a record; None: unknown."""
 
     model: str | None = None
     used_tokens: int | None = None
     window_tokens: int | None = None
-    session_usage: dict | None = None  # tokens of the whole session so far
+    session_usage: dict[str, Any] | None = None  # tokens of the whole session so far
 
 
 def path_of(session_id: str, codex_home: str) -> str | None:
-    """Return the path of a session's record; None where there is none. `session_id` fits the session pattern."""
+    """Return the path of a session's record, or None. `session_id` fits the session pattern."""
     pattern = os.path.join(glob.escape(codex_home), "sessions", "*", "*", "*", f"rollout-*-{session_id}.jsonl*")
     return max(glob.glob(pattern), default=None)
 
 
 def folder_of(path: str) -> str | None:
-    """Return the folder where the session began; None where its record does not say so."""
+    """Return the session's first folder; None if its record lacks it."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             first = json.loads(file.readline(1 << 20))
@@ -43,7 +43,7 @@ def folder_of(path: str) -> str | None:
 
 
 def last_turn(path: str) -> Turn:
-    """Return what the record at `path` says of the newest turn."""
+    """Return the newest turn in the record at `path`."""
     model, usage, window, total = None, None, None, None
     try:
         with open(path, "rb") as file:
@@ -63,8 +63,12 @@ def last_turn(path: str) -> Turn:
 
 def _payload(line: bytes, kind: str) -> object:
     found = parse_object(line)
-    return found.get("payload") if found.get("type") == kind else None
+    if found.get("type") == kind:
+        return found.get("payload")
+    return None
 
 
-def _dict(value: object) -> dict:
-    return value if isinstance(value, dict) else {}
+def _dict(value: object) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    return {}

@@ -24,7 +24,7 @@ file first and follow it; names in it are relative to its folder.
 
 
 class Prompt(NamedTuple):
-    """The prompt for Codex, and notes for the person who watches."""
+    """The prompt for Codex, and notes for the watching person."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -45,7 +45,10 @@ def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Pr
     if own is None and sign == "$":
         return Prompt(prompt)
     folder = own or next(filter(_has_skill, (os.path.join(base, name) for base in folders)), None)
-    text = _read(folder) if folder else None
+    if folder:
+        text = _read(folder)
+    else:
+        text = None
     if text is None:
         return Prompt(prompt, (f"swarm: there is no skill called {name[:80]!r}; the prompt goes as it is",))
     rest = prompt[asked.end() :]
@@ -53,14 +56,16 @@ def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Pr
 
 
 def listed_in_prompt(skills: Sequence[str], folders: Iterable[str]) -> str:
-    """Return what the model is told about the run's skills, without those that Codex finds by itself."""
+    """Return the text for the model about the run's skills, without those that Codex finds by itself."""
     lines = []
     known = {name for base in folders for name in _names(base)}
     for folder in skills:
         name, description = described(folder)
         if os.path.basename(folder) not in known:
             lines.append(f"- {name}: {description or 'no description'} (file: {os.path.join(folder, FILE)})")
-    return _HEADING + "\n".join(lines) if lines else ""
+    if lines:
+        return _HEADING + "\n".join(lines)
+    return ""
 
 
 def user_folders(home: str, codex_home: str, cwd: str) -> list[str]:
@@ -68,7 +73,9 @@ def user_folders(home: str, codex_home: str, cwd: str) -> list[str]:
     named = os.environ.get("CODEX_SKILLS_DIR", "").strip()
     places = [os.path.join(codex_home, "skills"), os.path.join(home, ".agents", "skills"),
               os.path.join(cwd, ".agents", "skills")]  # fmt: skip
-    return [os.path.expanduser(named), *places] if named else places
+    if named:
+        return [os.path.expanduser(named), *places]
+    return places
 
 
 def _has_skill(folder: str) -> bool:

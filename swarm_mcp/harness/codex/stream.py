@@ -1,9 +1,9 @@
-"""What ``codex exec --json`` prints, as events, and what went wrong with a run.
+"""The output of ``codex exec --json`` as events, and the errors of a run.
 
 Item types: codex-rs/exec/src/exec_events.rs of openai/codex. Every line is ``{"type": ...}``: ``thread.started``,
 ``turn.started|completed|failed``, ``error``, and ``item.started|updated|completed`` with an ``item`` that has an ``id``
-and a ``type``. What is new to us becomes ``custom`` under its own name. The stream says nothing of calls that a
-hook has denied (standard error does), of the model, nor of how full its context is (the session's own record does).
+and a ``type``. A new type becomes ``custom`` under its own name. The stream lacks calls that a hook has denied
+(standard error has them), the model, and the use of its context (the session's own record has these).
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
 from swarm_mcp.harness.query import parse_object
 
-# The first that is found in a message says what it is. Texts of Codex 0.169 and of the API behind it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# The first one found in a message decides. Texts of Codex 0.169 and of the API behind it.
 _SIGNS = (
     (outcome.SESSION_NOT_FOUND, r"no rollout found for thread id|thread not found|no saved session found"),
     (outcome.SESSION_IN_USE, r"already has an active writer|thread-store conflict"),
@@ -64,8 +68,14 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
         text = str(given.get("error_message") or "the turn failed")
         return str(given.get("error_category") or category_of(text)), one_line(text)
     said = [str(error.get("message") or "") for error in ending.errors]
-    text = said[-1] if said else complaint_in(ending.stderr)
-    code = category_of(text) if text else outcome.UNKNOWN
+    if said:
+        text = said[-1]
+    else:
+        text = complaint_in(ending.stderr)
+    if text:
+        code = category_of(text)
+    else:
+        code = outcome.UNKNOWN
     if code == outcome.UNREACHABLE and not said:
         code = outcome.UNKNOWN  # of a server that it was given, not of its model
     if code != outcome.UNKNOWN:
@@ -82,12 +92,17 @@ def complaint_in(stderr: str) -> str:
     """Return the line of standard error that says why: the last ``Error:``, else the first that says anything."""
     lines = [line for line in stderr.splitlines() if not _NOISE.match(line)]
     wrong = [line for line in lines if line.startswith(("Error", "error"))]
-    return _STAMP.sub("", wrong[-1] if wrong else lines[0]) if lines else ""
+    if lines:
+        return _STAMP.sub("", wrong[-1] if wrong else lines[0])
+    return ""
 
 
 def not_before(text: str, now: float | None = None) -> float | None:
-    """Return when a message tells us to try again, in Unix seconds; None where it names no time."""
-    now = time.time() if now is None else now
+    """Return the time for another attempt in a message, in Unix seconds; None without one."""
+    if now is None:
+        now = time.time()
+    else:
+        now = now
     later = _IN.search(text)
     if later:
         return now + sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(later.group(1)))
@@ -106,13 +121,17 @@ def not_before(text: str, now: float | None = None) -> float | None:
         then = time.mktime((year, month_number, day, hours, int(minute), 0, 0, 0, -1))
     except (OverflowError, ValueError):
         return None
-    return then if month or then >= now else then + 86400
+    if month or then >= now:
+        return then
+    return then + 86400
 
 
 def seconds_told(line: str) -> float | None:
-    """Return how long Codex waits before it asks again, from a line of its log; None where it says nothing."""
+    """Return the seconds that Codex waits before a retry, from a line of its log; None without any."""
     found = _AGAIN_IN.search(line)
-    return float(found.group(1)) * _SECONDS[found.group(2)] if found else None
+    if found:
+        return float(found.group(1)) * _SECONDS[found.group(2)]
+    return None
 
 
 _RETRY = re.compile(r"Reconnecting\.\.\. (?:\d+/\d+|(waiting for network))\s*")
@@ -125,7 +144,7 @@ _OWN_LINE = re.compile(r"\S+\s+[A-Z]+\s+[\w:]+: |(?:Error|error|WARNING)\b")  # 
 LARGEST_TEXT = 100_000  # characters of one tool's result; the whole is in Codex's own record
 
 
-def parse(line: str, state: dict) -> list[Event]:
+def parse(line: str, state: dict[str, Any]) -> list[Event]:
     """Implement ``HarnessAdapter.parse``."""
     native = parse_object(line)
     if not isinstance(native.get("type"), str):
@@ -147,7 +166,7 @@ def parse(line: str, state: dict) -> list[Event]:
     return [events.custom(f"codex.{kind}", native)]
 
 
-def parse_stderr(line: str, state: dict) -> list[Event]:
+def parse_stderr(line: str, state: dict[str, Any]) -> list[Event]:
     """Return denied calls, MCP servers that do not start, and waits for the API: Codex logs them, and tells nothing."""
     found = _DENIED.search(line)
     if not found:
@@ -155,28 +174,45 @@ def parse_stderr(line: str, state: dict) -> list[Event]:
             return [events.custom("codex.denied_call", {"line": line})]  # it is printed whole, a patch in many lines
         state["denied"] = False
         dead = _NO_SERVER.search(line)
-        return [_server_failed(*dead.groups())] if dead else _waits(line, state)
+        if dead:
+            return [_server_failed(*dead.groups())]
+        return _waits(line, state)
     state["denied"] = True
     # A reason may itself have words that look like the end, so the last ones count.
     ends = list(_CALL.finditer(found.group(1)))
-    reason = found.group(1)[: ends[-1].start()] if ends else found.group(1)
-    call = found.group(1)[ends[-1].end() :] if ends else ""
-    name = "lock_denied" if reason_in(reason) else "codex.hook_denied"
+    if ends:
+        reason = found.group(1)[: ends[-1].start()]
+    else:
+        reason = found.group(1)
+    if ends:
+        call = found.group(1)[ends[-1].end() :]
+    else:
+        call = ""
+    if reason_in(reason):
+        name = "lock_denied"
+    else:
+        name = "codex.hook_denied"
     return [events.custom(name, {"message": reason, "call": call[:400], "harness": "codex"})]
 
 
 def cost_of(usage: object, model: str | None = None) -> Cost:
-    """Return the cost from Codex's count, in which the input includes what was read from and written to the cache."""
-    usage = usage if isinstance(usage, dict) else {}
+    """Return the cost from Codex's count; its input includes the tokens read from and written to the cache."""
+    if isinstance(usage, dict):
+        usage = usage
+    else:
+        usage = {}
     whole, read, written, out = (
         count_of(usage.get(name))
         for name in ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
     )
-    plain = None if whole is None else max(0, whole - (read or 0) - (written or 0))
+    if whole is None:
+        plain = None
+    else:
+        plain = max(0, whole - (read or 0) - (written or 0))
     return Cost(None, plain, out, read, written, None, model)
 
 
-def _started(native: dict, state: dict) -> list[Event]:
+def _started(native: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     session = native.get("thread_id")
     if not isinstance(session, str) or not session or state.get("session_id"):
         return []
@@ -184,7 +220,7 @@ def _started(native: dict, state: dict) -> list[Event]:
     return [events.session_init(session)]
 
 
-def _completed(usage: object, state: dict) -> Event:
+def _completed(usage: object, state: dict[str, Any]) -> Event:
     state.update(usage=usage, completed=True)
     return events.result(state.get("words"), cost=cost_of(usage).to_dict())
 
@@ -194,7 +230,7 @@ def _server_failed(name: str, why: str) -> Event:
     return events.custom("codex.mcp_failed", [{"name": name, "status": "failed", "error": one_line(why)}])
 
 
-def _waits(line: str, state: dict) -> list[Event]:
+def _waits(line: str, state: dict[str, Any]) -> list[Event]:
     seconds = seconds_told(line)
     if seconds is None:
         return []
@@ -204,9 +240,12 @@ def _waits(line: str, state: dict) -> list[Event]:
     return [events.retry("codex.retry", {}, text[:400], category_of(text), later)]
 
 
-def _failed(error: object, state: dict) -> list[Event]:
+def _failed(error: object, state: dict[str, Any]) -> list[Event]:
     text = _text(error.get("message") if isinstance(error, dict) else error) or "the turn failed"
-    told = _complaint(text, state) if text != state.get("complaint") else []
+    if text != state.get("complaint"):
+        told = _complaint(text, state)
+    else:
+        told = []
     more = {}
     code = category_of(text)
     later = not_before(text)
@@ -217,11 +256,14 @@ def _failed(error: object, state: dict) -> list[Event]:
     return [*told, events.result(None, True, code, error_message=text, cost=Cost().to_dict(), **more)]
 
 
-def _complaint(text: str, state: dict) -> list[Event]:
+def _complaint(text: str, state: dict[str, Any]) -> list[Event]:
     again = _RETRY.match(text)
     if again:
         code, later = category_of(text[again.end() :] or text), state.get("not_before") or 0.0
-        later = later if code == RATE_LIMITED and later > time.time() else None
+        if code == RATE_LIMITED and later > time.time():
+            later = later
+        else:
+            later = None
         told = [events.retry("codex.retry", {}, text, code, later)]
         state["waits"] = state.get("waits", 0) + 1 if again.group(1) else 0
         if state["waits"] == MOST_WAITS:
@@ -235,19 +277,24 @@ def _complaint(text: str, state: dict) -> list[Event]:
 # ------------------------------------------------------------------------------------------------ items
 
 
-def _item(item: dict, when: str, state: dict) -> list[Event]:
+def _item(item: dict[str, Any], when: str, state: dict[str, Any]) -> list[Event]:
     kind, over = item.get("type"), when == "item.completed"
     if kind == "agent_message":
         if not over:
             return []
         state["words"] = _text(item.get("text"))
         return [events.message("assistant", state["words"])]
-    tool = _TOOLS.get(kind) if isinstance(kind, str) else None
+    if isinstance(kind, str):
+        tool = _TOOLS.get(kind)
+    else:
+        tool = None
     if tool is None:
-        # Thoughts, plans, warnings ("error" items are no failures), and whatever comes new.
-        return [events.custom(f"codex.{_text(kind) or when}", item)] if over or kind == "todo_list" else []
+        # Thoughts, plans, warnings ("error" items are no failures), and new types.
+        if over or kind == "todo_list":
+            return [events.custom(f"codex.{_text(kind) or when}", item)]
+        return []
     call = _text(item.get("id"))
-    begun: set = state.setdefault("begun", set())
+    begun: set[Any] = state.setdefault("begun", set())
     found: list[Event] = []
     name, arguments = tool(item)
     if call not in begun:
@@ -259,30 +306,30 @@ def _item(item: dict, when: str, state: dict) -> list[Event]:
     return found
 
 
-def _command(item: dict) -> tuple[str, dict]:
+def _command(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "Bash", {"command": _text(item.get("command"))}
 
 
-def _patch(item: dict) -> tuple[str, dict]:
+def _patch(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     changes = item.get("changes")
     return "apply_patch", {"changes": changes if isinstance(changes, list) else []}
 
 
-def _mcp(item: dict) -> tuple[str, dict]:
+def _mcp(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     given = item.get("arguments")
     name = f"mcp__{_text(item.get('server'))}__{_text(item.get('tool'))}"
     return name, given if isinstance(given, dict) else {} if given is None else {"arguments": given}
 
 
-def _search(item: dict) -> tuple[str, dict]:
+def _search(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "web_search", {"query": _text(item.get("query"))}
 
 
 _TOOLS = {"command_execution": _command, "file_change": _patch, "mcp_tool_call": _mcp, "web_search": _search}
 
 
-def _outcome(item: dict) -> tuple[str, bool]:
-    """What a call that is over gave, as text, and whether it failed."""
+def _outcome(item: dict[str, Any]) -> tuple[str, bool]:
+    """Return the output of a finished call as text, and True for a failure."""
     failed = item.get("status") in ("failed", "declined")
     kind = item.get("type")
     if kind == "command_execution":
@@ -294,18 +341,25 @@ def _outcome(item: dict) -> tuple[str, bool]:
         error, given = item.get("error"), item.get("result")
         if error:
             return _text(error.get("message") if isinstance(error, dict) else error), True
-        parts = _list(given.get("content")) if isinstance(given, dict) else []
+        if isinstance(given, dict):
+            parts = _list(given.get("content"))
+        else:
+            parts = []
         text = "\n".join(_text(part.get("text")) if isinstance(part, dict) else _text(part) for part in parts)
         return text or _text(given), failed or bool(isinstance(given, dict) and given.get("is_error"))
     return "", failed
 
 
 def _text(value: object) -> str:
-    """Text unchanged, None as empty, all else as JSON."""
+    """Return text unchanged, None as empty, any other value as JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _list(value: object) -> list:
-    return value if isinstance(value, list) else []
+def _list(value: object) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return []

@@ -28,10 +28,14 @@ from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 HOME = "GEMINI_CLI_HOME"
 SETTINGS, SKILLS = "settings.json", "skills"
 SYSTEM_PROMPT = "GEMINI_SYSTEM_MD"
-RUN_HOOK = f"{EXTENSION}-run"  # what our hooks are called in a run, beside those of the user's extension
+RUN_HOOK = f"{EXTENSION}-run"  # the name of our hooks in a run, beside those of the user's extension
 IGNORED = "Ignoring --admin-policy"
 READING = (
     "read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content", "google_web_search",
@@ -85,10 +89,10 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
             env[SYSTEM_PROMPT] = _written(folder / "system.md", query.system_prompt)
         return Launch((*argv, *query.additional_args), env, query.prompt)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         return stream.parse(line, state)
 
-    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+    def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
         query: Query | None = state.get("query")
         if IGNORED not in line or query is None or query.mode != READ_ONLY:
             return []
@@ -98,7 +102,7 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
         refusal.data["final"] = True
         return [refusal]
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         return stream.left_over(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
@@ -130,9 +134,12 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
 
 
 def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
-    """A home like the user's, but for what this run has of its own."""
+    """Make a home like the user's, with the run's own settings."""
     base = query.env.get(HOME, "").strip()
-    users = Path(base) / ".gemini" if base else home()
+    if base:
+        users = Path(base) / ".gemini"
+    else:
+        users = home()
     (users / "tmp").mkdir(parents=True, exist_ok=True)  # as the client would: sessions are to outlive the run
     place = folder / "home"
     own = place / ".gemini"
@@ -144,15 +151,18 @@ def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
         if (users.parent / name).exists():
             (place / name).symlink_to(users.parent / name)
     (own / SKILLS).mkdir()
-    kept = [entry.path for entry in os.scandir(users / SKILLS)] if (users / SKILLS).is_dir() else []
+    if (users / SKILLS).is_dir():
+        kept = [entry.path for entry in os.scandir(users / SKILLS)]
+    else:
+        kept = []
     for path in {os.path.basename(skill.rstrip("/")): skill for skill in (*kept, *query.skills)}.values():
         (own / SKILLS / os.path.basename(path.rstrip("/"))).symlink_to(path)
     _written(own / SETTINGS, json.dumps(_settings(query, users, folder, hidden)))
     return place
 
 
-def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> dict:
-    """The user's settings, with what this run has besides."""
+def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> dict[str, Any]:
+    """Return the user's settings with the run's additions."""
     tree = LinkedExtension(users, EXTENSION, "", users.parent).settings()
     servers = {name: _server(name, query, hidden) for name in _server_names(query)}
     tree["mcpServers"] = {**parse_object(tree.get("mcpServers")), **servers}
@@ -173,7 +183,7 @@ def _server_names(query: Query) -> list[str]:
 
 
 def _rules(servers: list[str]) -> str:
-    """Policies by which nothing happens but reading, and the tools of `servers`."""
+    """Return policies that allow reading, and the tools of `servers`, only."""
     ours = "".join(
         f'[[rule]]\nmcpName = "{name}"\ntoolName = "*"\ndecision = "allow"\npriority = 500\n' for name in servers
     )
@@ -183,15 +193,15 @@ def _rules(servers: list[str]) -> str:
     return f'{never}{reading}{ours}[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 1\n'
 
 
-def _put(tree: dict, group: str, **values: object) -> None:
+def _put(tree: dict[str, Any], group: str, **values: object) -> None:
     tree[group] = {**parse_object(tree.get(group)), **values}
 
 
-def _hooks(query: Query, folder: Path) -> dict[str, list[dict]]:
-    """Our hooks as the extension has them, and one more that says what is added to the system prompt."""
+def _hooks(query: Query, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the extension's hooks, and one more for the addition to the system prompt."""
     from swarm_mcp.harness.plugin import plugin_folder
 
-    wired: dict[str, list[dict]] = object_in(plugin_folder() / HOOKS)["hooks"]
+    wired: dict[str, list[dict[str, Any]]] = object_in(plugin_folder() / HOOKS)["hooks"]
     found = {
         event: [{**group, "hooks": [{**hook, "name": RUN_HOOK} for hook in group["hooks"]]} for group in groups]
         for event, groups in wired.items()
@@ -204,15 +214,18 @@ def _hooks(query: Query, folder: Path) -> dict[str, list[dict]]:
     return found
 
 
-def _server(name: str, query: Query, hidden: HiddenValues) -> dict:
+def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
     server = query.mcp_servers[name]
-    # Nobody is there to be asked, and the servers of a project are as much as its checkout says.
-    table: dict = {"trust": True}
+    # There is no person to ask, and a project's servers are as trusted as its checkout.
+    table: dict[str, Any] = {"trust": True}
     values = hidden.names_for(name, server.headers if server.url else server.env)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
         return {**table, "httpUrl": server.url, "headers": references}
-    place = {"cwd": server.cwd} if server.cwd else {}
+    if server.cwd:
+        place = {"cwd": server.cwd}
+    else:
+        place = {}
     return {**table, "command": server.command, "args": list(server.args), "env": references, **place}
 
 

@@ -1,7 +1,7 @@
-"""What Gemini CLI writes with ``-o stream-json`` (0.61): one JSON object a line.
+"""The output of Gemini CLI with ``-o stream-json`` (0.61): one JSON object a line.
 
 ``init``, ``message`` (the user's whole, the model's in pieces), ``tool_use``, ``tool_result``, ``error`` (a warning, or
-what ends the run) and ``result``, which has the tokens and neither words nor dollars.
+the run's fatal error) and ``result``, with the tokens and neither words nor dollars.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost, Ending, count_of, one_line
 from swarm_mcp.harness.query import parse_json, parse_object
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 OUR_DENIAL = "swarm lock blocked"
 _TURNS = "max session turns"
 _NOISE = ("Warning:", "YOLO mode", "Ripgrep is not", "[STARTUP]")  # on standard error, no complaints
 
 
-def parse(line: str, state: dict) -> list[Event]:
+def parse(line: str, state: dict[str, Any]) -> list[Event]:
     """Implement ``HarnessAdapter.parse``."""
     told = parse_object(line)
     kind = told.get("type")
@@ -25,18 +29,20 @@ def parse(line: str, state: dict) -> list[Event]:
     if kind == "message" and told.get("role") == "assistant":
         piece = _text(told.get("content"))
         state["pieces"] = state.get("pieces", "") + piece
-        return [events.custom("gemini.text_delta", {"delta": piece})] if told.get("delta") else _said(state)
+        if told.get("delta"):
+            return [events.custom("gemini.text_delta", {"delta": piece})]
+        return _said(state)
     read = _READERS.get(kind)
     return [*_said(state), *(read(told, state) if read else [events.custom(f"gemini.{kind}", told)])]
 
 
-def left_over(state: dict) -> list[Event]:
+def left_over(state: dict[str, Any]) -> list[Event]:
     """Implement ``HarnessAdapter.finish``: words that nothing followed."""
     return _said(state)
 
 
 def error_of(ending: Ending) -> tuple[str, str] | None:
-    """Implement ``HarnessAdapter.error_of``. Without a result line a run has failed, whatever its exit code."""
+    """Implement ``HarnessAdapter.error_of``. Without a result line a run has failed, even with exit code 0."""
     stderr = "\n".join(line for line in ending.stderr.splitlines() if not line.startswith(_NOISE))
     ending = ending._replace(stderr=stderr)
     said = [str(error.get("message") or "") for error in ending.errors]
@@ -49,8 +55,8 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     return found
 
 
-def _said(state: dict) -> list[Event]:
-    """What the model has said since it was last asked, as one message."""
+def _said(state: dict[str, Any]) -> list[Event]:
+    """Return the model's words since its last turn, as one message."""
     text = state.pop("pieces", "")
     if not text.strip():
         return []
@@ -58,22 +64,22 @@ def _said(state: dict) -> list[Event]:
     return [events.message("assistant", text)]
 
 
-def _init(told: dict, state: dict) -> list[Event]:
+def _init(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     state["model"] = _text(told.get("model")) or None
     return [events.session_init(_text(told.get("session_id")) or None, model=state["model"])]
 
 
-def _user(told: dict, state: dict) -> list[Event]:
+def _user(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     return [events.message("user", _text(told.get("content")))]
 
 
-def _start(told: dict, state: dict) -> list[Event]:
+def _start(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     call, name = _text(told.get("tool_id")), _text(told.get("tool_name"))
     state.setdefault("calls", {})[call] = name
     return [events.tool_start(call, name, told.get("parameters"))]
 
 
-def _end(told: dict, state: dict) -> list[Event]:
+def _end(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     call = _text(told.get("tool_id"))
     name = state.get("calls", {}).get(call, "")
     failed = told.get("status") != "success"
@@ -85,14 +91,14 @@ def _end(told: dict, state: dict) -> list[Event]:
     return found
 
 
-def _error(told: dict, state: dict) -> list[Event]:
+def _error(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     text = _text(told.get("message"))
     if told.get("severity") == "warning":
         return [events.custom("gemini.warning", told)]
     return [events.error(text, outcome.code_of(text) or outcome.UNKNOWN)]
 
 
-def _result(told: dict, state: dict) -> list[Event]:
+def _result(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     cost = cost_of(told.get("stats"), state.get("model")).to_dict()
     if told.get("status") == "success":
         return [events.result(state.get("words"), cost=cost)]
@@ -103,12 +109,17 @@ def _result(told: dict, state: dict) -> list[Event]:
 
 def cost_of(stats: object, model: str | None = None) -> Cost:
     """Return the tokens of a run; of its models' tokens the sum, without dollars."""
-    stats = stats if isinstance(stats, dict) else {}
+    if isinstance(stats, dict):
+        stats = stats
+    else:
+        stats = {}
     models = stats.get("models")
     if isinstance(models, dict) and len(models) == 1:
         model = str(next(iter(models)))
     plain, out, read = (count_of(stats.get(name)) for name in ("input", "output_tokens", "cached"))
-    return Cost(None, plain, out, read, None, None, model) if stats.get("total_tokens") else Cost(model=model)
+    if stats.get("total_tokens"):
+        return Cost(None, plain, out, read, None, None, model)
+    return Cost(model=model)
 
 
 _READERS = {"init": _init, "message": _user, "tool_use": _start, "tool_result": _end, "error": _error,
@@ -116,13 +127,26 @@ _READERS = {"init": _init, "message": _user, "tool_use": _start, "tool_result": 
 
 
 def _message(error: object) -> str:
-    """What an error says; what the API itself said is JSON inside of it."""
-    text = _text(error.get("message")) if isinstance(error, dict) else _text(error)
+    """Return an error's message; the API's own one is JSON inside of it."""
+    if isinstance(error, dict):
+        text = _text(error.get("message"))
+    else:
+        text = _text(error)
     begin = text.find("{")
-    inner = parse_json(text[begin:].rstrip("]")) if text.startswith("[API Error") and begin >= 0 else None
-    told = inner.get("error") if isinstance(inner, dict) else None
-    return _text(told.get("message")) or text if isinstance(told, dict) else text
+    if text.startswith("[API Error") and begin >= 0:
+        inner = parse_json(text[begin:].rstrip("]"))
+    else:
+        inner = None
+    if isinstance(inner, dict):
+        told = inner.get("error")
+    else:
+        told = None
+    if isinstance(told, dict):
+        return _text(told.get("message")) or text
+    return text
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""

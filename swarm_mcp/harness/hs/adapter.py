@@ -1,14 +1,13 @@
 """The bash harness (wedow/harness), run as ``hs agent``.
 
-Measured on the states of 2026 up to 0.3: its answer is plain text and its exit code 0 whatever happens, so failures
-are read from what it printed and from the session's own messages; an unknown session id would become part of the
-prompt; it says nothing on standard output before it is through, so what happens meanwhile is read from the messages
-whenever it says something on standard error.
+Measured on the states of 2026 up to 0.3: its answer is plain text and its exit code always 0, so failures are read from
+its output and from the session's own messages; an unknown session id would become part of the prompt; its standard
+output is silent until the end, so progress is read from the messages after each line of standard error.
 
-The harness takes its bundled plugins from ``$HARNESS_ROOT/plugins``, wherever that is. A worker is given a root of
-links: everything that is in the real one, and our plugin beside it, which ranks itself in front of all (``sources``).
-The user's ``~/.harness`` with its plugins, settings and credentials stays where it is and in force. An installed
-plugin of ours does not run twice: of hooks with one name the harness runs one.
+The harness takes its bundled plugins from ``$HARNESS_ROOT/plugins``. A worker is given a root of links: all entries of
+the real one, and our plugin beside it, ranked in front of all (``sources``). The user's ``~/.harness`` with its
+plugins, settings and credentials stays in its place and in force. An installed plugin of ours does not run twice: of
+hooks with one name the harness runs one.
 """
 
 from __future__ import annotations
@@ -29,7 +28,11 @@ from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, Query
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 
-FAILED = "error: "  # how the harness begins its answer where it has none
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FAILED = "error: "  # the harness's first word if it has no answer
 _CHATTER = ("session: ", "provider: ", "model: ", "[harness] tool pre-dispatched")  # on standard error, no complaints
 _BEFORE = "before"  # in the run's folder: how many messages the session had
 
@@ -83,21 +86,28 @@ is its prompt."""
             "SWARM_HS_READ_ONLY": "1" if query.mode == READ_ONLY else "",
         }
         env.update({name: value for name, value in chosen.items() if value})
-        nested = ("HARNESS_SESSIONS",) if os.environ.get("HARNESS_PARENT_SESSION") else ()
-        return Launch(tuple(argv), env, query.prompt, nested)
+        if os.environ.get("HARNESS_PARENT_SESSION"):
+            return Launch(tuple(argv), env, query.prompt, ("HARNESS_SESSIONS",))
+        return Launch(tuple(argv), env, query.prompt)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         state.setdefault("lines", []).append(line)
         return []
 
-    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+    def parse_stderr(self, line: str, state: dict[str, Any]) -> list[Event]:
         name, _, value = line.partition(": ")
         query: Query | None = state.get("query")
         if name == "session" and "session_path" not in state:
             given = value.strip()
             # Some releases print its folder, some its name.
-            env = query.env if query else {}
-            path = given if "/" in given else hs_session.folder_of(given, query.cwd if query else "", env)
+            if query:
+                env = query.env
+            else:
+                env = {}
+            if "/" in given:
+                path = given
+            else:
+                path = hs_session.folder_of(given, query.cwd if query else "", env)
             state["session_path"] = os.path.expanduser(path)
         elif name in ("provider", "model"):
             state.setdefault(name, value.strip())
@@ -105,18 +115,21 @@ is its prompt."""
             state["stopped"] = line.strip()
         return self._news(state)
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         told = self._news(state)
         answer = "\n".join(state.get("lines", ())).strip()
         seen: hs_session.Reading = state.get("reading") or hs_session.Reading()
         failed = answer.startswith(FAILED) and answer != seen.last_words.strip()
         if failed or seen.stop == "error" or state.get("stopped"):
-            said = answer.removeprefix(FAILED) if failed else state.get("stopped") or seen.error() or "hs has failed"
+            if failed:
+                said = answer.removeprefix(FAILED)
+            else:
+                said = state.get("stopped") or seen.error() or "hs has failed"
             code = _code(said)
             told.append(events.error(said, code))
             return [*told, events.result(None, True, code, error_message=said, **self._facts(state, seen))]
         if not answer and not seen.last_words.strip():
-            return told  # no answer: what that means is seen from how the process ended
+            return told  # no answer: the process's end tells its meaning
         return [*told, events.result(answer or seen.last_words, **self._facts(state, seen))]
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
@@ -131,7 +144,7 @@ is its prompt."""
         return found or (outcome.PROCESS_CRASHED, last[0])
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether the session's own record says that it worked in `cwd`."""
+        """Return True if the session's own record names `cwd` as its folder."""
         path = hs_session.folder_of(session_id, cwd, {})
         facts = hs_session.settings(path)
         return bool(facts) and os.path.realpath(facts.get("cwd") or cwd) == os.path.realpath(cwd)
@@ -151,8 +164,8 @@ is its prompt."""
 
     # ----------------------------------------------------------------- innards
 
-    def _news(self, state: dict) -> list[Event]:
-        """What the session's messages have that has not been told yet."""
+    def _news(self, state: dict[str, Any]) -> list[Event]:
+        """Return new events from the session's messages."""
         query: Query | None = state.get("query")
         told: list[Event] = []
         if "session_path" not in state and query and query.resume_session_id:
@@ -167,7 +180,7 @@ is its prompt."""
             told.append(events.session_init(os.path.basename(path.rstrip("/")), **more))
         return told + state["reading"].news()
 
-    def _facts(self, state: dict, seen: hs_session.Reading) -> dict:
+    def _facts(self, state: dict[str, Any], seen: hs_session.Reading) -> dict[str, Any]:
         model = seen.model or state.get("model")
         return {"cost": seen.cost(model), "model": model, "provider": seen.provider or state.get("provider")}
 
@@ -184,7 +197,9 @@ def _code(said: str) -> str:
     if "exceeded max iterations" in said:
         return outcome.BUDGET
     missing_key = " not set" in said and ("hs auth" in said or "API_KEY" in said)
-    return outcome.AUTH_FAILED if missing_key else code_of(said) or outcome.UNKNOWN
+    if missing_key:
+        return outcome.AUTH_FAILED
+    return code_of(said) or outcome.UNKNOWN
 
 
 def _number(path: Path) -> int:
@@ -198,21 +213,24 @@ PACK = "swarm"
 
 
 def _plugin_environment(query: Query, program: str, folder: Path) -> dict[str, str]:
-    """Return the variables that give the child our plugin, which is made below `folder`, and our command."""
+    """Return the variables that give the child our plugin, made below `folder`, and our command."""
     from swarm_mcp.harness.plugin import plugin_folder
 
     bundle = plugin_folder()
     path = query.env.get("PATH") or os.environ.get("PATH") or os.defpath
     env = {"PATH": os.pathsep.join((str(bundle / "bin"), path))}
     found = shutil.which(program, path=path)
-    root = root_of(found) if found else None
+    if found:
+        root = root_of(found)
+    else:
+        root = None
     if root is not None:
         env["HARNESS_ROOT"] = str(_linked(root, bundle, folder / "harness", query))
     return env
 
 
 def is_installed() -> bool:
-    """Return whether the user has installed our plugin."""
+    """Return True if the user has installed our plugin."""
     return (home() / "plugins" / PACK / "tools" / GUARDED[0]).is_file()
 
 
@@ -256,12 +274,15 @@ def _provider(values: Mapping[str, str]) -> Check:
 
 
 def _guards(adapter: HarnessAdapter, config: Mapping[str, object], values: Mapping[str, str]) -> Check:
-    """Whether a worker's writes are checked: by the plugin that it is given, else by one that is installed."""
+    """Check that a worker's writes are checked: by its own plugin, else by an installed one."""
     try:
         words = command_of(adapter, config)
     except Refused:
         words = ()
-    program = shutil.which(words[0], path=values.get("PATH")) if words else None
+    if words:
+        program = shutil.which(words[0], path=values.get("PATH"))
+    else:
+        program = None
     if program and root_of(program):
         return Check("guarded", INFO, f"workers find the guards in front of every {', '.join(GUARDED)}")
     plugin = home() / "plugins" / PACK

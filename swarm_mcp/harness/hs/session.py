@@ -1,8 +1,8 @@
 """Sessions of the bash harness: a folder with ``session.conf`` and ``messages/NNNN-role.md``.
 
-A message is frontmatter between two lines of ``---``, and its text. An assistant's text has blocks
-`` ```tool_call id=ID name=NAME `` with JSON in them, and `` ```thinking signature=... ``. Source: docs/PROTOCOLS.md
-of wedow/harness. What cannot be read is passed over.
+A message is frontmatter between two lines of ``---``, and its text. An assistant's text has blocks `` ```tool_call
+id=ID name=NAME `` with JSON in them, and `` ```thinking signature=... ``. Source: docs/PROTOCOLS.md of wedow/harness.
+Unreadable parts are skipped.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Message(NamedTuple):
 
 
 class Reading:
-    """The messages of a session, as they come; the first `skip` are old. What is known so far: `last_words` of the
-    assistant, how its last message `stop`ped, its `model` and `provider`, and how many `turns` it had."""
+    """The messages of a session, as they come; the first `skip` are old. Known so far: the assistant's `last_words`,
+    its last `stop` reason, its `model` and `provider`, and its number of `turns`.
+    """
 
     def __init__(self, path: str = "", skip: int = 0):
         self.path = path
@@ -56,7 +57,7 @@ class Reading:
         return told
 
     def cost(self, model: str | None) -> Cost:
-        """Return what all turns took; None: not counted."""
+        """Return the cost of all turns; None: not counted."""
         read, written, *cache = map(self._counts.get, _COUNTS)
         return Cost(None, read, written, cache[0], cache[1], self.turns or None, model)
 
@@ -80,7 +81,7 @@ class Reading:
         if role == "tool_result":
             failed = facts.get("error") == "true"
             return [events.tool_end(facts.get("call_id", ""), facts.get("tool", ""), message.text, failed)]
-        return []  # what the user said is known
+        return []  # the user's words are known
 
     def _spoken(self, message: Message) -> list[Event]:
         facts, told = message.facts, []
@@ -95,13 +96,16 @@ class Reading:
             if kind == "call":
                 told.append(events.tool_start(head.get("id", ""), head.get("name", ""), content))
             elif content.strip():
-                thinking = {"thinking": True} if kind == "thought" else {}
+                if kind == "thought":
+                    thinking = {"thinking": True}
+                else:
+                    thinking = {}
                 told.append(events.message("assistant", content.strip("\n"), **thinking))
                 words += [] if thinking else [content.strip("\n")]
         self.last_words = "\n".join(words) or self.last_words
         if "tokens_in" in counts:
             used = counts["tokens_in"] + counts.get("tokens_cache_read", 0) + counts.get("tokens_out", 0)
-            usage: dict = {"context_used_tokens": used, "context_total_tokens": None, "context_percent": None}
+            usage: dict[str, Any] = {"context_used_tokens": used, "context_total_tokens": None, "context_percent": None}
             spent = self.cost(self.model or None).to_dict()
             usage.update(output_tokens=counts.get("tokens_out"), spent=spent)
             told.append(Event(events.CONTEXT_USAGE, usage))
@@ -109,13 +113,19 @@ class Reading:
 
 
 def blocks(text: str, has_calls: bool) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield ``(kind, content, head)`` of each part of a text: ``text``, ``thought`` or ``call``, whose content
-    is its parsed input (the text itself where that is no JSON) and whose head has ``id`` and ``name``."""
+    """Yield ``(kind, content, head)`` of each part of a text: ``text``, ``thought`` or ``call``. A call's content is
+    its parsed input (the text itself if it is no JSON), and its head has ``id`` and ``name``.
+    """
     kind = "text"
     head: dict[str, str] = {}
     lines: list[str] = []
     for line in text.split("\n"):
-        opened = "call" if has_calls and line.startswith(CALL) else "thought" if line.startswith(THOUGHT) else ""
+        if has_calls and line.startswith(CALL):
+            opened = "call"
+        elif line.startswith(THOUGHT):
+            opened = "thought"
+        else:
+            opened = ""
         if kind == "text" and opened:
             yield kind, "\n".join(lines), {}
             pairs = (word.partition("=") for word in line.split()[1:])
@@ -131,7 +141,7 @@ def blocks(text: str, has_calls: bool) -> Iterator[tuple[str, Any, dict[str, str
 
 
 def read(path: str) -> Message | None:
-    """Return the message in a file; None where it is not whole."""
+    """Return the message in a file; None for an incomplete one."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LARGEST)
@@ -154,7 +164,7 @@ def files(path: str) -> list[str]:
 
 
 def settings(path: str) -> dict[str, str]:
-    """Return what a session's ``session.conf`` says; empty where there is none."""
+    """Return the values in a session's ``session.conf``; empty without one."""
     try:
         with open(os.path.join(path, "session.conf"), encoding="utf-8", errors="replace") as file:
             return dict(line.rstrip("\n").partition("=")[::2] for line in file)

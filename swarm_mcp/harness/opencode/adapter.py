@@ -1,8 +1,8 @@
 """The harness ``opencode``: OpenCode (``opencode run --format json``), as of 1.18.
 
-What a run is given is configuration in its environment (``OPENCODE_CONFIG_CONTENT``), which comes before the user's and
-the project's: our plugin where the user has not installed it, MCP servers, skills, and an agent of the run's own where
-the mode or the system prompt needs one. ``{env:NAME}`` and ``{file:PATH}`` in it are replaced by OpenCode.
+A run is configured through its environment (``OPENCODE_CONFIG_CONTENT``), with precedence over the user's and the
+project's configuration: our plugin if the user has not installed it, MCP servers, skills, and an agent of the run's own
+if the mode or the system prompt needs one. OpenCode expands ``{env:NAME}`` and ``{file:PATH}`` in it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from swarm_mcp.harness.query import READ_ONLY, YOLO, Query, parse_object
 from swarm_mcp.harness.servers import OURS, HiddenValues, words_of
 from swarm_mcp.runtimes.links import leads_to
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONFIG = "OPENCODE_CONFIG_CONTENT"
 AGENT = "swarm-run"
@@ -71,15 +75,17 @@ fork_session, additional_args, command (opencode), env, timeout_seconds (0: none
         env = {**calm, **hidden.env, CONFIG: json.dumps(config)}
         return Launch((*argv, *query.additional_args), env, query.prompt)
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         return stream.parse(line, state)
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         return stream.left_over(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
         found = error_of(ending)
-        return (PROCESS_CRASHED, "opencode ended without an answer") if not (found or ending.result) else found
+        if not (found or ending.result):
+            return (PROCESS_CRASHED, "opencode ended without an answer")
+        return found
 
     def format_command(self, name: str) -> str:
         return f"Use the skill {name}."
@@ -102,18 +108,21 @@ fork_session, additional_args, command (opencode), env, timeout_seconds (0: none
         return [Check("opencode_no_accounts", WARN, text, "opencode auth login, or an API key in the environment")]
 
 
-def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict, str]:
+def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str, Any], str]:
     """The configuration of one run, and the agent to work as, empty for the user's choice."""
     from swarm_mcp.harness.plugin import plugin_folder
 
     read_only = query.mode == READ_ONLY
     names = [name for name in query.mcp_servers if not read_only or name in (OURS, CLIENT_TOOLS)]
-    config: dict = {"mcp": {name: _server(name, query, hidden) for name in names}, "skills": {"paths": [*query.skills]}}
+    config: dict[str, Any] = {
+        "mcp": {name: _server(name, query, hidden) for name in names},
+        "skills": {"paths": [*query.skills]},
+    }
     if leads_to(link(), PLUGIN_FILE) is None:  # loaded twice, each call would be checked twice
         config["plugin"] = [(plugin_folder() / PLUGIN_FILE).as_uri()]
     if query.append_system_prompt:
         config["instructions"] = [_written(folder / "append.md", query.append_system_prompt)]
-    allowed: dict = {f"{name}_*": "allow" for name in names}
+    allowed: dict[str, Any] = {f"{name}_*": "allow" for name in names}
     if query.additional_directories:
         places = {os.path.join(path, "**"): "allow" for path in query.additional_directories}
         allowed["external_directory"] = places
@@ -121,14 +130,15 @@ def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict, str
         allowed = {"*": "deny", **dict.fromkeys(READING, "allow"), **allowed, f"{OURS}_dispatch": "deny"}
     if not (read_only or query.system_prompt):
         return {**config, "permission": allowed}, ""
-    prompt = (
-        {"prompt": f"{{file:{_written(folder / 'system.md', query.system_prompt)}}}"} if query.system_prompt else {}
-    )
+    if query.system_prompt:
+        prompt = {"prompt": f"{{file:{_written(folder / 'system.md', query.system_prompt)}}}"}
+    else:
+        prompt = {}
     agent = {"mode": "primary", "description": "a run of the swarm's", "permission": allowed, **prompt}
     return {**config, "agent": {AGENT: agent}}, AGENT
 
 
-def _server(name: str, query: Query, hidden: HiddenValues) -> dict:
+def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
     server = query.mcp_servers[name]
     values = hidden.names_for(name, server.headers if server.url else server.env)
     references = {key: f"{{env:{variable}}}" for key, variable in values.items()}

@@ -1,8 +1,8 @@
-"""What OpenCode writes with ``run --format json`` (1.18): one JSON object a line, each with its ``sessionID``.
+"""The output of OpenCode with ``run --format json`` (1.18): one JSON object a line, each with its ``sessionID``.
 
 ``step_start`` and ``step_finish`` (one answer of the model, with its tokens and dollars), ``text``, ``reasoning``,
-``tool_use`` (once, when the call is over) and ``error``. The end is the end of the stream. Sub-agents have sessions of
-their own, and nothing of them is in it but the result of the tool that started them.
+``tool_use`` (once, after the call) and ``error``. The end is the end of the stream. Sub-agents have sessions of their
+own, and only the result of the tool that started them is in the stream.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ from swarm_mcp.harness.events import CONTEXT_USAGE, Event
 from swarm_mcp.harness.outcome import TOKENS, Cost, count_of
 from swarm_mcp.harness.query import parse_object
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 OUR_DENIAL = "swarm lock blocked"
 
 
-def parse(line: str, state: dict) -> list[Event]:
+def parse(line: str, state: dict[str, Any]) -> list[Event]:
     """Implement ``HarnessAdapter.parse``."""
     told = parse_object(line)
     kind = told.get("type")
@@ -35,30 +39,35 @@ def parse(line: str, state: dict) -> list[Event]:
     return [*found, *read(part, state)]
 
 
-def left_over(state: dict) -> list[Event]:
-    """Implement ``HarnessAdapter.finish``: the result, which the stream itself does not have."""
+def left_over(state: dict[str, Any]) -> list[Event]:
+    """Implement ``HarnessAdapter.finish``: the result, missing in the stream itself."""
     cost = cost_of(state).to_dict()
     complaint = state.get("complaint")
     if complaint:
         text, code = complaint
         return [events.result(state.get("words"), True, code, error_message=text, cost=cost)]
-    return [events.result(state.get("words"), cost=cost)] if state.get("over") else []
-
-
-def cost_of(state: dict) -> Cost:
-    """Return what the answers of this run took. A model without a price makes the sum unknown."""
-    used = state.get("used")
-    if not used:
-        return Cost()
-    dollars = None if state.get("unpriced") else round(state["dollars"], 10)
-    return Cost(dollars, **used, num_turns=state["turns"])
-
-
-def _step_begins(part: dict, state: dict) -> list[Event]:
+    if state.get("over"):
+        return [events.result(state.get("words"), cost=cost)]
     return []
 
 
-def _step_ends(part: dict, state: dict) -> list[Event]:
+def cost_of(state: dict[str, Any]) -> Cost:
+    """Return the cost of this run's answers. A model without a price makes the sum unknown."""
+    used = state.get("used")
+    if not used:
+        return Cost()
+    if state.get("unpriced"):
+        dollars = None
+    else:
+        dollars = round(state["dollars"], 10)
+    return Cost(dollars, **used, num_turns=state["turns"])
+
+
+def _step_begins(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
+    return []
+
+
+def _step_ends(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     tokens, cache = parse_object(part.get("tokens")), parse_object(parse_object(part.get("tokens")).get("cache"))
     out = (count_of(tokens.get("output")) or 0) + (count_of(tokens.get("reasoning")) or 0)
     found = (
@@ -77,24 +86,28 @@ def _step_ends(part: dict, state: dict) -> list[Event]:
     state["dollars"] = state.get("dollars", 0.0) + (cost if priced else 0.0)
     goes_on = part.get("reason") == "tool-calls"
     state["over"] = not goes_on
-    facts: dict = {"context_used_tokens": sum(found), "context_total_tokens": None, "context_percent": None}
+    facts: dict[str, Any] = {"context_used_tokens": sum(found), "context_total_tokens": None, "context_percent": None}
     facts["spent"] = cost_of(state).to_dict()
     facts.update(cost_usd=cost_of(state).total_cost_usd, num_turns=state["turns"], goes_on=goes_on)
     return [Event(CONTEXT_USAGE, {**facts, "output_tokens": out})]
 
 
-def _words(part: dict, state: dict) -> list[Event]:
+def _words(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     text = _text(part.get("text"))
     state["words"] = text or state.get("words")
-    return [events.message("assistant", text)] if text else []
+    if text:
+        return [events.message("assistant", text)]
+    return []
 
 
-def _thoughts(part: dict, state: dict) -> list[Event]:
+def _thoughts(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     text = _text(part.get("text"))
-    return [events.message("assistant", text, thinking=True)] if text else []
+    if text:
+        return [events.message("assistant", text, thinking=True)]
+    return []
 
 
-def _call(part: dict, state: dict) -> list[Event]:
+def _call(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     call, name, how = _text(part.get("callID")), _text(part.get("tool")), parse_object(part.get("state"))
     failed = how.get("status") == "error"
     text = _text(how.get("error" if failed else "output"))
@@ -104,12 +117,15 @@ def _call(part: dict, state: dict) -> list[Event]:
     return found
 
 
-def _complaint(error: object, state: dict) -> Event:
+def _complaint(error: object, state: dict[str, Any]) -> Event:
     told = parse_object(error)
     text = _text(parse_object(told.get("data")).get("message")) or _text(told.get("name")) or "it did not say why"
     status = parse_object(told.get("data")).get("statusCode")
     code = outcome.code_of(f"{status} {text}" if isinstance(status, int) else text)
-    code = outcome.AUTH_FAILED if told.get("name") == "ProviderAuthError" else code or outcome.UNKNOWN
+    if told.get("name") == "ProviderAuthError":
+        code = outcome.AUTH_FAILED
+    else:
+        code = code or outcome.UNKNOWN
     state["complaint"] = (outcome.one_line(text), code)
     return events.error(outcome.one_line(text), code)
 
@@ -120,4 +136,6 @@ _READERS = {
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""

@@ -25,6 +25,10 @@ from swarm_mcp.harness.query import READ_ONLY, Query, parse_object
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.pi import home
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 EXTENSION = "integrations/pi/index.ts"
 SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the extension
 _THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
@@ -98,16 +102,16 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             argv += ["--tools", ",".join((*_READING, *_harmless(query)))]
         listed = {"mcpServers": {name: server.to_dict() for name, server in query.mcp_servers.items()}}
         env = {SERVERS: _written(folder / "servers.json", json.dumps(listed))}
-        # An empty first line is trimmed away, but answers no where pi asks whether to copy another folder's session.
+        # pi trims away an empty first line, but takes it as no to its question about copying another folder's session.
         return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}")
 
-    def parse(self, line: str, state: dict) -> list[Event]:
+    def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         return stream.events_of(line, state)
 
     def recorded(self, line: str) -> str:
         return stream.without_repetition(line)
 
-    def finish(self, state: dict) -> list[Event]:
+    def finish(self, state: dict[str, Any]) -> list[Event]:
         return stream.left_over(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
@@ -123,11 +127,14 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         last = next((line for line in stderr if line.startswith("Error")), stderr[-1] if stderr else "")
         if ending.exit_code and not ending.signal and last:
             return stream.category_of(" ".join(stderr)), last
-        how = f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
+        if ending.signal:
+            how = f"signal {ending.signal}"
+        else:
+            how = f"exit code {ending.exit_code}"
         return outcome.PROCESS_CRASHED, f"pi ended without an answer ({how}){': ' + last if last else ''}"
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Return whether pi keeps a session with this id for this folder."""
+        """Return True if pi keeps a session with this id for this folder."""
         for path in _session_files(session_id, cwd):
             try:
                 with open(path, encoding="utf-8", errors="replace") as file:
@@ -167,7 +174,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             found.append(Check("pi_credentials_missing", WARN, "no account for a model is in sight", self.instructions))
         return found
 
-    def listed_models(self) -> list[dict]:
+    def listed_models(self) -> list[dict[str, Any]]:
         path = shutil.which(self.program)
         if not path:
             return []
@@ -181,7 +188,10 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             return []
         rows = [line.split() for line in (done.stdout or done.stderr).splitlines()]
         at = next((number for number, row in enumerate(rows) if row[:3] == ["provider", "model", "context"]), None)
-        listed = rows[at + 1 :] if at is not None else []
+        if at is not None:
+            listed = rows[at + 1 :]
+        else:
+            listed = []
         return [
             {"name": f"{row[0]}/{row[1]}", "short": row[1], "context_tokens": _size(row[2])}
             for row in listed
@@ -198,12 +208,15 @@ def _session_files(session_id: str, cwd: str) -> list[Path]:
         plain = os.path.realpath(cwd).lstrip("/\\")
         folder = home() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
     # Ids come from outside: compared, never put into a pattern.
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    if folder.is_dir():
+        names = sorted(os.listdir(folder))
+    else:
+        names = []
     return [folder / name for name in names if name.endswith(f"_{session_id}.jsonl")]
 
 
 def _setting(name: str, cwd: str) -> str:
-    """A text in pi's settings, the project's before the user's; empty where there is none."""
+    """Return a text in pi's settings, the project's before the user's; empty without one."""
     for path in (Path(cwd) / ".pi" / "settings.json", home() / "settings.json"):
         value = object_in(path).get(name)
         if isinstance(value, str) and value.strip():
@@ -222,7 +235,7 @@ def _written(path: Path, text: str) -> str:
 
 
 def _harmless(query: Query) -> list[str]:
-    """The tools beside pi's own that a read-only run has: the swarm's, and what the caller itself serves."""
+    """Return the tools of a read-only run beside pi's own: the swarm's, and the caller's."""
     from swarm_mcp.harness.client_tools import tool_of
 
     names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
@@ -249,12 +262,14 @@ def _size(text: str) -> int | None:
         return None
 
 
-def _read(path: Path) -> tuple[dict, str]:
-    """The object in a file, and what is wrong with it; a file that is not there has neither."""
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the object in a file, and its fault; a missing file has neither."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}, ""
     except (OSError, ValueError, RecursionError) as error:
         return {}, " ".join(str(error).split())
-    return (tree, "") if isinstance(tree, dict) else ({}, "is not a JSON object")
+    if isinstance(tree, dict):
+        return (tree, "")
+    return ({}, "is not a JSON object")

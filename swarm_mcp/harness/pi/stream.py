@@ -1,6 +1,6 @@
-"""What pi writes with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
+"""The output of pi with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
 
-Only ends are taken: ``message_end`` has the whole message, ``message_update`` the same so far and one delta.
+Only ends are used: ``message_end`` has the whole message, ``message_update`` repeats its beginning with one delta.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ from swarm_mcp.harness.events import tool_start as tool_started
 from swarm_mcp.harness.outcome import Cost, code_of
 from swarm_mcp.harness.query import parse_object
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _UPDATE = '{"type":"message_update"'
 _SILENT = frozenset({"agent_start", "turn_start", "turn_end", "message_start", "message_update", "queue_update"})
-# What pi itself and the providers it knows say beside what errors_of has.
+# Texts of pi itself and of its providers, beside those in errors_of.
 _AUTH = re.compile(r"no models available|no credentials|permission.?denied|re-authenticate", re.IGNORECASE)
 _OVERFLOW = re.compile(
     r"request_too_large|prompt too long|too many tokens|token limit|reduce the length of the messages"
@@ -37,25 +41,30 @@ _OVERFLOW = re.compile(
 )
 
 
-def events_of(line: str, state: dict) -> list[Event]:
+def events_of(line: str, state: dict[str, Any]) -> list[Event]:
     """Return the events of one line; `state` collects the run's numbers (`cost_of`). Never raises."""
     told = parse_object(line)
     if not told:
         return []
     kind = told.get("type")
     try:
-        read = _READERS.get(kind) if isinstance(kind, str) else None
+        if isinstance(kind, str):
+            read = _READERS.get(kind)
+        else:
+            read = None
         if read:
             return read(told, state)
-        return [] if kind in _SILENT else [custom(f"pi.{kind}", told)]
+        if kind in _SILENT:
+            return []
+        return [custom(f"pi.{kind}", told)]
     except (AttributeError, KeyError, TypeError, ValueError):
         return [custom(f"pi.{kind}", told)]
 
 
 def without_repetition(line: str) -> str:
-    """Return an update's line without the message so far, which stands in it twice; other lines unchanged.
+    """Return an update's line without the repeated beginning of the message; other lines unchanged.
 
-    An answer of 20 kB would make a record of hundreds of megabytes. Raises what decoding raises.
+    An answer of 20 kB would make a record of hundreds of megabytes. Raises decoding errors.
     """
     if not line.startswith(_UPDATE):
         return line
@@ -65,8 +74,8 @@ def without_repetition(line: str) -> str:
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
-def cost_of(state: dict) -> Cost:
-    """Return what the answers of this run took. A model without a price makes the sum unknown."""
+def cost_of(state: dict[str, Any]) -> Cost:
+    """Return the cost of this run's answers. A model without a price makes the sum unknown."""
     used = state.get("used")
     if not used:
         return Cost(num_turns=state.get("turns"), model=state.get("model"))
@@ -84,7 +93,7 @@ def category_of(text: str) -> str:
     return found or (outcome.AUTH_FAILED if _AUTH.search(text) else outcome.UNKNOWN)
 
 
-def _session(told: dict, state: dict) -> list[Event]:
+def _session(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     name = told.get("id")
     if state.get("session") or not isinstance(name, str):
         return [custom("pi.session", told)]
@@ -92,14 +101,14 @@ def _session(told: dict, state: dict) -> list[Event]:
     return [session_init(name, cwd=told.get("cwd"))]
 
 
-def _update(told: dict, state: dict) -> list[Event]:
+def _update(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     piece = told["assistantMessageEvent"]
     if piece.get("type") in ("text_delta", "thinking_delta"):
         return [custom(f"pi.{piece['type']}", {"delta": str(piece.get("delta", ""))})]
     return []
 
 
-def _message(told: dict, state: dict) -> list[Event]:
+def _message(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     said = told["message"]
     role = said.get("role")
     if role == "user":
@@ -120,7 +129,7 @@ def _message(told: dict, state: dict) -> list[Event]:
     return found + _count(said, state)
 
 
-def _count(said: dict, state: dict) -> list[Event]:
+def _count(said: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     """Add one answer to the run's numbers; how full the context is now."""
     model = "/".join(str(said[part]) for part in ("provider", "model") if said.get(part))
     state["model"] = model or state.get("model")
@@ -135,20 +144,25 @@ def _count(said: dict, state: dict) -> list[Event]:
     for name, value in (*tokens.items(), ("cost", price)):
         used[name] += value
     full = _number(usage.get("totalTokens")) or sum(tokens.values())
-    facts: dict = {"context_used_tokens": full, "context_total_tokens": None, "context_percent": None}
+    facts: dict[str, Any] = {"context_used_tokens": full, "context_total_tokens": None, "context_percent": None}
     facts["cost_usd"], facts["num_turns"] = cost_of(state).total_cost_usd, state["turns"]
     facts["spent"] = cost_of(state).to_dict()
     facts["goes_on"] = said.get("stopReason") == "toolUse"
     return [Event(CONTEXT_USAGE, {**facts, "output_tokens": tokens["output"]})]
 
 
-def _start(told: dict, state: dict) -> list[Event]:
+def _start(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     return [tool_started(str(told["toolCallId"]), str(told["toolName"]), told.get("args"))]
 
 
-def _end(told: dict, state: dict) -> list[Event]:
+def _end(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     gave = told.get("result")
-    text = _text(gave.get("content")) if isinstance(gave, dict) else "" if gave is None else str(gave)
+    if isinstance(gave, dict):
+        text = _text(gave.get("content"))
+    elif gave is None:
+        text = ""
+    else:
+        text = str(gave)
     failed = told.get("isError") is True
     found = [tool_ended(str(told["toolCallId"]), str(told["toolName"]), text, failed)]
     if failed and text.startswith(denials.BEGINS):
@@ -156,39 +170,45 @@ def _end(told: dict, state: dict) -> list[Event]:
     return found
 
 
-def _progress(told: dict, state: dict) -> list[Event]:
-    return []  # what a tool has printed so far, again and again
+def _progress(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
+    return []  # a tool's output so far, repeated
 
 
-def _agent_end(told: dict, state: dict) -> list[Event]:
+def _agent_end(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     last = state.get("last") or {}
     failed = last.get("reason") in ("error", "aborted")
     if not failed:
         state["failed"] = []
         return [result(last.get("text"), cost=cost_of(state).to_dict())]
     complaint = " ".join(str(last.get("complaint") or f"the model's answer ended with {last['reason']}").split())
-    category = outcome.ABORTED if last["reason"] == "aborted" else category_of(complaint)
+    if last["reason"] == "aborted":
+        category = outcome.ABORTED
+    else:
+        category = category_of(complaint)
     ended = result(last.get("text") or None, True, category, cost=cost_of(state).to_dict(), error_message=complaint)
     state["failed"] = [error(complaint, category), ended]
     return []
 
 
-def _retry(told: dict, state: dict) -> list[Event]:
+def _retry(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     state["failed"] = []
     said = str(told.get("errorMessage") or "")
     return [retry("pi.auto_retry_start", told, said, category_of(said))]
 
 
-def left_over(state: dict) -> list[Event]:
-    """Return the events of a run whose last answer failed: only the end shows that pi did not try again."""
+def left_over(state: dict[str, Any]) -> list[Event]:
+    """Return the events of a run with a failed last answer: only the end shows that pi did not try again."""
     return state.get("failed") or []
 
 
-def _compacted(told: dict, state: dict) -> list[Event]:
+def _compacted(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     done = told.get("result")
     if not isinstance(done, dict):
         return [custom("pi.compaction_end", told)]
-    trigger = "manual" if told.get("reason") == "manual" else "auto"
+    if told.get("reason") == "manual":
+        trigger = "manual"
+    else:
+        trigger = "auto"
     before = done.get("tokensBefore")
     facts = {"pre_compact_tokens": before, "compact_trigger": trigger, "context_total_tokens": None}
     return [Event(COMPACTION, facts)]
@@ -202,14 +222,19 @@ _READERS = {
 
 
 def _text(content: object) -> str:
-    """The text of a message or a result; what is no text in it is named."""
+    """Return the text of a message or a result; parts that are no text are named."""
     if isinstance(content, str):
         return content
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    if isinstance(content, list):
+        blocks = [block for block in content if isinstance(block, dict)]
+    else:
+        blocks = []
     shown = [str(block.get("text", "")) if block.get("type") == "text" else "" for block in blocks]
     shown += ["[image]" for block in blocks if block.get("type") == "image"]
     return "\n".join(text for text in shown if text)
 
 
 def _number(value: object) -> float | int:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) else 0
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return value
+    return 0

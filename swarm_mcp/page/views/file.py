@@ -1,4 +1,4 @@
-"""A file: who holds it and who waits, whether it may be written now, and what has happened to its locks."""
+"""A file: its locks and waiters, the answer to a write now, and the history of its locks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from swarm_mcp.overview.explained import through, until
 from swarm_mcp.overview.timeline import happening
 from swarm_mcp.page.rendering import near
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 EVENTS, EVENTS_READ = 50, 2000  # that are shown; that are looked through for them, each time that something changes
 
@@ -44,21 +48,21 @@ def _make(look: Look) -> Page:
 
 
 def _checkout_of(path: str, scopes: list[str]) -> str:
-    """The checkout that a path is in, empty for none: the innermost of these."""
+    """Return the innermost of these checkouts that contains a path; empty for none."""
     return max((one for one in scopes if path.startswith(one.rstrip("/") + "/")), key=len, default="")
 
 
-def _held(look: Look, lock: dict, scope: str) -> dict:
+def _held(look: Look, lock: dict[str, Any], scope: str) -> dict[str, Any]:
     shown = {**lock, "through": through(lock, lambda path: near(path, scope)), "until": until(lock, look.now)}
     return {**shown, **_who(look, lock, lock["owner_label"])}
 
 
-def _waiting(look: Look, one: dict) -> dict:
+def _waiting(look: Look, one: dict[str, Any]) -> dict[str, Any]:
     return {**one, **_who(look, one, one.get("label"))}
 
 
-def _who(look: Look, one: dict, label: str | None) -> dict:
-    """``{id, name, agent}`` of whoever has a lock or waits; no id for strangers."""
+def _who(look: Look, one: dict[str, Any], label: str | None) -> dict[str, Any]:
+    """Return ``{id, name, agent}`` of a holder or waiter; strangers have no id."""
     if one.get("hidden"):
         return {"id": "", "name": UNNAMED, "agent": ""}
     look.people.learn(one["instance_id"], label)

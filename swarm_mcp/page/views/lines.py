@@ -1,4 +1,4 @@
-"""Lines: who waits for what, behind whom, and the circles in which sessions wait for each other, or would have."""
+"""Queues: waiters, their obstacles, and the circles of waiters that were found or prevented."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from swarm_mcp.overview.lines import lines
 from swarm_mcp.overview.timeline import newest
 from swarm_mcp.page.view import Look, Page, View
 
-LATELY_SECONDS, LATELY = 86400, 20  # what is over: of a day, so many
+LATELY_SECONDS, LATELY = 86400, 20  # circles of the last day, and their largest number
 
 
 def _make(look: Look) -> Page:

@@ -1,4 +1,4 @@
-"""A session: what it holds, waits for and has changed, its tasks and messages, and what it did."""
+"""A session: its locks, waits and changes, its tasks and messages, and its events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ SECONDS = 86400  # for as long events are kept
 
 def _make(look: Look) -> Page:
     row = look.store.instances.get(look.asked.get("id"))
-    scope = row.scope if row else look.scope
+    if row:
+        scope = row.scope
+    else:
+        scope = look.scope
     edited = look.edited.get(scope) or []
     found = session_whole(look.store, look.asked.get("id"), scope, look.people, look.now - SECONDS, edited)
     return Page("session.html", f"Session {found.name.removeprefix('session ')}", {"whole": found, "counted": COUNTED})

@@ -1,4 +1,4 @@
-"""Timeline: what has happened to locks and sessions, as a picture and as text: lately, or around a moment."""
+"""The timeline: events of locks and sessions, as a picture and as text, up to now or around a moment."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
 HOUR, DAY = 3600, 86400
 SPANS = ((300, "5 minutes"), (1800, "30 minutes"), (HOUR, "hour"), (6 * HOUR, "6 hours"), (DAY, "day"))
 TEXTS = 150  # events that are told in words; the picture has more
-CLOSE = 300  # seconds around a moment that somebody has chosen in a longer span
+CLOSE = 300  # seconds around a moment chosen in a longer span
 
 
 def _make(look: Look) -> Page:
     length = look.asked.number("span", HOUR, 60, DAY)
     middle = look.asked.number("at", 0, 0, 2**40)
-    until = min(look.now, middle + length // 2) if middle else look.now
+    if middle:
+        until = min(look.now, middle + length // 2)
+    else:
+        until = look.now
     since = (middle or look.now - length // 2) - length // 2
     shown = timeline(look.store, look.scope, look.people, since, max(since, until))
     is_live = until >= look.now
-    waiting = lines(look.store, look.scope, look.people).waiting if is_live else []
+    if is_live:
+        waiting = lines(look.store, look.scope, look.people).waiting
+    else:
+        waiting = []
     drawn = picture(shown, _held(look), waiting, look.now)
     return Page("timeline.html", "Timeline", {
         "shown": shown, "picture": drawn, "is_live": is_live, "middle": since + length // 2, "length": length,
@@ -32,8 +38,14 @@ def _make(look: Look) -> Page:
 
 def _held(look: Look) -> list[tuple[str, str, Hold]]:
     """The newest locks that there are, each with its checkout and file."""
-    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS)
-    limit = FILES if look.scope else FILES // 4
+    if look.scope:
+        scopes = [look.scope]
+    else:
+        scopes = look.store.instances.scopes(MOST_CHECKOUTS)
+    if look.scope:
+        limit = FILES
+    else:
+        limit = FILES // 4
     return [
         (scope, file.path, hold)
         for scope in scopes

@@ -1,4 +1,4 @@
-"""Tasks and messages: what sessions have asked of each other, and said to each other; and one task whole."""
+"""The tasks and messages between sessions, and one task whole."""
 
 from __future__ import annotations
 
@@ -6,20 +6,30 @@ from swarm_mcp.domain.session import onlooker
 from swarm_mcp.overview.work import MESSAGES, TASKS, about, find_task, message_row, messages, task_row, tasks, worker
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 TASKS_OF_MANY, MESSAGES_OF_MANY = 10, 10  # of each checkout, where there are several; of tasks, in each status
 ABOUT, READ = 50, 200  # messages about one task that are shown; of its checkout, that are looked through for them
 
 
 def _make(look: Look) -> Page:
-    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS)
+    if look.scope:
+        scopes = [look.scope]
+    else:
+        scopes = look.store.instances.scopes(MOST_CHECKOUTS)
     found = [_checkout(look, scope, len(scopes) > 1) for scope in scopes]
     found = [one for one in found if look.scope or one["tasks"].by_status or one["messages"].rows]
     return Page("work.html", "Tasks and messages", {"checkouts": found})
 
 
-def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict:
+def _checkout(look: Look, scope: str, is_one_of_many: bool) -> dict[str, Any]:
     some_tasks, some_messages = (TASKS_OF_MANY, MESSAGES_OF_MANY) if is_one_of_many else (TASKS, MESSAGES)
-    after = look.asked.get("after") if look.scope else ""
+    if look.scope:
+        after = look.asked.get("after")
+    else:
+        after = ""
     return {
         "scope": scope,
         "tasks": tasks(look.store, scope, look.people, some_tasks),

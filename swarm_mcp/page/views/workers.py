@@ -1,4 +1,4 @@
-"""Workers: the agents that were run, what they cost; and one of them, with what it has done so far."""
+"""The agents that were run and their costs, and one of them with its record so far."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from swarm_mcp.overview.work import worker, workers
 from swarm_mcp.page.view import MOST_CHECKOUTS, Look, Page, View
 from swarm_mcp.views import short
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 WORKERS_OF_MANY = 10  # of each checkout, where there are several
 ENTRIES = 100  # of a transcript, the last ones
 _TITLES = {
@@ -23,8 +27,14 @@ _TITLES = {
 
 
 def _make(look: Look) -> Page:
-    scopes = [look.scope] if look.scope else look.store.instances.scopes(MOST_CHECKOUTS)
-    limit = WORKERS_OF_MANY if len(scopes) > 1 else MOST
+    if look.scope:
+        scopes = [look.scope]
+    else:
+        scopes = look.store.instances.scopes(MOST_CHECKOUTS)
+    if len(scopes) > 1:
+        limit = WORKERS_OF_MANY
+    else:
+        limit = MOST
     found = [(scope, workers(look.store, scope, look.people, limit)) for scope in scopes]
     return Page("workers.html", "Workers", {"checkouts": [one for one in found if look.scope or one[1]]})
 
@@ -35,8 +45,14 @@ def _make_one(look: Look) -> Page:
         raise SwarmError("there is no such worker (they are kept for a month)")
     found = last_entries(run, ENTRIES)
     viewer = onlooker(look.people.viewer, run.scope)
-    result = run.result if isinstance(run.result, dict) else {}
-    usage = run.usage if isinstance(run.usage, dict) else {}
+    if isinstance(run.result, dict):
+        result = run.result
+    else:
+        result = {}
+    if isinstance(run.usage, dict):
+        usage = run.usage
+    else:
+        usage = {}
     shown = {
         "row": worker(look.store, run, look.people),
         "task": look.store.tasks.seen(viewer, run.task_id) if run.task_id else None,
@@ -47,7 +63,10 @@ def _make_one(look: Look) -> Page:
         "error": result.get("error_message") or "",
         "is_over": run.state == ENDED,
     }
-    state = None if run.state == ENDED else _state(run)
+    if run.state == ENDED:
+        state = None
+    else:
+        state = _state(run)
     return Page("worker.html", f"Worker {run.harness} {short(run.id)}", shown, state)
 
 
@@ -55,7 +74,7 @@ def _state(run: Run) -> Callable[[], object]:
     return lambda: record_marks(run)
 
 
-def _entry(entry: dict) -> dict:
+def _entry(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry of a transcript as it is shown: ``{at, title, text, is_bad}``."""
     kind, name, is_bad = entry["kind"], entry.get("name") or "", bool(entry.get("is_error"))
     title, text = _TITLES.get(kind, kind), entry.get("text") or ""
@@ -74,10 +93,14 @@ def _entry(entry: dict) -> dict:
 
 
 def _input(given: object) -> str:
-    """What a tool is called with, one line for each value."""
+    """Return a tool's input, one line for each value."""
     if isinstance(given, dict):
         return "\n".join(f"{name}: {one if isinstance(one, str) else _json(one)}" for name, one in given.items())
-    return given if isinstance(given, str) else "" if given is None else _json(given)
+    if isinstance(given, str):
+        return given
+    if given is None:
+        return ""
+    return _json(given)
 
 
 def _json(value: object) -> str:

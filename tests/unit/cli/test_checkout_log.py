@@ -1,4 +1,4 @@
-"""`swarm-mcp log` without a PATH: what the agents have done here, newest last, bounded, the rest in numbers."""
+"""`swarm-mcp log` without a PATH: the newest events of the agents here, and the number of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`swarm-mcp` alone: at a terminal where one stands and what to begin with, in a pipe the MCP server."""
+"""`swarm-mcp` alone: the front page at a terminal, the MCP server in a pipe."""
 
 from __future__ import annotations
 

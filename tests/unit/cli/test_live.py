@@ -1,4 +1,4 @@
-"""What somebody sees who watches a run: lines, colours, the line that counts, and never a terminal's commands."""
+"""A run on a screen: lines, colours, the line of totals, and no terminal commands from the run's own words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages for contributors: what they show works as it stands."""
+"""The pages for contributors: their examples work as they stand."""
 
 from __future__ import annotations
 

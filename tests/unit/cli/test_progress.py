@@ -1,4 +1,4 @@
-"""Longer commands say what they are doing while they do it: at a terminal, in a pipe, and beside JSON."""
+"""Longer commands show their steps: at a terminal, in a pipe, and beside JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ARGV = [*BARE_PYTHON, "-c", SCENE]
 
 
 def has(*lines: str):
-    """Whether each of `lines` is the end of one on the screen, in this order and last of all."""
+    """A check that the last lines of the screen end with `lines`, in this order."""
 
     def there(screen: Screen) -> bool:
         shown = [line for line in screen.lines if line][-len(lines) :]

@@ -1,4 +1,4 @@
-"""Runs: the supervisor's instance, the sessions that are its guests, and what is left when it is killed."""
+"""Runs: the supervisor's instance, the sessions that are its guests, and the state after a kill."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None
 
 
 def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
-    """What came of a run was lost where somebody wrote for longer than a sign of life waits."""
+    """The result of a run was once lost if a writer held the store longer than a sign of life waits."""
     member = membership(ground)
     member.join()
     run_row = RunRow(member.run_id)

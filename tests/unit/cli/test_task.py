@@ -1,4 +1,4 @@
-"""`swarm-mcp task ID`: one task whole; `unlock --all`; what `status` says where nobody is."""
+"""`swarm-mcp task ID`: one task whole; `unlock --all`; `status` in an empty checkout."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_what_fails_is_tried_once_more_and_told_why_before_anybody_else_hears_of
     assert "You have tried this before, and it failed: process_crashed: the disk was full" in told
     assert "process_crashed: the disk was full" in of(done, never)["result"]
     shown = everything(ground, *script("true"))
-    assert "(no task of this scope is to be done)" in shown.out
+    assert "(this scope has no open task)" in shown.out
 
 
 def test_what_no_second_try_helps_against_is_not_tried_again(ground: Ground, lead: dict) -> None:

@@ -133,16 +133,16 @@ def test_a_commit_beside_unstaged_work_is_met_as_git_stash_is(pair, work: Path, 
     me, peer = pair
     for command in ("git add other.md && git commit -m x", "git commit -m x other.md", "pre-commit run"):
         said = me.runs(command)
-        assert said.startswith("denied: swarm: Bash (`") and "would put aside what others have changed" in said, said
+        assert said.startswith("denied: swarm: Bash (`") and "would put aside others' uncommitted changes" in said, said
         assert "notes.md" in said and "pre-commit takes" in said and "git commit --no-verify FILE" in said
         assert "git worktree" in said and "notes.md" not in git(work, "status", "--short", "other.md")
     assert "MINE" not in git(work, "show", "HEAD:other.md")
-    assert peer.runs("git add notes.md") == "" and "commits what others have changed" in me.told(
+    assert peer.runs("git add notes.md") == "" and "commits others' uncommitted changes" in me.told(
         "Bash", {"command": "git commit -m x"}
     ), "what is staged is not put aside"
     git(work, "reset", "-q")
     monkeypatch.setenv("SWARM_AUTO", "notice")
-    assert "puts aside what others have changed" in me.told("Bash", {"command": "git commit -m x other.md"})
+    assert "puts aside others' uncommitted changes" in me.told("Bash", {"command": "git commit -m x other.md"})
 
 
 def test_a_commit_that_takes_all_or_runs_no_hooks_is_none_of_that(pair):

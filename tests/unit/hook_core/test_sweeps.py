@@ -180,10 +180,10 @@ def test_each_verb_at_each_level(beside, level: str):
     here = beside(level)
     for command in rows(LOSES):
         said = here.told(command) if level == "notice" else here.denied(command)
-        assert "what others have changed and not committed" in said and "peer" in said, command
+        assert "others' uncommitted changes" in said and "peer" in said, command
     for command in rows(TAKES):
         said = here.denied(command) if level == "turn" else here.told(command)
-        assert "what others have changed and not committed" in said and "peer" in said, command
+        assert "others' uncommitted changes" in said and "peer" in said, command
     for command in rows(NEITHER):
         assert here.told(command) == "", command
 
@@ -193,14 +193,14 @@ def test_the_words_of_a_denial_and_of_a_line(beside):
     top = here.here.top
     denial = here.denied("git stash -u")
     assert denial == (
-        f"swarm: Bash (`git stash -u`) would put aside what others have changed and not committed: {top}/b.txt,"
+        f"swarm: Bash (`git stash -u`) would put aside others' uncommitted changes: {top}/b.txt,"
         f' {top}/staged.txt, {top}/u.txt (by codex peer 10 min ago (working on "the parser")).'
         " For your own files alone: `git stash push -u -- a.txt mine.txt`. Leave theirs as it is: go on without this"
         " command, or message their session (instance id-peer) and try again once they have committed. Past this only"
         " a person can go, by running it in a terminal of their own."
     )
     assert here.told("git add -A") == (
-        f"swarm: `git add -A` stages what others have changed and not committed: {top}/b.txt, {top}/u.txt"
+        f"swarm: `git add -A` stages others' uncommitted changes: {top}/b.txt, {top}/u.txt"
         ' (by codex peer 10 min ago (working on "the parser")). For your own files alone: `git add a.txt mine.txt`.'
     )
 
@@ -535,7 +535,7 @@ def test_the_words_about_an_entry(trees):
     here, linked = trees()
     put_aside(here, linked, "peer", time.time() - 570)
     assert here.denied("git stash pop") == (
-        "swarm: Bash (`git stash pop`) would take out what another session has put into the stash: stash@{0} (by codex"
+        "swarm: Bash (`git stash pop`) would take out another session's stash entry: stash@{0} (by codex"
         " peer 9 min ago). All work trees of a repository share it. Leave theirs where it is, or message their"
         " session (instance id-peer). Past this only a person can go, by running it in a terminal of their own."
     )
@@ -625,7 +625,7 @@ def test_one_session_sweeps_while_another_is_at_work(work, mine, theirs):
             assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
     assert "PEER" in (work / "notes.md").read_text() and "MINE" in (work / "other.md").read_text()
     assert "`git stash push -- other.md`" in me.runs("git stash")
-    assert "stages what others have changed" in me.runs("git add -A") and "`git add" not in me.runs("git add other.md")
+    assert "stages others' uncommitted changes" in me.runs("git add -A") and "`git add" not in me.runs("git add other.md")
     traced.git(work, "reset", "-q")
     assert peer.runs("git stash push -q -- notes.md") == ""
     assert "stash@{0}" in me.runs("git stash pop") and "PEER" not in (work / "notes.md").read_text()

@@ -215,11 +215,11 @@ def test_each_client_s_own_files_tell_which_release_it_had(ground: Ground, clien
 
 
 def test_an_upgrade_is_told_once(ground: Ground, clients: Clients) -> None:
-    assert "What has changed" not in ground.swarm("install", "--client", "codex").out
+    assert "Changes" not in ground.swarm("install", "--client", "codex").out
     manifest = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm/1/.codex-plugin/plugin.json")
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": "0.0.1"}))
     done = ground.swarm("install", "--client", "codex")
-    assert "Codex had 0.0.1. What has changed:\n  Changed: " in done.out, done
+    assert "Codex had 0.0.1. Changes:\n  Changed: " in done.out, done
     told = ground.swarm("install", "--client", "codex", "--json").json
     assert told["upgrade"] is None
 

@@ -441,7 +441,7 @@ def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
     with subprocess.Popen(argv, cwd=ground.repo, stdout=subprocess.PIPE) as waiter:
         wait_for(lambda: waiting(ground) == 1)
         late = ground.swarm("lock", "a", "--as", one["id"], "--exclusive")
-        assert "1 waits for it; --wait SECONDS joins the line" in late.err
+        assert "1 in the queue; --wait SECONDS joins the queue" in late.err
         assert ground.swarm("unlock", "a", "b", "--as", one["id"]).out.count("unlocked") == 2
         answer = json.loads(waiter.communicate(timeout=60)[0])
     assert waiter.returncode == 0

@@ -215,7 +215,7 @@ def test_the_commands_answer_in_words_and_json(ground: Ground):
     assert ground.swarm("transfer", "f", "--to", "role:peer", *me).out == (
         f"transferred {ground.scope}/f to peer {peer['id'][:8]}\n"
     )
-    refused = f"steal failed: {ground.scope}/f is held by peer {peer['id'][:8]}, which is alive\n"
+    refused = f"steal failed: {ground.scope}/f is held by peer {peer['id'][:8]}, a live session\n"
     assert ground.swarm("steal", "f", *me).err == refused
     assert ground.swarm("transfer", "f", *me).code == 1
 

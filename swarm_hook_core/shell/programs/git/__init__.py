@@ -1,11 +1,12 @@
-"""git: what it names is a write, what it lists is found, what it does to a repository is asked of git itself.
+"""git: files named in the command are writes, listings are Founds, and git itself is asked about the rest.
 
 git <words> ── command_line, table ──┬── named_files   files that its own words name, patches that it applies
-                                     ├── listings      what it prints, for what reads that
-                                     └── a GitCall ── touched_files ──▶ Touch, once a peer holds something there
-work_tree_verbs, history_verbs   which files each subcommand would touch
-pathspec                         which of the files are meant
-repository                       the git processes that answer, read-only and in time
+                                     ├── listings      its output, for the command that reads it
+                                     └── a GitCall ── touched_files ──▶ Touch, once a peer has a lock there
+
+- work_tree_verbs, history_verbs: the files that each subcommand would touch
+- pathspec: the files that pathspecs match
+- repository: the git processes that answer, read-only and in time
 """
 
 import os
@@ -32,7 +33,10 @@ def git(call) -> None:
         return
     folder = call.folder
     for one in folders:
-        folder = absolute(folder, one) if is_known(one) else None
+        if is_known(one):
+            folder = absolute(folder, one)
+        else:
+            folder = None
     if not is_known(words[0]):
         call.guess("a computed git command")
         return
@@ -65,10 +69,10 @@ def git(call) -> None:
 
 
 def _moves(earlier, words) -> bool:
-    """Whether ``git <earlier>`` may have given what ``git <words>`` goes by another meaning."""
+    """Return True if ``git <earlier>`` may have changed the meaning of the revisions in ``git <words>``."""
     if earlier[0] in _MOVES:
         return True
-    if earlier[0] in ("read-tree", "update-index"):  # what is checked out of the index is not known any more
+    if earlier[0] in ("read-tree", "update-index"):  # the index is not known any more
         return True
     if earlier[0] in ("restore", "apply") and options_of(earlier).has("-S", "--staged", "--cached", "--index", "-3"):
         return True
@@ -76,7 +80,7 @@ def _moves(earlier, words) -> bool:
 
 
 def _made(call, reading, top) -> None:
-    """The files that its words name, and what it prints."""
+    """Report the files that its words name, and its output."""
     from swarm_hook_core.shell.programs.git import listings
 
     if reading is not None:
@@ -93,7 +97,7 @@ def _function(name: str):
 
 
 def _is_elsewhere(words) -> bool:
-    """Whether it changes settings that are of no repository, or files outside of one."""
+    """Return True if it changes settings outside of any repository, or files outside of one."""
     if words[0] == "config":
         return options_of(words).has("--global", "--system", "-f", "--file")
     return words[0] == "apply" and not options_of(words).has("--index", "--cached", "-3", "--3way")
@@ -111,13 +115,15 @@ def _seen_from(folder, top) -> list:
 
 
 def _environment(call, folder) -> dict:
-    """What the command sets of the variables that say which repository, absolute, and whether hooks run."""
+    """Return the repository's and the hooks' variables that the command sets, with absolute paths."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:
         value = call.walk.scope.variable(name)
         if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
             chosen[name] = os.path.join(folder, value)
-    for name in _LEAVES_HOOKS_OUT if call.words[:1] == ["commit"] else ():
+    if call.words[:1] != ["commit"]:
+        return chosen
+    for name in _LEAVES_HOOKS_OUT:
         value = call.walk.scope.variable(name)
         if isinstance(value, str) and is_known(value):
             chosen[name] = value

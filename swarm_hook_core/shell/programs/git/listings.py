@@ -1,4 +1,4 @@
-"""What git prints, for the commands that read it: names of files, the top of the work tree, patches."""
+"""Git's output for the commands that read it: names of files, the top of the work tree, patches."""
 
 import os
 
@@ -11,9 +11,9 @@ SECONDS = 0.2
 
 
 class Patch(Stream):
-    """A stream that is a patch of git's; `about`: the Found of the files in it.
+    """A stream with a patch of git's; `about`: the Found of its files.
 
-    `of_work_tree`: it holds what is not committed, so that to apply it backwards throws that away.
+    `of_work_tree`: the patch holds uncommitted changes, so that applying it backwards loses them.
     """
 
     __slots__ = ("about", "of_work_tree")
@@ -25,15 +25,17 @@ class Patch(Stream):
 
 
 class _Listing:
-    """The files that ``git <words>`` prints, asked when somebody wants to know. `from_top`: as seen from the top."""
+    """The files that ``git <words>`` prints, asked at the first question. `from_top`: names are relative to the top."""
 
     def __init__(self, call, top, words, root, from_top):
         self._folder, self._top, self._words, self._root = call.folder, top, words, root
-        self._base = root if from_top else os.path.realpath(call.folder)
+        self._base = root
+        if not from_top:
+            self._base = os.path.realpath(call.folder)
         self._names = None
 
     def admits(self, path: str):
-        """Whether it prints `path`, or something under it: True, False; None where git does not say."""
+        """Return True if it prints `path`, or something under it; None if git gives no answer."""
         if self._names is None:
             self._names = self._asked()
         if self._names is False:
@@ -51,14 +53,16 @@ class _Listing:
             else:
                 names = repository.ask("-C", self._folder, *self._words).split("\0")
         except Refused as refusal:
-            return set() if refusal.code == 1 else False  # nothing found
+            if refusal.code == 1:
+                return set()  # nothing found
+            return False
         except NoAnswer:
             return False
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
 
 def _found(call, top, words, from_top: bool):
-    """A Found of what ``git <words>`` prints, or None where that cannot be asked."""
+    """Return a Found of the files that ``git <words>`` prints, or None if git cannot be asked."""
     root = work_tree(call.folder)
     if root is None or not all(is_known(word) for word in words):
         return None
@@ -76,7 +80,9 @@ def _rev_parse(call, _top) -> None:
     if root is None or len(wanted) != 1:
         return
     inside = os.path.relpath(os.path.realpath(call.folder), root)
-    prefix = "" if inside == "." else inside + "/"
+    prefix = ""
+    if inside != ".":
+        prefix = inside + "/"
     answers = {
         "--show-toplevel": root,
         "--show-prefix": prefix,
@@ -138,7 +144,7 @@ def _diff(call, top) -> None:
 
 
 def _is_of_work_tree(call, before) -> bool:
-    """Whether the ``diff`` with these words `before` any ``--`` compares with the files of the work tree."""
+    """Return True if the ``diff`` with these words `before` any ``--`` compares with the files of the work tree."""
     if not call.words[0].startswith("diff") or call.words[0] == "diff-tree":
         return False
     named = [word for word in before[1:] if word[:1] != "-"]
@@ -148,7 +154,9 @@ def _is_of_work_tree(call, before) -> bool:
 
 
 def _picked(words):
-    """The ``log`` of what ``format-patch`` takes: one revision means all since then, ``-1 X`` that one."""
+    """Return the ``log`` of the commits that ``format-patch`` takes: one revision means all since then, ``-1 X`` that
+    one.
+    """
     rest = words[1:]
     counted = [word for word in rest if word[:1] == "-" and word[1:].isdigit()]
     revisions = [word for word in rest if not word.startswith("-")]
@@ -158,7 +166,9 @@ def _picked(words):
 
 
 def _patch_about(found):
-    return Patch(found) if found is not None else None
+    if found is not None:
+        return Patch(found)
+    return None
 
 
 TELLERS = {

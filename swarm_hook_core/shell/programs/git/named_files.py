@@ -1,10 +1,10 @@
-"""What rows of git's `table` cannot say of the files that a command's own words name (``do name``)."""
+"""Files named in git commands that rows of git's `table` cannot describe (``do name``)."""
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core.change import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
 from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 
@@ -12,7 +12,10 @@ from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 def clone(call, reading) -> None:
     """``clone``: the folder that is named, or made of the address."""
     operands = reading.options.operands
-    folder = operands[1] if len(operands) > 1 else _humanish((operands or [""])[0], reading.options.has("--bare"))
+    if len(operands) > 1:
+        folder = operands[1]
+    else:
+        folder = _humanish((operands or [""])[0], reading.options.has("--bare"))
     if folder:
         call.tree(folder)
 
@@ -22,11 +25,15 @@ def _humanish(url: str, bare: bool) -> str:
     if not is_known(url):
         return ""
     name = url.rstrip("/")
-    name = name[: -len("/.git")] if name.endswith("/.git") else name
+    if name.endswith("/.git"):
+        name = name[: -len("/.git")]
     name = name.rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1]
     for ending in (".git", ".bundle"):
-        name = name[: -len(ending)] if name.endswith(ending) else name
-    return f"{name}.git" if bare and name else name
+        if name.endswith(ending):
+            name = name[: -len(ending)]
+    if bare and name:
+        return f"{name}.git"
+    return name
 
 
 def init(call, reading) -> None:
@@ -39,15 +46,20 @@ def init(call, reading) -> None:
 def add_submodule(call, reading) -> None:
     """``submodule add``: its folder, and the list of them all."""
     rest = reading.options.operands
-    folder = rest[1] if len(rest) > 1 else _humanish((rest or [""])[0], False)
+    if len(rest) > 1:
+        folder = rest[1]
+    else:
+        folder = _humanish((rest or [""])[0], False)
     if folder:
         call.tree(folder)
-        top = work_tree(call.folder) if call.folder else None
+        top = None
+        if call.folder:
+            top = work_tree(call.folder)
         call.write(os.path.join(top, ".gitmodules") if top else ".gitmodules")
 
 
 def in_submodules(call, reading) -> None:
-    """``submodule foreach``: shell text that runs in folders which only git knows."""
+    """``submodule foreach``: shell text that runs in folders known only to git."""
     if reading.options.operands:
         Call(call.walk, call.name, call.words, None, None).script(" ".join(reading.options.operands))
 
@@ -74,7 +86,7 @@ def _made_in_folder(call, reading, admits_name) -> None:
 
 
 def removed_submodules(call, reading) -> None:
-    """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with what is changed in them."""
+    """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with their uncommitted changes."""
     from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
 
@@ -95,7 +107,7 @@ def patch(call, reading) -> None:
 
 
 def patched(call, options):
-    """``(absolute paths, Founds)`` of the files that ``apply`` with these options is about; None where that is open."""
+    """Return ``(absolute paths, Founds)`` of the files that ``apply`` with these options changes; None if unknown."""
     named, founds, is_whole = _patched(call, options)
     if not is_whole or call.folder is None:
         return None
@@ -104,26 +116,36 @@ def patched(call, options):
 
 
 def _patched(call, options) -> tuple:
-    """``([(path, how)], [(Found, how)], whether that is all)`` of the files that patches are about."""
+    """Return ``([(path, how)], [(Found, how)], True if that is all)`` of the files in the patches."""
     always_from_top = call.words[0] == "am"
     named: list = []
     founds: list = []
     is_whole = True
-    top = work_tree(call.folder) if call.folder else None
+    top = None
+    if call.folder:
+        top = work_tree(call.folder)
     strip, under = options.value("-p"), options.value("--directory") or ""
-    here = os.path.realpath(call.folder) if top else ""
-    prefix = os.path.relpath(here, top) if top and here != top else ""
+    here = ""
+    if top:
+        here = os.path.realpath(call.folder)
+    prefix = ""
+    if top and here != top:
+        prefix = os.path.relpath(here, top)
     for source in options.operands or ["-"]:
         text = _text(call, source)
         if text is None:
-            about = getattr(call.stdin, "about", None) if source == "-" else None
+            about = None
+            if source == "-":
+                about = getattr(call.stdin, "about", None)
             if about is not None:
                 loses = options.has("-R", "--reverse") and call.stdin.of_work_tree
-                founds.append((about, REPLACE if loses else EDIT))
+                founds.append((about, edit_or_replace(not loses)))
             else:
                 is_whole = False
             continue
-        parts = int(strip) if strip and strip.isdigit() else None
+        parts = None
+        if strip and strip.isdigit():
+            parts = int(strip)
         backwards = options.has("-R", "--reverse")
         for path, from_top, how in files_in(text, parts, under, "" if always_from_top else prefix, backwards):
             if not _is_wanted(path, options):
@@ -147,9 +169,11 @@ def _is_wanted(path: str, options) -> bool:
 
 
 def _text(call, source: str):
-    """The patch in `source` (``-``: what is piped in), or None where nobody can read it yet."""
+    """Return the patch in `source` (``-``: standard input), or None if it cannot be read yet."""
     if source == "-":
-        return call.stdin.text if call.stdin else None
+        if call.stdin:
+            return call.stdin.text
+        return None
     stream = call.walk.files.text_of(source, call.folder)
     if stream is not None:
         return stream.text
@@ -165,7 +189,7 @@ def _text(call, source: str):
         return None
 
 
-# With these `diff` shows all lines that have changed; with others it may leave some out, or show none.
+# With these `diff` shows all changed lines; with others it may leave some out, or show no line.
 _SHOW_ALL = frozenset(
     "-p -u -U --unified --patch --patch-with-stat --color --no-color --no-ext-diff --no-textconv --word-diff --minimal"
     " --patience --histogram --function-context -W --no-renames --no-prefix --no-pager --text -a".split()
@@ -173,20 +197,26 @@ _SHOW_ALL = frozenset(
 
 
 def show_changes(call, reading) -> None:
-    """``diff FILE``: what has changed in it, since it was staged or since the last commit."""
+    """``diff FILE``: its changes since it was staged or since the last commit."""
     before, dashes, after = _cut_at_dashes(call.words)
     named = [word for word in reading.options.operands if word in before]
     if set(reading.options.given) - _SHOW_ALL or call.folder is None:
         return
-    since = "HEAD" if named[:1] in (["HEAD"], ["@"]) else "index"
-    files = named[1:] if since == "HEAD" else named
+    since = "index"
+    if named[:1] in (["HEAD"], ["@"]):
+        since = "HEAD"
+    files = named
+    if since == "HEAD":
+        files = named[1:]
     if files and (dashes or not all(os.path.lexists(os.path.join(call.folder, word)) for word in files)):
-        return  # another revision: what has changed since it need not be what has changed since the last
+        return  # another revision: the changes since then may differ from the changes since the last commit
     call.shows([*files, *after], (), since)
 
 
 def _cut_at_dashes(words) -> tuple:
-    before = words[: words.index("--")] if "--" in words else words
+    before = words
+    if "--" in words:
+        before = words[: words.index("--")]
     return before, len(before) < len(words), words[len(before) + 1 :]
 
 
@@ -209,4 +239,6 @@ def settings(call, reading) -> None:
 
 def _variable(call, name: str) -> str:
     value = call.walk.scope.variable(name)
-    return value if isinstance(value, str) and is_known(value) else ""
+    if isinstance(value, str) and is_known(value):
+        return value
+    return ""

@@ -1,4 +1,4 @@
-"""Which files of a work tree a command's pathspecs mean, found without asking git."""
+"""The files of a work tree that a command's pathspecs match, found without asking git."""
 
 import os
 
@@ -19,7 +19,7 @@ class Pathspec:
     def __init__(self, words, prefix: str, top: str, found=None):
         self._items: list = []  # (exclude, path or None, pattern or None, founds or None)
         self._top = top
-        self._folders: dict = {}  # path -> whether a folder is there
+        self._folders: dict = {}  # path -> True if a folder is there
         self.is_unsure = False
         self.is_empty = not words
         for word in words:
@@ -54,20 +54,24 @@ class Pathspec:
         self._items.append(("exclude" in magic, path, pattern, None))
 
     def matches(self, path: str):
-        """Whether the file `path` (relative to the top) is meant: True, False, or None where that cannot be told."""
+        """Return True if the file `path` (relative to the top) matches, None if unknown."""
         if self.is_empty:
             return True
-        answer = None if self.is_unsure else False
+        answer = False
+        if self.is_unsure:
+            answer = None
         for exclude, *item in self._items:
             told = self._told(path, *item)
             if exclude and told:
                 return False
             if not exclude and (told or (told is None and answer is False)):
-                answer = True if told else None
+                answer = None
+                if told:
+                    answer = True
         return answer
 
     def names(self, path: str) -> bool:
-        """Whether a word says `path`, or something in the folder `path`, by name; a folder's own name is not enough."""
+        """Return True if a word spells `path`, or something in the folder `path`; a folder's own name is not enough."""
         if self.is_empty or (self.matches(path) is False and not self._may_be_inside(path)):
             return False
         for exclude, own, pattern, founds in self._items:
@@ -89,12 +93,14 @@ class Pathspec:
         return [path for path in own if not self._is_folder(path) and self.matches(path)]
 
     def plain_paths(self) -> list:
-        """The files and folders that the words say letter by letter; none where a word says anything else."""
+        """Return the files and folders that the words spell out; [] if a word is anything else."""
         plain = not self.is_unsure and all(not item[0] and item[1] is not None and not item[2] for item in self._items)
-        return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items)) if plain else []
+        if plain:
+            return list(dict.fromkeys(path for _exclude, path, _pattern, _founds in self._items))
+        return []
 
     def narrowed(self, paths):
-        """What of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
+        """Return the parts of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
         if self.is_empty:
             return list(paths)
         wanted: dict = {}
@@ -104,7 +110,12 @@ class Pathspec:
                     continue
                 # An empty path is the whole work tree.
                 inner = own is not None and pattern is None and (not path or own.startswith(path + "/"))
-                one = own if inner else path if self._may_meet(path) else None
+                if inner:
+                    one = own
+                elif self._may_meet(path):
+                    one = path
+                else:
+                    one = None
                 if one is not None:
                     wanted[one] = None
         return list(wanted)
@@ -113,7 +124,7 @@ class Pathspec:
         return self.matches(path) is not False or self._may_be_inside(path)
 
     def _may_be_inside(self, folder: str) -> bool:
-        """Whether a word may mean something in `folder`, if that is one."""
+        """Return True if a word may match something in `folder`, if that is a folder."""
         inside = folder and folder + "/"  # everything is in the top
         if any(own is not None and own.startswith(inside) for _exclude, own, _pattern, _founds in self._items):
             return self._is_folder(folder)
@@ -139,31 +150,36 @@ class Pathspec:
         answer: object = False
         for one in founds:
             root = os.path.realpath(one.root)
-            told = one.admits(whole) if whole == root or whole.startswith(root.rstrip("/") + "/") else False
+            told = False
+            if whole == root or whole.startswith(root.rstrip("/") + "/"):
+                told = one.admits(whole)
             if told:
                 return True
-            answer = None if told is None else answer
+            if told is None:
+                answer = None
         return answer
 
 
 def _magic_of(word: str):
-    """(set of magic words, the rest) of a pathspec; (None, "") where it asks for what is not read here."""
+    """Return (set of magic words, the rest) of a pathspec; (None, "") for unsupported magic."""
     if not word.startswith(":") or word == ":":
-        return set(), "" if word == ":" else word
+        return set(), word.removeprefix(":")
     if word.startswith(":("):
         names, closing, rest = word[2:].partition(")")
         magic = {name for name in names.split(",") if name}
-        return (magic, rest) if closing and magic <= _MAGIC else (None, "")
+        if closing and magic <= _MAGIC:
+            return (magic, rest)
+        return (None, "")
     short = {"/": "top", "!": "exclude", "^": "exclude"}
     at, magic = 1, set()
     while at < len(word) and word[at] in short:
         magic.add(short[word[at]])
         at += 1
-    return magic, word[at + 1 :] if word[at : at + 1] == ":" else word[at:]
+    return magic, word[at:].removeprefix(":")
 
 
 def _relative(path: str, prefix: str, top: str):
-    """`path`, written in `prefix`, relative to `top` (empty: all of it), or None where it is outside."""
+    """Return `path`, written in `prefix`, relative to `top` (empty: all of it), or None if it is outside."""
     if os.path.isabs(path):
         folder, name = os.path.split(os.path.normpath(path))
         whole = os.path.normpath(os.path.join(os.path.realpath(folder), name))
@@ -172,7 +188,9 @@ def _relative(path: str, prefix: str, top: str):
     if whole == top:
         return ""
     start = top.rstrip("/") + "/"
-    return whole[len(start) :] if whole.startswith(start) else None
+    if whole.startswith(start):
+        return whole[len(start) :]
+    return None
 
 
 def _expression(pattern: str, by_part: bool) -> str:

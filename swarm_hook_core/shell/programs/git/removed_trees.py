@@ -43,7 +43,9 @@ def submodules(folder: str, top: str, words, found=None) -> list:
 
 def _means(word: str, tree: str, folder: str, found) -> bool:
     if not is_known(word):
-        return any(one.admits(tree) is not False for one in found[word]) if word in found else True
+        if word in found:
+            return any(one.admits(tree) is not False for one in found[word])
+        return True
     named = os.path.realpath(os.path.join(folder, word))
     return (tree + "/").startswith(named.rstrip("/") + "/") or any(sign in word for sign in ":*?[")
 
@@ -63,11 +65,15 @@ def _listed(path: str) -> list:
 
 def _linked(call, word: str, top: str) -> list:
     """The linked work trees of the repository that `word` stands for."""
-    folder = absolute(call.folder, word) if is_known(word) else None
+    folder = None
+    if is_known(word):
+        folder = absolute(call.folder, word)
     if folder is not None and os.path.exists(os.path.join(folder, ".git")):
         return [os.path.realpath(folder)]
     tree = tree_at(top, is_real=True)
-    trees = [one for one in trees_beside(tree) if os.path.isfile(os.path.join(one, ".git"))] if tree else []
+    trees = []
+    if tree:
+        trees = [one for one in trees_beside(tree) if os.path.isfile(os.path.join(one, ".git"))]
     if is_known(word):  # the end of its path is name enough
         return [one for one in trees if one.endswith("/" + word.strip("/"))][:1]
     founds = call.found.get(word)

@@ -1,8 +1,8 @@
 """A repository, asked without changing anything in it.
 
-Measured with git 2.39: ``git diff`` between index and work tree writes the index anew even with
-``GIT_OPTIONAL_LOCKS=0``; its plumbing (``diff-files``, ``diff-index``) never does, and compares times and sizes
-only. What these call modified is compared by content here (``hash-object`` without ``-w``).
+Measured with git 2.39: ``git diff`` between index and work tree rewrites the index even with ``GIT_OPTIONAL_LOCKS=0``;
+its plumbing (``diff-files``, ``diff-index``) never does, and compares times and sizes only. The files that these call
+modified are compared by content here (``hash-object`` without ``-w``).
 """
 
 import os
@@ -31,7 +31,7 @@ class Refused(Exception):
 class Repository:
     """The work tree `top` (resolved), asked until `seconds` are over.
 
-    Paths are relative to `top`. Where a question takes `paths`, only these, and what is under them, are asked about.
+    Paths are relative to `top`. A question with `paths` is limited to these, and to the files under them.
     """
 
     def __init__(self, top: str, seconds: float, settings=(), environment=None):
@@ -46,7 +46,7 @@ class Repository:
             self.ignores_case = ignores_case(top)
 
     def ask(self, *words) -> str:
-        """What git prints. Raises Refused, NoAnswer."""
+        """Return git's output. Raises Refused, NoAnswer."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise NoAnswer("out of time")
@@ -58,8 +58,10 @@ class Repository:
         return result.stdout
 
     def names(self, *words, paths) -> list:
-        """The NUL-separated names that git prints about `paths`; none where there are no paths to ask about."""
-        return _split(self.ask(*words, *self._limits(paths))) if paths else []
+        """Return the NUL-separated names that git prints about `paths`; [] without paths."""
+        if paths:
+            return _split(self.ask(*words, *self._limits(paths)))
+        return []
 
     def differing(self, old: str, new: str, paths) -> list:
         """Files that differ between two trees."""
@@ -72,14 +74,19 @@ class Repository:
 
     def changed_in(self, revisions, paths, mainline: bool = False) -> list:
         """Files that these commits change; a range says all its commits."""
-        walk = [] if any(".." in one or one.startswith("^") for one in revisions) else ["--no-walk"]
+        walk = []
+        if not any(".." in one or one.startswith("^") for one in revisions):
+            walk = ["--no-walk"]
         options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history"]
-        return self.names("log", *options, *walk, *(["-m"] if mainline else []), *revisions, paths=paths)
+        if mainline:
+            options.append("-m")
+        return self.names("log", *options, *walk, *revisions, paths=paths)
 
     def authored(self, paths, since: int) -> dict:
-        """When the newest commit of HEAD to each of these files was written, of the commits since then (Unix seconds).
+        """Return the time (Unix seconds) of the newest commit of HEAD to each of these files, among the commits since
+        then.
 
-        An author's time stays through a rebase or an amendment, which make the commit anew.
+        The author's time is used: it survives a rebase or an amendment, which make the commit anew.
         """
         options = ("--format=%x01%at", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root")
         if not paths:
@@ -93,15 +100,15 @@ class Repository:
         return found
 
     def unpushed(self, paths, since: int) -> list:
-        """Those of these files that commits of HEAD change which are on no remote's branch, of those since then.
+        """Return the files changed by commits of HEAD that are on no remote's branch, among the commits since then.
 
-        That is in Unix seconds.
+        `since` is in Unix seconds.
         """
         options = ("--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", f"--since={since}")
         return self.names("log", *options, "HEAD", "--not", "--remotes", paths=paths)
 
     def staged(self, paths, tree: str = "HEAD") -> list:
-        """Files whose entry in the index is not that of `tree`."""
+        """Return the files whose entry in the index differs from `tree`."""
         try:
             return self.names("diff-index", "--cached", "-z", "--name-only", "--no-renames", tree, paths=paths)
         except Refused:
@@ -113,11 +120,13 @@ class Repository:
 
     def untracked(self, paths, with_ignored: bool = False) -> list:
         """Files that are not in the index."""
-        ignored = [] if with_ignored else ["--exclude-standard"]
+        ignored = []
+        if not with_ignored:
+            ignored = ["--exclude-standard"]
         return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
 
     def modified(self, paths) -> list:
-        """Files of the index whose content in the work tree is another, or gone."""
+        """Return the files of the index whose content in the work tree differs or is gone."""
         return self.by_content(_rows(self.names("diff-files", *_RAW, paths=paths)))
 
     def against(self, tree: str, paths, additions: bool = True) -> list:
@@ -129,11 +138,11 @@ class Repository:
         return self.by_content([row for row in rows if additions or row[3] != "A"])
 
     def shown(self, folder: str, *words) -> list:
-        """What ``git <words>``, a diff, finds different, asked in `folder`."""
+        """Return the files that ``git <words>``, a diff, finds different, asked in `folder`."""
         return self.by_content(_rows(_split(self.ask("-C", folder, words[0], *_RAW, *words[1:]))))
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether `new` has `old` in its history."""
+        """Return True if `new` has `old` in its history."""
         try:
             self.ask("merge-base", "--is-ancestor", old, new)
         except Refused:
@@ -141,14 +150,14 @@ class Repository:
         return True
 
     def setting(self, name: str) -> str:
-        """The last value of a setting, empty where it has none."""
+        """Return the last value of a setting, or empty."""
         try:
             return self.ask("config", "--get", name).rstrip("\n")
         except Refused:
             return ""
 
     def note(self, name: str) -> str:
-        """The text of a file of git's own (``rebase-merge/orig-head``), empty where there is none."""
+        """Return the text of one of git's own files (``rebase-merge/orig-head``), or empty."""
         path = os.path.join(self.top, self.ask("rev-parse", "--git-path", name).rstrip("\n"))
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
@@ -165,11 +174,15 @@ class Repository:
             for row in rows
             if row[3] == "M" and not row[2].strip("0") and row[4] == row[5] and row[4] in _REGULAR
         }
-        same = self._same(doubtful) if doubtful else ()
+        same = ()
+        if doubtful:
+            same = self._same(doubtful)
         return list(dict.fromkeys(row[0] for row in rows if row[0] not in same))
 
     def _same(self, objects) -> set:
-        """Those of `objects` (path -> object) whose file has that content. What a filter would change is not read."""
+        """Return the `objects` (path -> object) whose file has that content. Files that a filter would change are not
+        read.
+        """
         paths = [path for path in objects if os.path.isfile(os.path.join(self.top, path)) and "\n" not in path]
         paths = paths[:MOST_PATHS]
         if not paths:
@@ -187,7 +200,9 @@ class Repository:
     def _limits(self, paths) -> list:
         if len(paths) > MOST_PATHS:
             return ["--"]
-        magic = ":(top,literal,icase)" if self.ignores_case else ":(top,literal)"
+        magic = ":(top,literal)"
+        if self.ignores_case:
+            magic = ":(top,literal,icase)"
         return ["--", *(magic + path for path in paths)]
 
 

@@ -1,10 +1,10 @@
-"""What a git call would touch of the files that peers hold, asked of git itself, read-only and in time."""
+"""The files with locks of peers that a git call would touch, asked of git itself, read-only and in time."""
 
 import os
 from bisect import bisect_left
 
 from swarm_hook_core.shell.model import is_known
-from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
@@ -14,15 +14,15 @@ MOST_ALIASES = 5  # that lead to one another
 
 
 class Touch:
-    """What a git call would do to locked files.
+    """The effects of a git call on locked files.
 
-    certain             those of the locked paths that it would write, remove, stage or commit
-    lost, taken         those of them whose changes, were they uncommitted, it would throw away or put aside; or take
-                        along into the index or a commit. Of the others git keeps such changes, or refuses
-    covered             ``(absolute path, Cover)`` of what it would so touch of locked patterns
-    unsure              whether it may touch more of them than git could tell
-    late                whether that is because git did not answer in time
-    changes_repository  whether it changes the repository: index, HEAD, refs, stash
+    certain             the locked paths that it would write, remove, stage or commit
+    lost, taken         those of them whose uncommitted changes it would throw away or put aside; or take along into the
+                        index or a commit. For the others git keeps such changes, or refuses
+    covered             ``(absolute path, Cover)`` of the files it would touch that locked patterns cover
+    unsure              True if it may touch more of them than git could tell
+    late                True if that is because git did not answer in time
+    changes_repository  True if it changes the repository: index, HEAD, refs, stash
     """
 
     __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "changes_repository")
@@ -38,11 +38,10 @@ class Touch:
 
 
 def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
-    """What GitCall `call` would do to `locked`: absolute paths of files or folders, by any of their names.
+    """Return the effects of GitCall `call` on `locked`: absolute paths of files or folders, by any of their names.
 
-    And to what `covers` (``pattern_match.Cover``) cover, whether it is there by now or not.
-
-    Changes nothing. Takes at most about `seconds`; what could not be asked in that time is `unsure`.
+    Also on files that `covers` (``pattern_match.Cover``) cover, existing or not. Changes nothing. Takes at most about
+    `seconds`; unanswered questions make it `unsure`.
     """
     touch = Touch()
     top = tree_of(call)
@@ -67,7 +66,7 @@ def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
 
 
 def without_aliases(call, seconds: float = SECONDS):
-    """The words of a GitCall with aliases put in their place, None where nobody can tell."""
+    """Return the words of a GitCall with aliases replaced, None if unknown."""
     if is_subcommand(call.words[0]):
         return call.words
     top = tree_of(call)
@@ -90,7 +89,7 @@ def _ask(name: str, question: "Question") -> None:
 
 
 def _without_aliases(words, repository):
-    """`words` with aliases put in their place; None for those that run a shell, and for commands git does not have."""
+    """Return `words` with aliases replaced; None for those that run a shell, and for commands git does not have."""
     for _ in range(MOST_ALIASES):
         name = words[0]
         if is_subcommand(name):
@@ -110,11 +109,11 @@ def _without_aliases(words, repository):
 
 
 class Question:
-    """What the subcommands' own questions have to hand.
+    """The context of the subcommands' own questions.
 
-    `words`: subcommand and arguments; `options`: these, split; `repository`; `locked`: what peers hold that git sees
-    here, relative to the top; `nested`: what they hold inside repositories within this one. Of a locked pattern that
-    is the folder that all it covers is in; `covers` are those patterns. Answers go into `touch`.
+    `words`: subcommand and arguments; `options`: these, split; `repository`; `locked`: the locked paths that git sees
+    here, relative to the top; `nested`: those inside repositories within this one. A locked pattern is represented by
+    the folder that contains all it covers; `covers` are those patterns. Answers go into `touch`.
     """
 
     def __init__(self, call, words, repository, locked, touch, covers=()):
@@ -123,7 +122,9 @@ class Question:
         self.options = options_of(words)
         self.repository = repository
         self.touch = touch
-        self._fold = str.casefold if repository.ignores_case else str
+        self._fold = str
+        if repository.ignores_case:
+            self._fold = str.casefold
         self._held = self._by_name(locked)
         self.covers = list(covers)
         self._places = {name: place for place, name in enumerate(self._held)}
@@ -132,11 +133,10 @@ class Question:
             self._folded.setdefault(self._fold(name), []).append(name)
         self._sorted = sorted(self._folded)
         names = list(dict.fromkeys([*self._held, *self._folders()]))
-        nested: dict = {}  # folder -> whether it is in a repository within this one
+        nested: dict = {}  # folder -> True if it is in a repository within this one
         self.nested = [path for path in names if self._is_nested(os.path.dirname(path), nested)]
         self.locked = [path for path in names if not nested[os.path.dirname(path)]]
-        prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
-        self.prefix = "" if prefix == "." or prefix.startswith("..") else prefix
+        self.prefix = inside(call.folder, repository.top)
 
     def _by_name(self, locked) -> dict:
         """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
@@ -179,9 +179,9 @@ class Question:
     # ------------------------------------------------------------- answers
 
     def hit(self, paths) -> list:
-        """It touches these files or folders (relative): note, and return, what is locked on, under and above them.
+        """Note that it touches these files or folders (relative); return the locked paths on, under and above them.
 
-        Alone it says that git refuses where that would overwrite what nobody has committed; else see the next two.
+        Alone it means that git refuses to overwrite uncommitted changes; otherwise see the next two.
         """
         met: dict = {}
         for path in paths:
@@ -194,11 +194,11 @@ class Question:
         return list(met)
 
     def loses(self, paths) -> None:
-        """It touches these, and what nobody has committed of them is gone, or put aside."""
+        """Note that it touches these, and that their uncommitted changes are gone, or put aside."""
         self.touch.lost = list(dict.fromkeys([*self.touch.lost, *self.hit(paths)]))
 
     def takes(self, paths) -> None:
-        """It touches these, and what nobody has committed of them goes along: staged, committed, moved."""
+        """Note that it touches these, and takes their uncommitted changes along: staged, committed, moved."""
         self.touch.taken = list(dict.fromkeys([*self.touch.taken, *self.hit(paths)]))
 
     def maybe(self, paths) -> None:
@@ -214,17 +214,17 @@ class Question:
             self.touch.unsure = True
 
     def moves_to(self, revision: str, old: str = "HEAD") -> None:
-        """The work tree goes from commit `old` to `revision`: it touches the files in which they differ."""
+        """Note that the work tree goes from commit `old` to `revision`: the files that differ are touched."""
         self.hit(self.repository.differing(old, self.known(revision), self.locked))
 
     def becomes(self, revision: str) -> None:
-        """All files become as commit `revision` has them, whatever they are now."""
-        if not is_known(revision):  # whichever it is, what nobody has committed is not in it
+        """Note that all files become as in commit `revision`, with or without changes."""
+        if not is_known(revision):  # no commit contains uncommitted changes
             self.loses(self.repository.against("HEAD", self.locked))
         self.loses(self.repository.against(self.known(revision), self.locked))
 
     def staged(self, tree: str = "HEAD") -> list:
-        """The locked files whose entry in the index is not that of `tree`."""
+        """Return the locked files whose entry in the index differs from `tree`."""
         return self.repository.staged(self.locked, tree)
 
     # ----------------------------------------------------------- questions
@@ -235,7 +235,9 @@ class Question:
             raise Refused("a computed revision")
         if self.call.after:
             self.touch.unsure = True  # by then it may be another commit
-        return "@{-1}" if revision == "-" else revision
+        if revision == "-":
+            return "@{-1}"
+        return revision
 
     def specs(self, words) -> Pathspec:
         """These words as pathspecs, with those from ``--pathspec-from-file``."""
@@ -261,7 +263,7 @@ class Question:
         return [line for line in text.split("\0" if self.options.has("--pathspec-file-nul") else "\n") if line]
 
     def chosen(self, specs: Pathspec, ask) -> list:
-        """What ``ask(paths)`` says of the locked files that `specs` may mean, where they do mean it."""
+        """Return the answers of ``ask(paths)`` for the locked files that `specs` may match, if they do match."""
         told = []
         for path in ask(specs.narrowed(self.locked)):
             matches = specs.matches(path)
@@ -281,20 +283,25 @@ class Question:
         return named + [path for path in specs.literals() if self.covers and self._covered(path)]
 
     def is_below(self, path: str) -> bool:
-        """Whether `path` is in the folder that the command runs in, or that folder in it."""
+        """Return True if `path` is in the command's folder, or that folder in it."""
         return not self.prefix or self._meet(path, self.prefix)
 
     def is_there(self, path: str, prefix: str = "") -> bool:
-        """Whether there is such a file or folder, relative to `prefix` of the work tree."""
+        """Return True if there is such a file or folder, relative to `prefix` of the work tree."""
         return os.path.lexists(os.path.join(self.repository.top, prefix, path))
 
     def _covered(self, path: str) -> list:
-        """``[(absolute path, Cover)]`` of what is covered at `path`, relative to the top, or in the folder there."""
+        """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder
+        there.
+        """
         from swarm_hook_core.paths import NO_CASE
         from swarm_hook_core.pattern_match import covered_below, start_of
         from swarm_hook_core.wildmatch import folded
 
-        whole = os.path.join(self.repository.top, path) if path else self.repository.top
+        if path:
+            whole = os.path.join(self.repository.top, path)
+        else:
+            whole = self.repository.top
         keys = (whole, NO_CASE + folded(whole))
         found = [(whole, cover) for cover in self.covers if any(map(cover.has, keys))]
         if found or os.path.islink(whole) or not os.path.isdir(whole):
@@ -307,7 +314,7 @@ class Question:
         return []
 
     def _met_by(self, path: str) -> list:
-        """Those of the locked names that `_meet` this path, in their order."""
+        """Return the locked names that `_meet` this path, in their order."""
         whole = self._fold(path)
         above = [whole[:at] for at, letter in enumerate(whole) if letter == "/"]
         below = self._sorted[bisect_left(self._sorted, whole + "/") : bisect_left(self._sorted, whole + "0")]
@@ -316,6 +323,6 @@ class Question:
         return sorted(found, key=self._places.__getitem__)
 
     def _meet(self, path: str, locked: str) -> bool:
-        """Whether one is the other, or lies under it."""
+        """Return True if one is the other, or lies under it."""
         path, locked = self._fold(path), self._fold(locked)
         return path == locked or not locked or path.startswith(locked + "/") or locked.startswith(path + "/")

@@ -1,6 +1,6 @@
-"""What a git call would do to changes that nobody has committed: lose them, take them along, or leave them alone.
+"""The effect of a git call on uncommitted changes: it loses them, takes them along, or leaves them alone.
 
-Which verbs do what is in their own functions (``work_tree_verbs``, ``history_verbs``: `loses`, `takes`, `hit`).
+The verbs' own functions decide (``work_tree_verbs``, ``history_verbs``: `loses`, `takes`, `hit`).
 """
 
 import os
@@ -15,10 +15,10 @@ from swarm_hook_core.shell.programs.git.touched_files import touched
 
 
 def swept(call, files, seconds: float):
-    """``(lost, taken)``: those of `files` whose changes GitCall `call` would lose, or take along.
+    """Return ``(lost, taken)``: the `files` whose changes GitCall `call` would lose, or take along.
 
-    `files`: absolute paths of what is not committed as it stands. Changes nothing, takes at most about `seconds`.
-    Raises NoAnswer where git does not say in that time.
+    `files`: absolute paths of files with uncommitted changes. Changes nothing, takes at most about `seconds`. Raises
+    NoAnswer if git does not answer in that time.
     """
     removed = tuple(tree + "/" for tree in removed_trees(call))
     gone = [file for file in files if os.path.realpath(file).startswith(removed)]
@@ -54,9 +54,9 @@ def changes(top: str, files, seconds: float, settings=(), environment=None):
 
 
 def changed_in(top: str, folder: str, seconds: float):
-    """Return the files at and below `folder` in work tree `top` that are not committed as they stand, as a list.
+    """Return the files at and below `folder` in work tree `top` with uncommitted changes, as a list.
 
-    Ignored files are not among them. Returns None where git does not say in time.
+    Without ignored files. Returns None if git does not answer in time.
     """
     repository, inside = Repository(top, seconds), os.path.relpath(folder, top)
     below = ["" if inside == "." else inside]
@@ -70,7 +70,7 @@ def changed_in(top: str, folder: str, seconds: float):
 
 
 def moved_to(call) -> list:
-    """Absolute paths that ``git mv`` moves files to, with what nobody has committed in them; none for other calls."""
+    """Return absolute paths that ``git mv`` moves files to, with their uncommitted changes; [] for other calls."""
     if call.words[0] != "mv":
         return []
     *sources, target = options_of(call.words).operands or [""]
@@ -79,11 +79,13 @@ def moved_to(call) -> list:
         return []
     if os.path.isdir(place):
         return [os.path.join(place, os.path.basename(source.rstrip("/"))) for source in sources]
-    return [place] if len(sources) == 1 else []
+    if len(sources) == 1:
+        return [place]
+    return []
 
 
 def roots(call, seconds: float) -> list:
-    """The files and folders that hold all which the call may lose or take along, without links."""
+    """Return the files and folders, without links, that contain all the call may lose or take along."""
     removed = removed_trees(call)
     if removed and call.words[0] != "rm":
         return removed

@@ -1,8 +1,8 @@
-"""What subcommands touch of the work tree and the index: checkout to clean, add to mv.
+"""The files of the work tree and the index that subcommands touch: checkout to clean, add to mv.
 
-Each is a function of a `Question`, which it answers by the paths that it can change: those that pathspecs mean, those
-of the index, those in which two states differ, or any. And by what becomes of changes there that nobody has
-committed: it `loses` them, it `takes` them along, or (`hit`) git keeps them or refuses.
+Each is a function of a `Question`. It answers with the paths that it can change: those that pathspecs match, those of
+the index, those that differ between two states, or any. It also says the fate of uncommitted changes there: it `loses`
+them, it `takes` them along, or (`hit`) git keeps them or refuses.
 """
 
 import os
@@ -17,12 +17,15 @@ def checkout(question) -> None:
     """``checkout``: to a branch, or files out of a tree or the index."""
     _before, after = cut(question.words[1:])
     options = question.options
-    operands = options.operands if after is None else options.operands[: len(options.operands) - len(after)]
+    if after is None:
+        operands = options.operands
+    else:
+        operands = options.operands[: len(options.operands) - len(after)]
     force = options.has("-f", "--force")
     if options.has("-p", "--patch"):
         question.maybe(question.repository.against("HEAD", question.locked))
     elif not options.has("-b", "-B", "--orphan") and (after or options.has("--pathspec-from-file")):
-        _files(question, operands[0] if operands else None, after or [])
+        _files(question, next(iter(operands), None), after or [])
     elif not operands:
         if force:
             question.becomes("HEAD")
@@ -35,7 +38,7 @@ def checkout(question) -> None:
 
 
 def _branch_or_files(question, operands, force: bool, only_branch: bool) -> None:
-    """``checkout X ...``, where only git knows whether X is a revision."""
+    """``checkout X ...``: only git knows if X is a revision."""
     first, rest = operands[0], operands[1:]
     if first[:1] == "." or first[-1:] == "/":  # no revision is called like that
         _files(question, None, operands)
@@ -87,7 +90,9 @@ def _switch(question, target: str, force: bool) -> None:
 
 
 def _switch_to_remote(question, name: str, force: bool) -> bool:
-    """To the one remote branch of this name, which git would then follow; whether there is one."""
+    """Switch to the one remote branch of this name, which git would then follow. Return False if there is no such
+    branch.
+    """
     if any(letter in name for letter in "*?[\\:~^ "):
         return False
     told = question.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}")
@@ -99,7 +104,7 @@ def _switch_to_remote(question, name: str, force: bool) -> bool:
 
 
 def _files(question, tree, words, removes: bool = False) -> None:
-    """Files out of `tree` (None: the index). Those that are named are written even where nothing changes."""
+    """Files out of `tree` (None: the index). Named files are written even if nothing changes."""
     specs = question.specs(words)
     question.loses(question.named(specs))
     if tree is None:
@@ -128,7 +133,9 @@ def restore(question) -> None:
 def reset(question) -> None:
     """``reset``: with --hard, --merge, --keep; the others change no file."""
     options = question.options
-    target = options.operands[0] if options.operands else "HEAD"
+    target = "HEAD"
+    if options.operands:
+        target = options.operands[0]
     if options.has("--hard"):
         question.becomes(target)
     elif options.has("--merge", "--keep"):
@@ -148,7 +155,7 @@ def read_tree(question) -> None:
 
 
 def checkout_index(question) -> None:
-    """``checkout-index``: what is missing; with -f also what is there."""
+    """``checkout-index``: missing files; with -f also existing ones."""
     options = question.options
     if options.has("--prefix", "--temp"):
         return
@@ -165,18 +172,26 @@ def checkout_index(question) -> None:
 
 
 def stash(question) -> None:
-    """``stash``: what it would take from the work tree, or put there."""
+    """``stash``: changes that it would take from the work tree, or put there."""
     operands = question.options.operands
-    verb = operands[0] if operands and question.words[1] == operands[0] else "push"
+    verb = "push"
+    if operands and question.words[1] == operands[0]:
+        verb = operands[0]
     if verb in ("push", "save"):
         _put_aside(question, verb)
     elif verb in ("pop", "apply", "branch"):
-        rest = operands[2:] if verb == "branch" else operands[1:]
-        _bring_back(question, rest[0] if rest else "stash@{0}", verb == "branch")
+        if verb == "branch":
+            rest = operands[2:]
+        else:
+            rest = operands[1:]
+        _bring_back(question, next(iter(rest), "stash@{0}"), verb == "branch")
 
 
 def _put_aside(question, verb: str) -> None:
-    words = question.words[2:] if question.words[1:2] == [verb] else question.words[1:]
+    if question.words[1:2] == [verb]:
+        words = question.words[2:]
+    else:
+        words = question.words[1:]
     options = split(words, "m", ("--message", "--pathspec-from-file"))
     specs = question.specs([] if verb == "save" else options.operands)
     if options.has("-p", "--patch"):
@@ -185,7 +200,7 @@ def _put_aside(question, verb: str) -> None:
         question.loses(question.staged())
     else:
         changed = question.differing_from("HEAD", specs)
-        if options.has("-k", "--keep-index"):  # what is staged comes back at once
+        if options.has("-k", "--keep-index"):  # staged changes come back at once
             question.hit(changed)
             changed = question.chosen(specs, question.repository.modified)
         question.loses(changed)
@@ -262,7 +277,7 @@ def add(question) -> None:
 
 
 def commit(question) -> None:
-    """``commit``: what is staged of the locked files, and with -a or paths what is not."""
+    """``commit``: the staged changes of locked files, and with -a or paths the unstaged ones."""
     options = question.options
     if options.has("-p", "--patch", "--interactive"):
         question.maybe(question.repository.modified(question.locked))
@@ -301,7 +316,7 @@ def push(question) -> None:
 
 
 def _leave_to_hooks(question, hook: str, named=()) -> None:
-    """What is not in the commit is put aside while this hook runs, where that is of such a kind."""
+    """Changes outside of the commit are put aside while this hook runs, if the hook is of such a kind."""
     from swarm_hook_core.shell.programs.git import commit_hooks
 
     question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository, hook)
@@ -314,7 +329,10 @@ def unlink(question) -> None:
     options = question.options
     specs = question.specs(options.operands)
     forced = options.has("-f", "--force") and not options.has("--cached")
-    say = question.loses if forced else question.hit
+    if forced:
+        say = question.loses
+    else:
+        say = question.hit
     if not specs.is_empty:
         say(question.named(specs))
         say(question.chosen(specs, question.repository.tracked))
@@ -335,7 +353,9 @@ def move(question) -> None:
                 say(question.chosen(specs, question.repository.tracked))
         elif is_known(source):
             old = _seen_from_top(question, source)
-            new = os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target
+            new = target
+            if into:
+                new = os.path.join(target, os.path.basename(source.rstrip("/")))
             if old is not None:
                 _rename(question, old, _seen_from_top(question, new) if is_known(target) else None)
 
@@ -359,14 +379,18 @@ def _rename(question, old, new) -> None:
 
 
 def _moving(question):
-    """What is moved goes along; with -f it also lands on what is there."""
-    return question.loses if question.options.has("-f", "--force") else question.takes
+    """Return the effect of a move: changes go along; with -f it also overwrites existing files."""
+    if question.options.has("-f", "--force"):
+        return question.loses
+    return question.takes
 
 
 def _seen_from_top(question, word: str):
-    """`word` relative to the top of the work tree, None where it is outside."""
+    """Return `word` relative to the top of the work tree, None if it is outside."""
     relative = os.path.relpath(os.path.join(question.repository.top, question.prefix, word), question.repository.top)
-    return None if relative == "." or relative.startswith("../") else relative
+    if relative == "." or relative.startswith("../"):
+        return None
+    return relative
 
 
 def update_index(question) -> None:
