@@ -86,7 +86,9 @@ def _entered(plan) -> str:
         if word == "held":
             namespace.join(int(about))
             return ""
-        return "" if word == "nothing" else about or "the process that holds the files has ended"
+        if word == "nothing":
+            return ""
+        return about or "the process that holds the files has ended"
     except Exception as error:
         return str(error)
 

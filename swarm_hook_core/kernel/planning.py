@@ -52,7 +52,9 @@ def leave(config, call, plan: Plan) -> str:
     Raises OSError.
     """
     entry = plans.leave(plan, name_of_call(config, call), alone=config.kernel != SHELL)
-    return entry if config.kernel == STATEMENT else ""
+    if config.kernel == STATEMENT:
+        return entry
+    return ""
 
 
 def name_of_call(config, call) -> str:
@@ -60,7 +62,9 @@ def name_of_call(config, call) -> str:
     from swarm_hook_core.state import name_of
     from swarm_hook_core.watching.records import call_key
 
-    return name_of(call.id) if call.id else call_key(config.runtime_name, call)
+    if call.id:
+        return name_of(call.id)
+    return call_key(config.runtime_name, call)
 
 
 def _roots(call, effects) -> list:

@@ -216,7 +216,9 @@ def load(path: str) -> "Plan | None":
             plan.roots.append(value)
         elif name == "path":
             plan.paths.append(value)
-    return plan if plan.session else None
+    if plan.session:
+        return plan
+    return None
 
 
 def chosen(place: str, text: str) -> "Plan | None":
@@ -229,7 +231,9 @@ def chosen(place: str, text: str) -> "Plan | None":
         return load(place)
     seen = print_of(text)
     # the text of a short command occurs inside many others
-    before = "eval" if "eval" in seen else ""
+    before = ""
+    if "eval" in seen:
+        before = "eval"
     plans = [plan for _, plan in _plans_in(place) if plan.command and before + plan.command in seen]
     longest = max((len(plan.command) for plan in plans), default=0)
     plans = [plan for plan in plans if len(plan.command) == longest]

@@ -49,7 +49,9 @@ def _known():
     except (OSError, ValueError):
         return None
     mark = _mark() + " "
-    return text[len(mark) :].strip() if text.startswith(mark) else None
+    if text.startswith(mark):
+        return text[len(mark) :].strip()
+    return None
 
 
 def _mark() -> str:
@@ -65,7 +67,9 @@ def _tried() -> str:
     if sys.platform == "darwin":
         from swarm_hook_core.kernel.seatbelt import PROGRAM
 
-        return "" if os.path.exists(PROGRAM) else f"there is no {PROGRAM}"
+        if os.path.exists(PROGRAM):
+            return ""
+        return f"there is no {PROGRAM}"
     if not sys.platform.startswith("linux"):
         return f"not tried on {sys.platform}"
     from swarm_hook_core.kernel.plans import kernel_dir

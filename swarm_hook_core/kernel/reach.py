@@ -48,13 +48,17 @@ def _real(path: str, folders: dict) -> str:
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
         found = os.path.realpath(path)
-        return found if os.path.lexists(found) else ""
+        if os.path.lexists(found):
+            return found
+        return ""
     if folder not in folders:
         folders[folder] = os.path.realpath(folder)
     found = os.path.join(folders[folder], name)
     if os.path.islink(found):
         found = os.path.realpath(found)
-    return found if os.path.lexists(found) else ""
+    if os.path.lexists(found):
+        return found
+    return ""
 
 
 def _is_shared(held, peers) -> bool:
@@ -69,7 +73,9 @@ def held_now(plan) -> "tuple[list[str], bool]":
     A session that has ended is kept out by all locks.
     """
     session, peers = _asked(plan)
-    return paths_of(session, peers, plan.roots) if peers else ([], True)
+    if peers:
+        return paths_of(session, peers, plan.roots)
+    return ([], True)
 
 
 def still_held(plan) -> "set[str]":

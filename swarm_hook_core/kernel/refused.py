@@ -24,7 +24,9 @@ def words_after(core, call) -> str:
         if not call.goes_on:
             plans.drop(call.session_id, name)
         said = _text_of(call.response)
-        words = _words(core, plan, said) if _is_by_us(plan, said) else ""
+        words = ""
+        if _is_by_us(plan, said):
+            words = _words(core, plan, said)
         return "\n".join(filter(None, (plan.words, words)))
     except Exception as error:
         core.record_fault("kernel", error)
@@ -70,7 +72,10 @@ def _words(core, plan, said: str) -> str:
     from swarm_hook_core.state import local_store
 
     paths = [path for path in plan.paths if os.path.basename(path) in said] or plan.paths
-    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    if len(paths) > NAMED:
+        more = f" and {len(paths) - NAMED} more"
+    else:
+        more = ""
     file = local_store()
     locks: list = []
     session = Session(plan.instance)
@@ -81,7 +86,10 @@ def _words(core, plan, said: str) -> str:
         for path in paths[:NAMED]:
             locks += peers.over(keys_for(path, "/"))[:1]
     identity = token(session.label, "identity")
-    what = named(locks, identity, plan.instance) if locks else _named(paths[:NAMED])
+    if locks:
+        what = named(locks, identity, plan.instance)
+    else:
+        what = _named(paths[:NAMED])
     return (
         f"swarm: the kernel refused to let this command write files that other sessions have locked: {what}{more}. Its"
         " other effects are done. Do not write these files another way: work on something else, message the holder, or"

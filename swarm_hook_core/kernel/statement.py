@@ -67,7 +67,9 @@ def client_version(config) -> str:
     from swarm_hook_core.state import read_private, write_private
 
     pid, _ = client_process(config.client_marks)
-    program = f"/proc/{pid}/exe" if os.path.isdir("/proc/self") else ""
+    program = ""
+    if os.path.isdir("/proc/self"):
+        program = f"/proc/{pid}/exe"
     try:
         state = os.stat(program)
     except OSError:
@@ -83,6 +85,8 @@ def client_version(config) -> str:
     from swarm_hook_core.spawn import run
 
     said = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
-    version = said[-1] if said else ""
+    version = ""
+    if said:
+        version = said[-1]
     write_private(known, f"{mark}\n{version}")
     return version

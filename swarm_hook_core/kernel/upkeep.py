@@ -30,7 +30,9 @@ def run(plan, command: int, ready: int) -> None:
         try:
             namespace.enter()
             held = _hold(plan)
-            said = f"held {os.getpid()}" if held else "nothing"
+            said = "nothing"
+            if held:
+                said = f"held {os.getpid()}"
         except OSError as error:
             held, said = [], f"failed {error.strerror or error}"
         _write(ready, said)
@@ -146,7 +148,10 @@ class _Upkeep:
     def _follow_locks(self) -> None:
         """Release paths that are no longer locked against this session; hold those again that are."""
         now, mark = time.monotonic(), _store_mark(self.plan)
-        rest = max(LOCKS_SECONDS, REST * self.took) if mark == self.mark else REST_AFTER_CHANGE * self.took
+        if mark == self.mark:
+            rest = max(LOCKS_SECONDS, REST * self.took)
+        else:
+            rest = REST_AFTER_CHANGE * self.took
         if now < self.looked + rest:
             return
         self.mark, spent = mark, time.process_time()

@@ -11,8 +11,7 @@ from swarm_hook_core.mcp_writers.table import REMOTE, is_own, kind_of, matches
 
 
 def is_writer(tool: str, tool_input=None, depth: int = 0) -> bool:
-    """Return True if `effects_of_tool` may know effects of a tool with this name, or of such an input. Asks no store.
-    """
+    """Return True if `effects_of_tool` may know effects of a tool with this name, or of such an input. Asks no store."""
     if kind_of(tool) or _chosen(tool) is not None:
         return True
     if not tool_input or is_own(tool):
@@ -39,7 +38,10 @@ def effects_of_tool(tool: str, tool_input, folder: str, depth: int = 0):
 
     given = parsed(tool_input)
     chosen = _chosen(tool)
-    kind = "" if chosen else kind_of(tool)
+    if chosen:
+        kind = ""
+    else:
+        kind = kind_of(tool)
     if given is None or not (chosen or is_writer(tool, given)):
         return None
     from swarm_hook_core.mcp_writers.tool_effects import ToolEffects
@@ -65,7 +67,9 @@ def _inner(given: dict, depth: int) -> list:
     """Return ``[(tool, input)]`` of the calls within a call, with names like those of another server's tools."""
     from swarm_hook_core.mcp_writers.wrapped import DEEPEST, calls_in
 
-    found = calls_in(given) if depth < DEEPEST else []
+    found = []
+    if depth < DEEPEST:
+        found = calls_in(given)
     return [(name if name.startswith("mcp__") else f"mcp__inner__{name}", inner) for name, inner in found]
 
 

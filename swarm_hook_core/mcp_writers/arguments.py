@@ -57,7 +57,9 @@ def parsed(tool_input):
             tool_input = loads_outer(tool_input)
         except ValueError:
             return None
-    return tool_input if isinstance(tool_input, dict) else None
+    if isinstance(tool_input, dict):
+        return tool_input
+    return None
 
 
 def first(given: dict, selectors) -> str:
@@ -90,7 +92,9 @@ def local(path: str) -> str:
         path = _decoded(rest[rest.find("/") :] if "/" in rest else "")
     elif "://" in path:
         return ""
-    return os.path.expanduser(path) if path.startswith("~") else path
+    if path.startswith("~"):
+        return os.path.expanduser(path)
+    return path
 
 
 def _decoded(text: str) -> str:
@@ -112,12 +116,16 @@ def _decoded(text: str) -> str:
 
 def shell_text(command, args=()) -> str:
     """Return a command as shell text. It is given as a text, a list of words, or a list of several commands."""
-    words = args if isinstance(args, list) and all(isinstance(one, str) for one in args) else []
+    words = []
+    if isinstance(args, list) and all(isinstance(one, str) for one in args):
+        words = args
     if isinstance(command, list):
         texts = [one for one in command if isinstance(one, str)]
         if len(texts) > 1 and all(" " in one for one in texts):
             return "\n".join(texts)
-        return " ".join(map(quoted, texts + words)) if len(texts) != 1 else texts[0]
+        if len(texts) != 1:
+            return " ".join(map(quoted, texts + words))
+        return texts[0]
     if not isinstance(command, str):
         return ""
     return " ".join([command, *map(quoted, words)])
@@ -145,7 +153,9 @@ def patched(text: str) -> list[tuple[str, str]]:
                 if path and path != "/dev/null":
                     found.setdefault(path[2:] if path.startswith(("a/", "b/")) else path, EDIT)
         elif line.startswith(("rename from ", "rename to ", "copy to ")):
-            how = REMOVE if line.startswith("rename from ") else EDIT
+            how = EDIT
+            if line.startswith("rename from "):
+                how = REMOVE
             found.setdefault(line.partition(" ")[2].partition(" ")[2].strip(), how)
         before = line
     return list(found.items())

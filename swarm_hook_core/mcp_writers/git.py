@@ -38,8 +38,11 @@ def commands(name: str, given: dict) -> list[list[str]]:
                 words = shlex.split(words[0])
             except ValueError:
                 words = words[0].split()
-        words = words[1:] if words[:1] == ["git"] else words
-        return [words] if words else []
+        if words[:1] == ["git"]:
+            words = words[1:]
+        if words:
+            return [words]
+        return []
     files, target = _texts(given, _FILES), _texts(given, _TARGETS)
     mode = (_texts(given, _MODES) or [""])[0].lower().removeprefix("--")
     if verb == "add":

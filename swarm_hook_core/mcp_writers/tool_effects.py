@@ -49,9 +49,15 @@ class ToolEffects:
             return self.effects
         for path in values(self.given, writer.paths):
             self._write(path)
-        text = shell_text(self.given.get(writer.command)) if writer.command else ""
-        folders = (writer.folder,) if writer.folder else FOLDERS
-        return self._shell(text, first(self.given, folders)) if text else self.effects
+        text = ""
+        if writer.command:
+            text = shell_text(self.given.get(writer.command))
+        folders = FOLDERS
+        if writer.folder:
+            folders = (writer.folder,)
+        if text:
+            return self._shell(text, first(self.given, folders))
+        return self.effects
 
     def as_whole(self):
         appends = str(self.given.get("mode") or "").lower() in ("append", "a") or self.given.get("append") is True
@@ -108,7 +114,9 @@ class ToolEffects:
         for key in ("memory_name", "memory_file_name", "old_name", "new_name"):
             name = self.given.get(key)
             if isinstance(name, str) and name.strip():
-                folder = "~/.serena" if name.startswith("global/") else ".serena"
+                folder = ".serena"
+                if name.startswith("global/"):
+                    folder = "~/.serena"
                 path = f"{folder}/memories/{name.strip().removesuffix('.md')}.md"
                 self._remove(path) if key == "old_name" or self.by.startswith("delete") else self._write(path)
         return self.effects
@@ -198,8 +206,12 @@ class ToolEffects:
 
     def as_shell(self):
         command = next((self.given[name] for name in COMMANDS if self.given.get(name)), None)
-        text = shell_text(command, self.given.get("args")) if command else ""
-        return self._shell(text, first(self.given, FOLDERS)) if text else None
+        text = ""
+        if command:
+            text = shell_text(command, self.given.get("args"))
+        if text:
+            return self._shell(text, first(self.given, FOLDERS))
+        return None
 
     def as_code(self):
         is_own = not self.tool.startswith("mcp__")  # a client's own tool runs code like a command
@@ -229,7 +241,9 @@ class ToolEffects:
         if not sources or not targets:
             for path in values(self.given, (*SOURCES, *TARGETS)):
                 self._write(path)
-            return self.effects if self.effects.writes else None
+            if self.effects.writes:
+                return self.effects
+            return None
         for path in sources:
             if moves:
                 self._remove(path)
@@ -263,7 +277,9 @@ class ToolEffects:
     def _shell(self, text: str, folder: str, known: bool = True):
         from swarm_hook_core.shell import effects_of
 
-        place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
+        place = None
+        if known:
+            place = os.path.normpath(os.path.join(self.folder, local(folder)))
         return self.take(effects_of(text, place))
 
     def take(self, found):

@@ -26,7 +26,9 @@ def calls_in(given: dict) -> list:
 
 
 def _list(value) -> list:
-    return [item for item in value[:MOST] if isinstance(item, dict)] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return [item for item in value[:MOST] if isinstance(item, dict)]
+    return []
 
 
 def _call(given: dict):
@@ -34,11 +36,20 @@ def _call(given: dict):
     key = next((key for key in _NAMES if isinstance(given.get(key), str) and given[key]), "")
     if not key:
         function = given.get("function")
-        return _call(function) if isinstance(function, dict) else ("", {})
+        if isinstance(function, dict):
+            return _call(function)
+        return ("", {})
     for place in _ARGUMENTS:
         value = given.get(place)
-        inner = parsed(value) if isinstance(value, str) and value.lstrip()[:1] == "{" else value
+        if isinstance(value, str) and value.lstrip()[:1] == "{":
+            inner = parsed(value)
+        else:
+            inner = value
         if isinstance(inner, dict):
             return given[key], inner
-    rest = {name: value for name, value in given.items() if name != key} if key in _FLAT else {}
-    return (given[key], rest) if rest else ("", {})
+    rest = {}
+    if key in _FLAT:
+        rest = {name: value for name, value in given.items() if name != key}
+    if rest:
+        return (given[key], rest)
+    return ("", {})

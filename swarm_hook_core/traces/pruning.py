@@ -1,9 +1,15 @@
 """Removal of journals: of sessions that have ended, and old ones."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.state import NotOrdinary, clear_place
 from swarm_hook_core.traces import journal, journal_name, others_in, traces_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
 
@@ -16,7 +22,7 @@ def forget(runtime: str, session_id: str) -> None:
         _close(place)
 
 
-def prune(is_known, now: float) -> int:
+def prune(is_known: Callable[[str, str], bool], now: float) -> int:
     """Remove journals without a new entry for a day, and those of unknown sessions; return their number.
 
     `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError.
@@ -34,7 +40,7 @@ def prune(is_known, now: float) -> int:
     return gone
 
 
-def _places() -> list:
+def _places() -> list[str]:
     try:
         return [os.path.join(traces_dir(), name) for name in os.listdir(traces_dir())]
     except FileNotFoundError:

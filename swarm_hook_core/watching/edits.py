@@ -39,8 +39,7 @@ def begin(config, call, session, peers, now: float) -> list:
 
 
 def settle(config, event) -> list:
-    """Return the breaches since the session's last edit. The record is removed, unless this is a PreToolUse soon after.
-    """
+    """Return the breaches since the session's last edit. The record is removed, unless this is a PreToolUse soon after."""
     # A compacted session goes on.
     return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)
 
@@ -72,7 +71,10 @@ def _near(call, session, peers) -> list:
 
 
 def _is_marked(held) -> bool:
-    runtime = held.evidence["runtime"] if held.evidence is not None else ""
+    if held.evidence is not None:
+        runtime = held.evidence["runtime"]
+    else:
+        runtime = ""
     return runtime not in _UNMARKED and not (held.agent or "").startswith("hold:")
 
 
@@ -94,8 +96,13 @@ def _edit_of(config, call) -> str:
     from swarm_hook_core.targets import absolute_paths
 
     paths = absolute_paths(config, call.tool, call.input, call.folder)
-    name = os.path.relpath(paths[0], call.folder) if paths else ""
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    name = ""
+    if paths:
+        name = os.path.relpath(paths[0], call.folder)
+    if len(paths) > 1:
+        more = f" and {len(paths) - 1} more"
+    else:
+        more = ""
     return f"{call.client_tool or call.tool} {name}{more}".strip()[: watch.COMMAND_LENGTH]
 
 

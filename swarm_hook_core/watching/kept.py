@@ -102,7 +102,9 @@ class Kept:
     def at(self, path: str):
         """Return the version kept at `path`, or None."""
         base, name = os.path.split(path)
-        return _version(name, base) if base == self.base and name in self._names else None
+        if base == self.base and name in self._names:
+            return _version(name, base)
+        return None
 
     def version_of(self, key: str, seen):
         """Return the version with the content that `seen` (a Snapshot without digest) saw under this key, or None.
@@ -112,7 +114,9 @@ class Kept:
         """
         known = self._known(key, seen)
         changed_ns = max(seen.mtime_ns, seen.ctime_ns)
-        return known if known and known.kept_at * 10**9 > changed_ns + TICK_NS else None
+        if known and known.kept_at * 10**9 > changed_ns + TICK_NS:
+            return known
+        return None
 
     def keep(self, key: str, path: str, limit: int = FILE_BYTES):
         """Return the Version of the present content of `path`; keep it if there is none. Raises NotKept or OSError."""
@@ -145,7 +149,9 @@ class Kept:
 
     def _known(self, key: str, seen):
         name = self._by_state.get(_state(key, seen))
-        return _version(name, self.base) if name else None
+        if name:
+            return _version(name, self.base)
+        return None
 
     def _renewed(self, known: Version) -> Version:
         if known.kept_at == self.now:
@@ -216,7 +222,9 @@ def _is_whole(name: str) -> bool:
 
 def _kept_at(name: str) -> int:
     text = name.rpartition("-")[2]
-    return int(text) if text.isdigit() else 0
+    if text.isdigit():
+        return int(text)
+    return 0
 
 
 def _version(name: str, base: str):
@@ -266,4 +274,6 @@ def _path_of(file: str) -> str:
             os.close(handle)
     except OSError:
         return ""
-    return path if os.path.isabs(path) else ""
+    if os.path.isabs(path):
+        return path
+    return ""

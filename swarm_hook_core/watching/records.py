@@ -174,7 +174,10 @@ def mark_own(instance_id: str, files, call: str, now_ns: int, agent: str = "") -
 
     `call` is its ``call_key``, for `mark_end`. Very many files count as any file. Raises OSError.
     """
-    files = files if len(files) <= MOST_MARKS else ()
+    if len(files) <= MOST_MARKS:
+        files = files
+    else:
+        files = ()
     end = f" {call or '-'}{' ' + _id_of(agent) if agent else ''}\n"
     _append(name_of(instance_id), [f"{now_ns} {_mark_of(file)}{end}" for file in files] or [f"{now_ns} *{end}"])
 
@@ -263,7 +266,9 @@ def close() -> None:
 
 
 def _id_of(call_id: str) -> str:
-    return digest_of(call_id.encode("utf-8", "surrogatepass")) if call_id else "0"
+    if call_id:
+        return digest_of(call_id.encode("utf-8", "surrogatepass"))
+    return "0"
 
 
 def _begun(name: str) -> int:

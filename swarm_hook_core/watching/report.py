@@ -15,13 +15,16 @@ def tell(config, session_id: str, breaches: list, coordinator=None, driver=None)
     session, standing = _standing(config, session_id, breaches, driver)
     _tell_holders(config, session_id, breaches, coordinator)
     # Released locks are left to the coordinator: it knows the time of the release.
-    own_id = session.instance_id if session else ""
-    return _words(standing, _identity(config, session), own_id) if standing else ""
+    own_id = ""
+    if session:
+        own_id = session.instance_id
+    if standing:
+        return _words(standing, _identity(config, session), own_id)
+    return ""
 
 
 def _standing(config, session_id: str, breaches: list, driver):
-    """Return ``(this session or None, breaches whose lock still exists)``; all breaches if the store does not answer.
-    """
+    """Return ``(this session or None, breaches whose lock still exists)``; all breaches if the store does not answer."""
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
@@ -72,15 +75,21 @@ def _identity(config, session) -> str:
     from swarm_hook_core import environment
     from swarm_hook_core.labels import token
 
-    return token(session.label, "identity") if session else environment.identity(config.env_prefix)
+    if session:
+        return token(session.label, "identity")
+    return environment.identity(config.env_prefix)
 
 
 def _words(breaches: list, viewer: str, own_id: str) -> str:
     """Return the notice for the model of the writing session."""
     first = breaches[0]
     is_edit = all(breach.edit for breach in breaches)
-    ran = "while your last command ran" if all(breach.ended for breach in breaches) else "since your command began"
-    ran = "after your last edit" if is_edit else ran
+    if all(breach.ended for breach in breaches):
+        ran = "while your last command ran"
+    else:
+        ran = "since your command began"
+    if is_edit:
+        ran = "after your last edit"
     one, command = len(breaches) == 1, untrusted_text.command(first.command)
     if one:
         lines = [f"swarm: {ran} ({command}), {_line(first, viewer, own_id)}."]
@@ -117,11 +126,17 @@ def _line(breach, viewer: str, own_id: str) -> str:
     from swarm_hook_core.naming import agent_name, holder_name
 
     named = untrusted_text.named
-    note = f": {untrusted_text.quoted(breach.note)}" if breach.note and _may_name(breach, viewer) else ""
+    if breach.note and _may_name(breach, viewer):
+        note = f": {untrusted_text.quoted(breach.note)}"
+    else:
+        note = ""
     who = holder_name(breach.label, breach.holder)
     if breach.agent:
         who = f"{agent_name(breach.agent)} of {'your session' if breach.holder == own_id else who}"
-    who = who if _may_name(breach, viewer) else "a session of another identity"
+    if _may_name(breach, viewer):
+        who = who
+    else:
+        who = "a session of another identity"
     return f"{named(breach.file)} {_WHAT.get(breach.kind, breach.kind)}, which {who} has locked{note}"
 
 
@@ -129,7 +144,9 @@ def _whom(breaches: list, viewer: str, own_id: str) -> str:
     known = [breach for breach in breaches if _may_name(breach, viewer)]
     holders = list(dict.fromkeys(breach.holder for breach in known if breach.holder != own_id))
     if not holders:
-        return "that agent" if known else "the person running you"
+        if known:
+            return "that agent"
+        return "the person running you"
     named = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
     return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
 

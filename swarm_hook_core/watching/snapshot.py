@@ -112,10 +112,10 @@ def full(path: str) -> Snapshot:
 def difference(before: Snapshot, path: str):
     """Return ``(kind, present Snapshot)``: the difference of the file at `path` from `before`; "" for no difference.
 
-        changed    other contents or permissions
-        replaced   the same with another inode or type
-        created    the file was missing before
-        removed    the file is missing now
+    changed    other contents or permissions
+    replaced   the same with another inode or type
+    created    the file was missing before
+    removed    the file is missing now
     """
     now = glance(path)
     if not before.exists or not now.exists:

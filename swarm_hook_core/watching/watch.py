@@ -72,7 +72,10 @@ def settle(config, event, now: float) -> list:
     if not session_id or not is_watching():
         return []
     # A compacted session goes on, and so may its commands.
-    hook = "Stop" if event.source == "compact" else event.name
+    if event.source == "compact":
+        hook = "Stop"
+    else:
+        hook = event.name
     breaches: list = []
     for name in records.names_of(session_id):
         if hook == "PreToolUse" and records.age_of(name, now) < FRESH_SECONDS:
@@ -201,7 +204,9 @@ def _command_of(tool_input) -> str:
 
         command = dumps(command)
     line = " ".join(command[: 20 * COMMAND_LENGTH].split())
-    return line if len(line) <= COMMAND_LENGTH else line[: COMMAND_LENGTH - 1] + "…"
+    if len(line) <= COMMAND_LENGTH:
+        return line
+    return line[: COMMAND_LENGTH - 1] + "…"
 
 
 # ------------------------------------------------------------------------------------------------- afterwards
@@ -251,7 +256,9 @@ def compare(facts: dict, ends: bool) -> list:
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # reported once for each call
-            place = os.path.join(kept_in, kept) if kept else ""
+            place = ""
+            if kept:
+                place = os.path.join(kept_in, kept)
             if place and not os.path.isfile(place):
                 place, why = "", "it had to make room for others"
             breaches.append(

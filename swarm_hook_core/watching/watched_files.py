@@ -18,7 +18,9 @@ def files_of(locks, room: int):
     At most `room` files in all. `place`: the folder of the files, or the file itself.
     """
     patterns = [lock for lock in locks if lock.pattern]
-    covered = dict(zip(map(id, patterns), _pattern_files(patterns))) if patterns else {}
+    covered = {}
+    if patterns:
+        covered = dict(zip(map(id, patterns), _pattern_files(patterns)))
     for lock in locks:
         if id(lock) in covered:
             place, key, files, complete = covered[id(lock)]
@@ -40,7 +42,10 @@ def _files_at(file: str, room: int):
             return [file, place][:room], room > 1
     if not os.path.isdir(place):
         return [file][:room], room > 0
-    tops = [os.path.join(place, name) for name in _REPOSITORY] if os.path.basename(place) == ".git" else [place]
+    if os.path.basename(place) == ".git":
+        tops = [os.path.join(place, name) for name in _REPOSITORY]
+    else:
+        tops = [place]
     found, complete = _files_below(tops)
     found.sort()
     room = min(room, FILES_IN_FOLDER)
@@ -51,9 +56,14 @@ def key_of_file(file: str, key: str, path: str) -> str:
     """Return the key of `path`, found by `_files_at` for a lock on `file` with this key."""
     if path == file:
         return key
-    folder = file if path.startswith(file + os.sep) else key
+    if path.startswith(file + os.sep):
+        folder = file
+    else:
+        folder = key
     # no link was followed on the way down: the rest of the path is the rest of the key
-    return key_of(path) if key.startswith(NO_CASE) else key + path[len(folder) :]
+    if key.startswith(NO_CASE):
+        return key_of(path)
+    return key + path[len(folder) :]
 
 
 def _files_below(tops: list):
@@ -80,8 +90,7 @@ def _files_below(tops: list):
 
 
 def new_files(lock: dict, known: set):
-    """Return ``(place, files)`` that have appeared in a locked folder, or under a locked pattern, since it was noted.
-    """
+    """Return ``(place, files)`` that have appeared in a locked folder, or under a locked pattern, since it was noted."""
     until, place = lock["until"], lock["file"]
     if until == "":
         return place, []
@@ -134,7 +143,10 @@ def _folder_of(cover) -> str:
     from swarm_hook_core.wildmatch import literal_prefix
 
     pattern, file = cover.held.pattern, cover.held.file
-    place = file.removesuffix(pattern.lstrip("/")) if isinstance(pattern, str) else file
+    if isinstance(pattern, str):
+        place = file.removesuffix(pattern.lstrip("/"))
+    else:
+        place = file
     if place == file:
         return cover.folder[cover.folder.find("/") :]
     return os.path.join(place.rstrip("/") or "/", literal_prefix(pattern)).rstrip("/") or "/"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core.traces import Trail, meetings, seen
+from swarm_hook_core.traces import Trail, meetings, others, seen
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -146,9 +146,9 @@ def test_who_waits_reads_no_journal_again_that_has_not_changed(pair, monkeypatch
     me, peer = pair
     assert peer.denied(*OVERWRITE) == ""
     through, read, looked = meetings.journal.read, [], []
-    stamps = meetings.Meetings._stamps
+    stamps = others.Journals.stamps
     monkeypatch.setattr(meetings.journal, "read", lambda path: read.append(path) or through(path))
-    monkeypatch.setattr(meetings.Meetings, "_stamps", lambda *given: looked.append(given) or stamps(*given))
+    monkeypatch.setattr(others.Journals, "stamps", lambda *given: looked.append(given) or stamps(*given))
     me.told(*patch_of(me))
     assert len(looked) > len(read), "it looked whether anything had changed, and nothing had"
     assert len(read) < 6

@@ -691,11 +691,11 @@ def test_of_two_calls_that_find_a_journal_too_long_one_rotates_it(tmp_path: Path
     path = tmp_path / "codex.one"
     path.write_text("many entries")
     first, second = (os.open(path, os.O_RDWR) for _ in range(2))
-    traces._begin_anew(str(path), first)
+    journal.rotate(str(path), first)
     os.close(first)
-    traces._begin_anew(str(path), second)
+    journal.rotate(str(path), second)
     path.write_text("a new one")
-    traces._begin_anew(str(path), second)
+    journal.rotate(str(path), second)
     os.close(second)
     assert (path.read_text(), Path(f"{path}.1").read_text()) == ("a new one", "many entries")
 
