@@ -3,6 +3,8 @@
 <state>/kernel/probe    ``<boot of the machine> <user> <why not, or empty>``
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -43,11 +45,11 @@ def mend(why: str) -> str:
     return next((what for mark, what in _MENDS if mark in why), "")
 
 
-def _known():
+def _known() -> str | None:
     try:
         text = read_private(os.path.join(kernel_dir(), "probe"), 2000).decode()
     except (OSError, ValueError):
-        return None
+        return None  # never tested
     mark = _mark() + " "
     if text.startswith(mark):
         return text[len(mark) :].strip()
@@ -128,7 +130,7 @@ def _status() -> str:
         with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:
-        return ""
+        return ""  # not on this kernel
 
 
 def _line(path: str) -> str:
@@ -136,4 +138,4 @@ def _line(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read(100).strip()
     except OSError:
-        return ""
+        return ""  # not on this kernel

@@ -1,14 +1,23 @@
 """One line for the model after a call: writes that the kernel has refused."""
 
+from __future__ import annotations
+
 import os
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
+    from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.kernel.plans import Plan
+    from swarm_hook_core.lookup import Held
 
 # words of programs for such an error, in lower case
 MARKS = ("read-only file system", "erofs", "resource busy", "ebusy")
 NAMED = 3
 
 
-def words_after(core, call) -> str:
+def words_after(core: HookCore, call: ToolCall) -> str:
     """Return the notice about a call whose plan the kernel has held, mostly "". The plan is removed.
 
     The plan of a command that goes on in the background stays: its shell may not have read it yet.
@@ -33,7 +42,7 @@ def words_after(core, call) -> str:
         return ""
 
 
-def _is_by_us(plan, said: str) -> bool:
+def _is_by_us(plan: Plan, said: str) -> bool:
     """Return True if the command's output suggests that a held path was refused.
 
     Clients' own sandboxes refuse with the same words, mostly for paths elsewhere.
@@ -45,14 +54,14 @@ def _is_by_us(plan, said: str) -> bool:
     return any(_may_be_ours(plan, line) for line in said.splitlines() if any(mark in line.lower() for mark in MARKS))
 
 
-def _may_be_ours(plan, line: str) -> bool:
+def _may_be_ours(plan: Plan, line: str) -> bool:
     import re
 
     named = re.findall(r"(?<![^\s'\"`=(\[])/[^\s'\"`:,)]+", line)
     return not named or any(path.startswith(root) for path in named for root in [*plan.roots, *plan.paths])
 
 
-def _text_of(response, levels: int = 4) -> str:
+def _text_of(response: object, levels: int = 4) -> str:
     """Return all text in a client's report about a call's end."""
     if isinstance(response, str):
         return response
@@ -63,7 +72,7 @@ def _text_of(response, levels: int = 4) -> str:
     return ""
 
 
-def _words(core, plan, said: str) -> str:
+def _words(core: HookCore, plan: Plan, said: str) -> str:
     from swarm_hook_core.labels import token
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
@@ -77,7 +86,7 @@ def _words(core, plan, said: str) -> str:
     else:
         more = ""
     file = local_store()
-    locks: list = []
+    locks: list[Held] = []
     session = Session(plan.instance)
     if file:
         reader = StoreReader(file, core.driver)
@@ -97,7 +106,7 @@ def _words(core, plan, said: str) -> str:
     )
 
 
-def _named(paths: list) -> str:
+def _named(paths: list[str]) -> str:
     from swarm_hook_core.untrusted_text import named
 
     return ", ".join(map(named, paths))

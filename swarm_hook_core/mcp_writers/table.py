@@ -106,9 +106,8 @@ def kind_of(tool: str) -> str:
             return "git"
         return ""
     if name in _READERS:
-        kind = ""
-    else:
-        kind = _KIND_OF.get(name)
+        return ""
+    kind = _KIND_OF.get(name)
     if kind is not None:
         return kind
     # Some servers put their own name before each tool's: filesystem_write_file.

@@ -146,7 +146,7 @@ class Trail:
         try:
             names = os.listdir(traces_dir())
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return False  # no session has a journal yet
         if not names or names == [own]:
             return False
         from swarm_hook_core.traces.elsewhere import could_lead
@@ -255,7 +255,7 @@ class Trail:
                 return os.path.join(self._real(over), name)
             return self._real(whole)
         except ValueError:
-            return ""
+            return ""  # the text cannot be a path
 
     def note(self, kind: str, path: str, text: str = "", at_ns: int = 0) -> None:
         """Collect an entry about the file at resolved `path`. `text`: by default the file's present state."""
@@ -367,7 +367,7 @@ def level(prefix: str, folder: str) -> str:
         try:
             os.stat(config_path())
         except (OSError, ValueError):
-            return DEFAULT
+            return DEFAULT  # no settings file
     from swarm_hook_core.settings import auto
 
     return str(auto(prefix, folder).value)
@@ -453,7 +453,7 @@ def others_in(place: str, own_name: str) -> list[str]:
     try:
         names = os.listdir(place)
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return []  # no session has a journal there
     own = (own_name, own_name + ".1")
     return list({os.path.join(place, name.removesuffix(".1")) for name in names if name not in own})
 
@@ -488,7 +488,7 @@ def state_of(path: str) -> str:
     try:
         there = os.lstat(path)
     except (OSError, ValueError):
-        return NO_FILE
+        return NO_FILE  # missing, or a path that cannot exist
     return f"{there.st_ctime_ns} {there.st_ino} {there.st_size}"
 
 

@@ -240,7 +240,7 @@ def _entries() -> list[str]:
     try:
         return os.listdir(claims_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return []  # no claims yet
 
 
 def _names() -> list[str]:
@@ -252,7 +252,7 @@ def _read(path: str) -> Claim | None:
     try:
         handle = open_private(path, os.O_RDONLY)
     except FileNotFoundError:
-        return None
+        return None  # no claim on that file
     try:
         text = os.read(handle, _LONGEST).decode("utf-8", "replace")
         written = os.fstat(handle).st_mtime_ns
@@ -277,7 +277,7 @@ def _claim_at(path: str) -> Claim | None:
     try:
         return _read(path)
     except NotOrdinary:
-        return Claim("", "", "", "", path=path)
+        return Claim("", "", "", "", path=path)  # counts as unowned
 
 
 def _put(claim: Claim) -> bool:
@@ -293,7 +293,7 @@ def _put(claim: Claim) -> bool:
         os.utime(scratch, ns=(claim.at, claim.at))
         os.link(scratch, claim.path)
     except FileExistsError:
-        return False
+        return False  # another session was first
     finally:
         _remove(scratch)
     return True
@@ -304,7 +304,7 @@ def _renew(standing: Claim, own: Claim) -> bool:
     try:
         os.utime(standing.path, ns=(own.at, own.at))
     except FileNotFoundError:
-        return False
+        return False  # removed by another process just now
     standing.written = own.at
     again = _read(standing.path)
     return again is not None and _is_own(again, own)
@@ -339,7 +339,7 @@ class _Alone:
         try:
             import fcntl
         except ImportError:
-            return
+            return  # Windows: without file locks
         end = time.monotonic() + _PATIENCE
         self._handle = os.open(state_dir(), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         while True:

@@ -118,7 +118,7 @@ class GitClearing:
                 return [names[name] for name in names if name in tracked]
             cleaned = set(repository.untracked(names, with_ignored=self._options.has("-x", "-X")))
         except (NoAnswer, Refused):
-            return list(names.values())
+            return list(names.values())  # git does not answer: it may lose each of them
         new = [name for name in names if name in cleaned or not os.path.lexists(names[name])]
         return [names[name] for name in new if name not in tracked]
 

@@ -150,5 +150,5 @@ def _as_committed(top: str, paths: list[str], seconds: float) -> list[str]:
         changed = set(repository.against("HEAD", list(inside)))
         tracked = set(repository.tracked(list(inside)))
     except (NoAnswer, Refused):
-        return []
+        return []  # no answer, or no commit yet: counts as uncommitted
     return [path for name, path in inside.items() if name in tracked and name not in changed]

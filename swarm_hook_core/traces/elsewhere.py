@@ -36,7 +36,7 @@ def places_of_others(own_name: str) -> dict[str, list[str]]:
     try:
         names = os.listdir(traces_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        return found  # no session has a journal yet
     for name in names:
         place = os.path.join(traces_dir(), name)
         others = others_in(place, own_name)

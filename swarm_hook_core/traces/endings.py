@@ -66,13 +66,13 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
     try:
         places = os.listdir(traces_dir())
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return  # no session has a journal yet
     for place in places:
         path = os.path.join(traces_dir(), place, name)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
         except (FileNotFoundError, NotADirectoryError):
-            continue
+            continue  # the session has no journal there
         try:
             size = os.fstat(handle).st_size
             os.lseek(handle, max(size - TAIL, 0), os.SEEK_SET)
@@ -110,11 +110,11 @@ def _forget_old(now: float) -> None:
     try:
         names = os.listdir(awaited_dir())
     except OSError:
-        return
+        return  # no end is awaited
     for name in names:
         path = os.path.join(awaited_dir(), name)
         try:
             if os.lstat(path).st_mtime < now - AGE_SECONDS:
                 _forget(path)
         except OSError:
-            continue
+            continue  # removed by another hook just now

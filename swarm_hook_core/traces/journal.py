@@ -85,7 +85,7 @@ def read(path: str) -> bytes:
         try:
             parts.append(_read(file, LARGEST))
         except FileNotFoundError:
-            continue
+            continue  # never rotated, or removed just now
     return parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining a single part would copy it
 
 
@@ -122,7 +122,7 @@ def folder_of(path: str) -> str:
         try:
             first = _first(_read(file, HEAD))
         except (FileNotFoundError, NotOrdinary):
-            continue
+            continue  # missing, or not a file
         if first is not None:
             return first.text
     return ""
@@ -154,7 +154,7 @@ def as_seen_in(top: str, data: bytes) -> bytes:
         if not os.path.samestat(os.stat(first.text), os.stat(top)):
             return data
     except (OSError, ValueError):
-        return data
+        return data  # one of the folders is gone
     theirs, ours = b"\0" + escaped(first.text), b"\0" + escaped(top)
     for end in (b"/", b"\0", b"\n"):
         data = data.replace(theirs + end, ours + end)
@@ -175,7 +175,7 @@ def _entry_around(data: bytes, place: int) -> Entry | None:
     try:
         return Entry(data[begin : close if close >= 0 else len(data)])
     except ValueError:
-        return None
+        return None  # torn, or cut off
 
 
 def newest_lines(data: bytes, kinds: Collection[str]) -> dict[bytes, bytes]:

@@ -85,7 +85,7 @@ def _measured(path: str) -> tuple[int, int] | tuple[None, None]:
     try:
         data = read(path, LONGEST)[1]
     except (OSError, ValueError):
-        return None, None
+        return None, None  # gone, too large, or not a plain file
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data)), len(data)
 
 
@@ -103,4 +103,4 @@ def _shows_changes(meetings: Meetings, path: str, since: str) -> bool:
     try:
         return name in repository.tracked([name]) and (since == "HEAD" or name not in repository.staged([name]))
     except (NoAnswer, Refused):
-        return False
+        return False  # no answer: it does not count as a look

@@ -80,7 +80,7 @@ def _has_all_changes(text: str, path: str) -> bool:
     try:
         present = _counted(read(path, LONGEST)[1].decode("utf-8", "surrogateescape"))
     except (OSError, ValueError):
-        return False
+        return False  # gone, too large, or not a plain file
     new, committed = _counted(text), _committed(path)
     if committed is None:
         return all(new.get(line, 0) >= count for line, count in present.items())
@@ -105,7 +105,7 @@ def _committed(path: str) -> str | None:
     try:
         return Repository(tree.top, SECONDS).ask("cat-file", "blob", f"HEAD:{os.path.relpath(path, tree.top)}")
     except (NoAnswer, Refused):
-        return None
+        return None  # no answer, or not in the last commit
 
 
 def _counted(text: str) -> dict[str, int]:

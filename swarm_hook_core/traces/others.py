@@ -354,7 +354,7 @@ def _age(path: str, now: float) -> float:
     try:
         return now - os.stat(path).st_mtime
     except OSError:
-        return float("inf")
+        return float("inf")  # removed just now
 
 
 def is_in(keys: Collection[str], place: str) -> bool:

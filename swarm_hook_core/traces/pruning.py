@@ -44,14 +44,14 @@ def _places() -> list[str]:
     try:
         return [os.path.join(traces_dir(), name) for name in os.listdir(traces_dir())]
     except FileNotFoundError:
-        return []
+        return []  # no session has a journal yet
 
 
 def _entries_of(path: str) -> bytes:
     try:
         return journal.read(path)
     except NotOrdinary:
-        return b""
+        return b""  # not a journal: it has no owner
 
 
 def _changed_at(path: str) -> float:
@@ -60,7 +60,7 @@ def _changed_at(path: str) -> float:
         try:
             found = max(found, os.lstat(file).st_mtime)
         except FileNotFoundError:
-            continue
+            continue  # this part is missing
     return found
 
 

@@ -64,7 +64,7 @@ def puts_aside(git_call: GitCall, words: list[str], seconds: float, is_first: bo
     try:  # git makes no entry if there is nothing to put aside
         return bool(Repository(top, seconds, git_call.top, git_call.environment).against("HEAD", [""]))
     except (NoAnswer, Refused):
-        return True
+        return True  # no answer: an entry is likely
 
 
 def note(git_calls: Iterable[GitCall], trail: Trail) -> None:
@@ -132,7 +132,7 @@ def _times(git_call: GitCall, seconds: float) -> list[int]:
     try:
         told = repository.ask("log", "-g", "--format=%ct", f"--max-count={MOST_ENTRIES}", "refs/stash", "--")
     except (NoAnswer, Refused):
-        return []
+        return []  # no answer, or no stash
     return [int(line) for line in told.split("\n") if line.isdigit()]
 
 

@@ -70,7 +70,7 @@ class Transcript:
         try:
             return self._is_shown({os.path.basename(path), os.path.basename(resolved)}, resolved, begun + PATIENCE)
         except (OSError, ValueError):
-            return False
+            return False  # in doubt it was not shown
         finally:
             self._spent += time.monotonic() - begun
 
@@ -142,7 +142,7 @@ class Transcript:
         try:
             return os.path.realpath(os.path.join(self._folder, path)) == resolved
         except ValueError:
-            return False
+            return False  # the text cannot be a path
 
 
 def _of_blocks(entry: dict[str, Any]) -> Iterator[Look]:

@@ -1,9 +1,19 @@
 """The files compared for a lock: those that it covers when a call begins, and those that have appeared later."""
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.watching.snapshot import glance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.pattern_match import Cover
 
 # of `.git`; the other files change by reading alone
 _REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")
@@ -12,7 +22,7 @@ FILES_IN_FOLDER = 200  # files of a locked folder, in order of names
 PATTERN_SECONDS = 0.05  # for all patterns of one call
 
 
-def files_of(locks, room: int):
+def files_of(locks: list[Held], room: int) -> Iterator[tuple[Held, str, str, list[str], bool]]:
     """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
     At most `room` files in all. `place`: the folder of the files, or the file itself.
@@ -33,7 +43,7 @@ def files_of(locks, room: int):
         yield lock, place, key, files, complete
 
 
-def _files_at(file: str, room: int):
+def _files_at(file: str, room: int) -> tuple[list[str], bool]:
     """Return ``(files to watch for a lock on `file`, in order; True if complete)``."""
     place = file
     if glance(file).is_link:
@@ -66,7 +76,7 @@ def key_of_file(file: str, key: str, path: str) -> str:
     return key + path[len(folder) :]
 
 
-def _files_below(tops: list):
+def _files_below(tops: list[str]) -> tuple[list[str], bool]:
     """Return ``(files below these folders, True if complete)``, without the insides of repositories."""
     found, pending, seen = [], list(tops), 0
     while pending:
@@ -77,7 +87,7 @@ def _files_below(tops: list):
             found.append(folder)
             continue
         except OSError:
-            continue
+            continue  # unreadable, or gone just now
         for entry in entries:
             seen += 1
             if seen > ENTRIES_SEEN:
@@ -89,8 +99,8 @@ def _files_below(tops: list):
     return found, True
 
 
-def new_files(lock: dict, known: set):
-    """Return ``(place, files)`` that have appeared in a locked folder, or under a locked pattern, since it was noted."""
+def new_files(lock: dict[str, Any], known: set[str]) -> tuple[str, list[str]]:
+    """Return ``(place, files)`` that have appeared in a locked folder or under a locked pattern since the note."""
     until, place = lock["until"], lock["file"]
     if until == "":
         return place, []
@@ -104,7 +114,7 @@ def new_files(lock: dict, known: set):
     return place, [path for path in paths if path not in known and (until is None or path < until)]
 
 
-def _pattern_files(locks):
+def _pattern_files(locks: Sequence[Any]) -> list[tuple[str, str, list[str], bool]]:
     """Return ``[(folder, its key, files, True if complete)]`` for `locks` with ``file``, ``pattern`` and ``base``.
 
     `folder`: the folder of all files of the pattern, as the lock spells it. Unreadable folders give no files.
@@ -118,7 +128,7 @@ def _pattern_files(locks):
         for cover, folder in zip(covers, folders)
         if cover.segments is not None
     ]
-    found: dict = {id(cover): [] for cover in covers}
+    found: dict[int, list[str]] = {id(cover): [] for cover in covers}
     cut = set()
     for path, cover in covered_below(starts, seconds=PATTERN_SECONDS):
         if not path:
@@ -135,11 +145,11 @@ class _Remembered:
 
     __slots__ = ("file", "pattern", "base")
 
-    def __init__(self, facts: dict):
+    def __init__(self, facts: dict[str, Any]):
         self.file, self.pattern, self.base = facts["file"], facts["pattern"], facts["base"]
 
 
-def _folder_of(cover) -> str:
+def _folder_of(cover: Cover) -> str:
     from swarm_hook_core.wildmatch import literal_prefix
 
     pattern, file = cover.held.pattern, cover.held.file
