@@ -81,10 +81,7 @@ def _words(core: HookCore, plan: Plan, said: str) -> str:
     from swarm_hook_core.state import local_store
 
     paths = [path for path in plan.paths if os.path.basename(path) in said] or plan.paths
-    if len(paths) > NAMED:
-        more = f" and {len(paths) - NAMED} more"
-    else:
-        more = ""
+    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     file = local_store()
     locks: list[Held] = []
     session = Session(plan.instance)

@@ -90,7 +90,7 @@ class Trail:
 
     - level: the level in force
     - owners: facts for the owners of changed files: ``(Trace, how, by, path of the kept copy, number of denials)``
-    - is_asked: True for a dry run (``asked``), in which nothing is written
+    - is_asked: True for a dry run (``asked``): nothing is written
     """
 
     is_asked = False
@@ -228,7 +228,7 @@ class Trail:
         return [(key_of(target[1]), target[1]) for target in self.targets_of(effects)[:MOST_CLAIMS]]
 
     def wrote(self, paths: Iterable[str]) -> None:
-        """Collect a write of each of `paths`, which are resolved."""
+        """Collect a write of each of the resolved `paths`."""
         for path in paths:
             self.note("wrote", path)
 
@@ -508,7 +508,7 @@ def _word(text: str) -> str:
 
 
 def keys_of(path: str) -> list[str]:
-    """Return the keys under which the file at `path` is noted."""
+    """Return the keys for entries about the file at `path`."""
     if not _IGNORES_CASE:
         return [path]
     from swarm_hook_core.paths import NO_CASE, keys_for

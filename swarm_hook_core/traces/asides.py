@@ -1,4 +1,4 @@
-"""Commits whose hooks put unstaged changes aside, or reset the work tree, while they run (``commit_hooks``).
+"""Commits with hooks that put unstaged changes aside, or reset the work tree, while they run (``commit_hooks``).
 
 Such a call notes the top of its work tree (``aside``) when it is let pass, and its end (``back``) afterwards, at the
 latest with its agent's next call. Writes of other sessions in that work tree meet the entry.
@@ -20,7 +20,7 @@ LONGEST_SECONDS = 120  # longest commit; after that it keeps other sessions out 
 
 
 def open_in(data: bytes, now: float) -> list[Entry]:
-    """Return the ``aside`` entries in the journal `data` whose calls are not over."""
+    """Return the ``aside`` entries in the journal `data` without an end."""
     if b" aside " not in data:
         return []
     found = []
@@ -41,7 +41,7 @@ def note_end(own: bytes, trail: Trail, now: float) -> None:
 
 
 def end(config: RuntimeConfig, call: ToolCall, now: float) -> None:
-    """Note that `call`, which has ended, puts nothing aside any more. Raises OSError."""
+    """Note the end of `call`: it puts nothing aside any more. Raises OSError."""
     place = place_of(call.folder)
     own = journal.read(os.path.join(place, journal_name(config.runtime_name, call.session_id)))
     if open_in(own, now):

@@ -102,7 +102,7 @@ class GitClearing:
         self.places = [os.path.join(top, path) if path else top for path in self._specs.plain_paths()] or [top]
 
     def would_lose(self, files: Iterable[str]) -> list[str]:
-        """Return those of `files` (resolved paths) whose changes it may discard."""
+        """Return those of `files` (resolved paths) with changes that it may discard."""
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
         from swarm_hook_core.traces.sweeps import SECONDS
 

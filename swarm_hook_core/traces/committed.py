@@ -1,4 +1,4 @@
-"""Questions to git: which files are committed, or unchanged since the last commit."""
+"""Questions to git: is a file committed, or unchanged since the last commit?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Committed:
         ] = {}  # folder -> uncommitted paths below it, None if git was too slow
 
     def left_of(self, traces: list[Trace]) -> list[Trace]:
-        """Return those of `traces` whose files have uncommitted changes, as far as git can say."""
+        """Return the traces on files with uncommitted changes, as far as git can say."""
         self._ask([trace.path for trace in traces])
         return [trace for trace in traces if not self._paths[trace.path]]
 
@@ -48,9 +48,9 @@ class Committed:
         return self._changed[root]
 
     def without_committed_since(self, traces: list[Trace]) -> list[Trace]:
-        """Return those of `traces` whose files were not committed after the trace.
+        """Return the traces without a later commit of their files.
 
-        A later commit contains the trace's change, so what is uncommitted now came after it.
+        A later commit contains the trace's change, so the present uncommitted change came after it.
         """
         from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
@@ -104,7 +104,7 @@ class Committed:
         return found
 
     def _ask(self, paths: Iterable[str]) -> None:
-        """Ask git which of `paths` are as committed. Without an answer they count as uncommitted."""
+        """Ask git about `paths`: are they as committed? Without an answer they count as uncommitted."""
         asked: dict[str, list[str]] = {}
         for path in paths:
             if path not in self._paths:

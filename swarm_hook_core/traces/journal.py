@@ -1,4 +1,4 @@
-"""Journals: the files in which sessions note their writes and looks. A ``Trail`` writes them, this module reads them.
+"""Journals: each session's notes of its writes and looks. A ``Trail`` writes them, this module reads them.
 
     <state folder>/traces/<place>/<runtime>.<session>      and its older part, ``.1`` appended
 
@@ -62,16 +62,10 @@ class Entry:
         at_ns, kind, agent, tool = head.decode("ascii", "replace").split(" ")
         self.at_ns = int(at_ns)
         self.kind = kind
-        if agent == "-":
-            self.agent = ""
-        else:
-            self.agent = agent
+        self.agent = agent if agent != "-" else ""
         self.tool = tool
         self.key = _unescaped(key)
-        if rest:
-            self.text = _unescaped(rest[0])
-        else:
-            self.text = ""
+        self.text = _unescaped(rest[0]) if rest else ""
 
 
 def read(path: str) -> bytes:

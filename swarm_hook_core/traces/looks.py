@@ -1,4 +1,4 @@
-"""Looks by shell commands: which files a command has shown whole, or as a complete diff.
+"""Looks by shell commands: files that a command has shown whole, or as a complete diff.
 
 Showing a part of a file, or searching in it, is no look. Parts shown by several commands together are one if they leave
 no gap.

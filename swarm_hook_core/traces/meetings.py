@@ -341,13 +341,13 @@ class Meetings:
         return self._committed
 
     def _uncommitted(self, traces: list[Trace]) -> list[Trace]:
-        """Return those of `traces` whose files have uncommitted changes."""
+        """Return the traces on files with uncommitted changes."""
         if traces:
             return self._git.left_of(traces)
         return []
 
     def _uncommitted_since(self, traces: list[Trace]) -> list[Trace]:
-        """Return those of `traces` whose own changes are uncommitted: no commit of their files came after them."""
+        """Return the traces with uncommitted changes and no later commit of their files."""
         if traces:
             return self._git.without_committed_since(self._git.left_of(traces))
         return []
@@ -365,7 +365,7 @@ class Meetings:
 
 
 def _is_in_tree(path: str, entry: Entry) -> bool:
-    """Return True if the file at `path` is in the work tree whose top folder is the entry's key."""
+    """Return True if the file at `path` is in the work tree with the top that is the entry's key."""
     if not path.startswith(entry.key + "/"):
         return False
     from swarm_hook_core.repository import tree_over

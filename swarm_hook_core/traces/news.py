@@ -57,7 +57,7 @@ class News:
 
     def _say(self, found: list[Trace], root: str, identity: str, now: float) -> None:
         """Put the Traces `found`, the newest first, into words: one line per session, with its files."""
-        from swarm_hook_core.traces.wording import changed_by
+        from swarm_hook_core.traces.wording import and_more, changed_by
         from swarm_hook_core.untrusted_text import NOTE, named
         from swarm_hook_core.wording import holder
 
@@ -75,11 +75,7 @@ class News:
         for group in shown:
             some = group[:FILES]
             names = ", ".join(named(os.path.relpath(trace.path, root), NOTE) for trace in some)
-            if len(group) > len(some):
-                more = f" and {len(group) - len(some)} more"
-            else:
-                more = ""
-            lines.append(f"- {names}{more}: by {changed_by(some[0], identity, now)}")
+            lines.append(f"- {names}{and_more(len(group) - len(some))}: by {changed_by(some[0], identity, now)}")
             self._paths += [trace.path for trace in some]
         left = groups[len(shown) :]
         if left:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.traces.wording import changed_by
+from swarm_hook_core.traces.wording import and_more, changed_by
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration, holder
 
@@ -53,12 +53,8 @@ def changed(traces: list[Trace], identity: str, now: float) -> str:
     parts = []
     for some in list(writers.values())[:NAMED]:
         files = ", ".join(named(trace.path) for trace in some[:NAMED])
-        if len(some) > NAMED:
-            more = f" and {len(some) - NAMED} more"
-        else:
-            more = ""
         newest = max(some, key=lambda trace: trace.at_ns)
-        parts.append(f"{files}{more} (by {changed_by(newest, identity, now)})")
+        parts.append(f"{files}{and_more(len(some) - NAMED)} (by {changed_by(newest, identity, now)})")
     rest = sum(len(some) for some in list(writers.values())[NAMED:])
     return "; ".join(parts) + (f"; and {rest} more of other sessions" if rest else "")
 
@@ -103,14 +99,9 @@ TAKES = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear":
 def _entries(first: tuple[int, Held, float], more: int, identity: str, now: float) -> str:
     number, held, made = first
     who = holder(held, identity)[0]
-    rest = ""
-    if more:
-        rest = f" and {more} more"
-    return f"stash@{{{number}}} (by {who} {duration(now - made)} ago){rest}"
+    return f"stash@{{{number}}} (by {who} {duration(now - made)} ago){and_more(more)}"
 
 
 def _own_entries(own: list[int]) -> str:
     names = ", ".join(f"stash@{{{number}}}" for number in own[:NAMED])
-    if own:
-        return f"Yours: {names}, by the numbers of now."
-    return ""
+    return f"Yours: {names}, by the numbers of now." if own else ""

@@ -110,10 +110,7 @@ class Sweeps:
         if git_call.aside and not git_call.in_doubt and (not lost or self.level == NOTICE):
             self.put_aside[tree_of(git_call)] = git_call.aside
         if lost:
-            if git_call.aside:
-                deed = "put aside"
-            else:
-                deed = deed_of(words)
+            deed = "put aside" if git_call.aside else deed_of(words)
             return self._said(git_call, words, lost, deed, self.level != NOTICE)
         taken = [trace for trace in taken if not went_on_with(self.meetings, trace)]
         if taken:
@@ -191,11 +188,10 @@ class Sweeps:
 
         if git_call.aside and deed == "put aside":
             way = way_past_hooks(git_call.aside)
+        elif is_late:
+            way = sweep_wording.LATE
         else:
-            if is_late:
-                way = sweep_wording.LATE
-            else:
-                way = self._way(git_call, words, {trace.path for trace in traces})
+            way = self._way(git_call, words, {trace.path for trace in traces})
         if denies and not git_call.in_doubt:
             text = sweep_wording.denial(self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now)
             first, also = traces[0], [trace.path for trace in traces[1:]]
@@ -219,10 +215,7 @@ class Sweeps:
             lost = taken = []
         own = [*lost, *taken]
         changed, new = uncommitted.changes(top, own, self.left()) if own else ([], [])
-        if git_call.folder == self.call.folder:
-            folder = git_call.folder
-        else:
-            folder = ""
+        folder = git_call.folder if git_call.folder == self.call.folder else ""
         return narrow_forms.way(words, changed, new, folder)
 
 

@@ -29,6 +29,11 @@ def purpose(trace: Trace, identity: str) -> str:
     return f" (working on {quoted(trace.held.note)})"
 
 
+def and_more(count: int) -> str:
+    """Return " and 3 more", or "" if there are no more."""
+    return f" and {count} more" if count > 0 else ""
+
+
 def _writing(trace: Trace, identity: str) -> str:
     who, _note, _ask = holder(trace.held, identity)
     return f"{who} is writing it{purpose(trace, identity)}"
@@ -41,42 +46,40 @@ def would_lose(
 
     `others`: Traces of further such files; `times`: number of recent denials of the session for this file.
     """
-    from swarm_hook_core.storms import MANY, PERSON
+    from swarm_hook_core.storms import MANY
     from swarm_hook_core.untrusted_text import command, named
 
     tool, part = call.client_tool, f" ({command(by)})" if by else ""
     paths = [trace.path, *(one.path for one in others[: NAMED - 1])]
     if times >= MANY:
-        who = holder(trace.held, identity)[0]
-        if trace.is_pending:
-            why = f"{who} is writing it"
-        else:
-            why = f"it has a change by {who} that you have not seen"
-        said = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
-        said += " Trying again changes nothing"
-        if times >= PERSON:
-            return f"{said}. Stop: {_look(paths, call)}, or do the rest without this file and report that."
-        first = ""
-        if trace.is_pending:
-            first = "wait until that is made, then "
-        return f"{said}: {first}{_look(paths, call)} first, or edit only your lines."
+        return _denied_again(call, trace, how, paths, identity, times)
     if trace.is_pending:
         return (
             f"swarm: {tool}{part} would write {named(trace.path)} at the very moment when"
             f" {_writing(trace, identity)}: one of the two changes would be lost. {_way(trace, paths, call)}"
         )
     names = [f"{named(one.path)} (by {changed_by(one, identity, now)})" for one in others[: NAMED - 1]]
-    if len(others) > len(names):
-        more = f" and {len(others) - len(names)} more"
-    else:
-        more = ""
-    if names:
-        same = f" The same goes for {', '.join(names)}{more}."
-    else:
-        same = ""
-    said = f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
-    said += " after you last saw it, and not committed: their work would be lost."
-    return f"{said}{same} {_way(trace, paths, call)}"
+    same = f" The same goes for {', '.join(names)}{and_more(len(others) - len(names))}." if names else ""
+    return (
+        f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
+        f" after you last saw it, and not committed: their work would be lost.{same} {_way(trace, paths, call)}"
+    )
+
+
+def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], identity: str, times: int) -> str:
+    """Return the denial of a call after many like it; in the end it asks the session to stop."""
+    from swarm_hook_core.storms import PERSON
+    from swarm_hook_core.untrusted_text import named
+
+    who = holder(trace.held, identity)[0]
+    why, first = f"it has a change by {who} that you have not seen", ""
+    if trace.is_pending:
+        why, first = f"{who} is writing it", "wait until that is made, then "
+    fact = f"swarm: {call.client_tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
+    look = _look(paths, call)
+    if times >= PERSON:
+        return f"{fact} Trying again changes nothing. Stop: {look}, or do the rest without this file and report that."
+    return f"{fact} Trying again changes nothing: {first}{look} first, or edit only your lines."
 
 
 def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) -> str:
@@ -91,9 +94,7 @@ def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) ->
 
 
 def _verb(how: str) -> str:
-    if how == REMOVE:
-        return "remove"
-    return "overwrite"
+    return "remove" if how == REMOVE else "overwrite"
 
 
 def _way(trace: Trace, paths: list[str], call: ToolCall) -> str:
@@ -103,9 +104,7 @@ def _way(trace: Trace, paths: list[str], call: ToolCall) -> str:
             f"Wait until it is made, {_look(paths, call)}, then write a text that keeps it. Until then this is denied"
             " each time, for two minutes at most if its end is not reported. Or edit only your lines."
         )
-    it = "it"
-    if len(paths) > 1:
-        it = "them"
+    it = "them" if len(paths) > 1 else "it"
     return (
         f"First {_look(paths, call)} (only a shell command that shows all of {it}, or all changes in {it}, counts as a"
         " look here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it"

@@ -82,10 +82,7 @@ def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
 
 
 def _is_marked(held: Held) -> bool:
-    if held.evidence is not None:
-        runtime = held.evidence["runtime"]
-    else:
-        runtime = ""
+    runtime = held.evidence["runtime"] if held.evidence is not None else ""
     return runtime not in _UNMARKED and not (held.agent or "").startswith("hold:")
 
 
@@ -110,10 +107,7 @@ def _edit_of(config: RuntimeConfig, call: ToolCall) -> str:
     name = ""
     if paths:
         name = os.path.relpath(paths[0], call.folder)
-    if len(paths) > 1:
-        more = f" and {len(paths) - 1} more"
-    else:
-        more = ""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return f"{call.client_tool or call.tool} {name}{more}".strip()[: watch.COMMAND_LENGTH]
 
 

@@ -105,10 +105,7 @@ def _words(breaches: list[Breach], viewer: str, own_id: str) -> str:
     """Return the notice for the model of the writing session."""
     first = breaches[0]
     is_edit = all(breach.edit for breach in breaches)
-    if all(breach.ended for breach in breaches):
-        ran = "while your last command ran"
-    else:
-        ran = "since your command began"
+    ran = "while your last command ran" if all(breach.ended for breach in breaches) else "since your command began"
     if is_edit:
         ran = "after your last edit"
     one, command = len(breaches) == 1, untrusted_text.command(first.command)
@@ -147,10 +144,7 @@ def _line(breach: Breach, viewer: str, own_id: str) -> str:
     from swarm_hook_core.naming import agent_name, holder_name
 
     named = untrusted_text.named
-    if breach.note and _may_name(breach, viewer):
-        note = f": {untrusted_text.quoted(breach.note)}"
-    else:
-        note = ""
+    note = f": {untrusted_text.quoted(breach.note)}" if breach.note and _may_name(breach, viewer) else ""
     who = holder_name(breach.label, breach.holder)
     if breach.agent:
         who = f"{agent_name(breach.agent)} of {'your session' if breach.holder == own_id else who}"

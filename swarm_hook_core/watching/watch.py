@@ -100,10 +100,7 @@ def settle(config: RuntimeConfig, event: SessionEvent, now: float) -> list[Breac
     if not session_id or not is_watching():
         return []
     # A compacted session goes on, and so may its commands.
-    if event.source == "compact":
-        hook = "Stop"
-    else:
-        hook = event.name
+    hook = "Stop" if event.source == "compact" else event.name
     breaches: list[Breach] = []
     for name in records.names_of(session_id):
         if hook == "PreToolUse" and records.age_of(name, now) < FRESH_SECONDS:

@@ -279,7 +279,7 @@ def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
     time.sleep(1.1)  # events have whole seconds
     (repo / "f").write_text("mine\n")
     assert after("codex", payload) == ""
-    time.sleep(1)  # no test waits for the detached command
+    time.sleep(1)  # long enough for a detached command that must not have been started
     assert alterations() == []
 
 
