@@ -211,7 +211,7 @@ def nothing(walk: Walk, scope: Scope, words: list[str]) -> None:
     return None
 
 
-def where(walk: Walk, scope: Scope, words: list[str]) -> Stream:
+def where(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
     """pwd."""
     scope.status = True
     if scope.folder is not None:
@@ -246,8 +246,7 @@ def change_folder(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
         _go(walk, scope, None)
     elif target:
         where = absolute(scope.folder, target)
-        physical = where is not None and any("P" in option for option in options)
-        if physical:
+        if where is not None and any("P" in option for option in options):
             where = os.path.realpath(where)
         _go(walk, scope, where)
     else:
@@ -264,19 +263,18 @@ def _go(walk: Walk, scope: Scope, folder: str | None) -> None:
 
     If the change may fail, the old folder stays possible.
     """
-    there = folder is not None and os.path.isdir(folder)
-    fresh = folder is not None and "XXXXXX" in folder  # made by `mktemp`
-    sure = fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder)
-    scope.status = None
-    if sure:
-        scope.status = True
-    if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):
-        scope.status, scope.tried = False, folder
-        return
-    came_from = scope.folder
+    came_from, scope.status = scope.folder, None
+    if folder is not None:
+        there = os.path.isdir(folder)
+        if not there and "XXXXXX" not in folder and walk.files.is_no_folder(folder):
+            scope.status, scope.tried = False, folder
+            return
+        # `mktemp` has made the folder of such a name.
+        if "XXXXXX" in folder or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder):
+            scope.status = True
+        elif came_from is not None and came_from != folder:
+            scope.if_failed = (came_from,)
     scope.previous, scope.folder = came_from, folder
-    if scope.status is None and folder is not None and came_from is not None and came_from != folder:
-        scope.if_failed = (came_from,)
 
 
 BUILTINS = {

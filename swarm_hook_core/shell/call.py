@@ -9,12 +9,9 @@ from swarm_hook_core.shell.model import Guess, Read, Stream, Tree, absolute, is_
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Sequence
 
-    from swarm_hook_core.shell.inline.tokens import Token
-    from swarm_hook_core.shell.model import Found
-    from swarm_hook_core.shell.programs.places import Counterpart
+    from swarm_hook_core.shell.model import Admits, Found, Span
     from swarm_hook_core.shell.walk import Walk
 
 
@@ -44,7 +41,7 @@ class Call:
         self.words = words
         self.folder = folder
         self.stdin = stdin
-        self.output = None
+        self.output: Stream | None = None
         self._by = ""
 
     @property
@@ -74,9 +71,7 @@ class Call:
         self._stay_in_time()
         self.walk.files.write(path, self.folder, self.by, how, keeps_text)
 
-    def tree(
-        self, path: str, admits: Callable[[str], bool | None] | Counterpart | None = None, how: str = EDIT
-    ) -> None:
+    def tree(self, path: str, admits: Admits | None = None, how: str = EDIT) -> None:
         """Report that it writes or removes at and under the folder `path` (a word): all, or as `admits` says
         (``model.Tree``).
 
@@ -126,7 +121,7 @@ class Call:
         """Set the Stream that it prints."""
         self.output = Stream(text, found)
 
-    def shows(self, words: list[str], spans: tuple[tuple[str, int, int | None], ...] = (), since: str = "") -> None:
+    def shows(self, words: list[str], spans: Sequence[Span] = (), since: str = "") -> None:
         """Report that it prints the content of the files `words`; with no words, of its standard input.
 
         `spans`, `since`: the part it prints, as in ``model.Read``. If several files are cut together, the missing lines
@@ -148,7 +143,7 @@ class Call:
             where = absolute(self.folder, folder)
         self.output = self.walk.run(words, stdin, where)
 
-    def script(self, text: str, words: list[str] | tuple[str, ...] = (), stdin: Stream | None = None) -> None:
+    def script(self, text: str, words: Sequence[str] = (), stdin: Stream | None = None) -> None:
         """It runs shell text with positional parameters `words` (``$0`` first)."""
         if is_known(text):
             self.output = self.walk.nested(text, self.folder, list(words), stdin)
@@ -156,10 +151,10 @@ class Call:
             self.guess("a computed command")
 
 
-def _with_inside(found: list[Token]) -> Any:
+def _with_inside(found: Found) -> Admits:
     """Return a predicate: a file was found, or lies in a folder that was found."""
 
-    def admits(path: str) -> Any:
+    def admits(path: str) -> bool | None:
         answer = found.admits(path)
         while answer is not True and len(path) > len(found.root):
             path = os.path.dirname(path)

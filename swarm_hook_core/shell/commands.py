@@ -12,11 +12,13 @@ from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
+    from swarm_hook_core.shell.files import Commands
+    from swarm_hook_core.shell.model import Write
     from swarm_hook_core.shell.scope import Scope
-    from swarm_hook_core.shell.syntax import Arithmetic, Command, Node, Test, Word
+    from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test, Word
     from swarm_hook_core.shell.walk import Walk
 
 
@@ -102,11 +104,11 @@ def condition(walk: Walk, scope: Scope, node: Test) -> Stream:
 def redirected(
     walk: Walk,
     scope: Scope,
-    redirects: list[Node],
+    redirects: list[Redirect],
     by: str,
-    work: Callable[..., Any],
+    work: Callable[[], Stream | None],
     lasting: bool = False,
-    made_of: Sequence[tuple[str, list[Any]]] | tuple[Any, ...] = (),
+    made_of: Commands = (),
 ) -> Stream | None:
     """Run `work()` with `redirects` in place, and return the Stream that none of them catches.
 
@@ -115,12 +117,13 @@ def redirected(
     if not redirects:
         return work()
     kept, line = scope.stdin, scope.line
-    scope.line = line
-    if line is None:
-        scope.line = []
+    passed: list[tuple[str | None, list[str]]] = []
+    if line is not None:
+        passed = line
+    scope.line = passed
     caught, appends = None, False
     to_nowhere = False
-    replaced: list[Any] = []  # the Writes that replace a file's content
+    replaced: list[Write] = []  # the Writes that replace a file's content
     for one in redirects:
         kind = one.operator
         if kind in ("<<", "<<-"):
@@ -146,7 +149,7 @@ def redirected(
         if kind == "<" or kind == "<&":
             if one.fd in ("", "0"):
                 scope.stdin = Input(walk.files.text_of(target, scope.folder))
-                scope.line.append((scope.folder, ["<", target]))
+                passed.append((scope.folder, ["<", target]))
             continue
         writes = len(walk.effects.writes)
         how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(made_of, absolute(scope.folder, target)))
@@ -164,7 +167,7 @@ def redirected(
         scope.heard, scope.shown = heard, shown
         if not lasting:
             scope.stdin = kept
-        ran, scope.line = [*made_of, *scope.line], line
+        ran, scope.line = [*made_of, *passed], line
     for write in replaced if walk.files.made_of else ():
         if walk.files.goes_through(ran, absolute(write.folder, write.path)):
             write.how = EDIT

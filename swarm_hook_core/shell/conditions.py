@@ -10,7 +10,6 @@ from swarm_hook_core.shell.model import absolute, is_known
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk
@@ -36,7 +35,7 @@ _OF_FILES = {
 }
 
 
-def answer(walk: Walk, scope: Scope, words: list[str], patterns: dict[str, Any] | None = None) -> bool | None:
+def answer(walk: Walk, scope: Scope, words: list[str], patterns: dict[int, str] | None = None) -> bool | None:
     """Return True, False, or None if unknown, for the condition `words` (``]`` is gone).
 
     `patterns`: place in `words` -> the shell pattern on the right side of ``==``, in ``[[``.
@@ -53,7 +52,7 @@ def answer(walk: Walk, scope: Scope, words: list[str], patterns: dict[str, Any] 
 
 
 class _Condition:
-    def __init__(self, walk: Walk, scope: Scope, words: list[str], patterns: dict[str, Any] | None) -> None:
+    def __init__(self, walk: Walk, scope: Scope, words: list[str], patterns: dict[int, str] | None) -> None:
         self.walk = walk
         self.scope = scope
         self.words = words
@@ -65,7 +64,7 @@ class _Condition:
             return self.words[self.at]
         return ""
 
-    def joined(self, operators: tuple[str, str], part: Callable[..., Any], decides: bool) -> bool | None:
+    def joined(self, operators: tuple[str, str], part: Callable[[], bool | None], decides: bool) -> bool | None:
         """`part`s between `operators`; one that is `decides` decides it all."""
         result = part()
         while self.peek() in operators:

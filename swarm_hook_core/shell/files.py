@@ -9,11 +9,12 @@ from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Iterable
 
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk
+
+    Commands = Iterable[tuple["str | None", list[str]]]
 
 
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
@@ -34,9 +35,9 @@ class Files:
     def __init__(self, effects: Effects, unknowns: Walk) -> None:
         self.effects = effects
         self.unknowns = unknowns
-        self.contents: dict[str, Any] = {}
-        self.made_of: dict[str, Any] = {}
-        self.links: dict[str, Any] = {}
+        self.contents: dict[str, Stream | None] = {}
+        self.made_of: dict[str, list[tuple[str | None, list[str]]]] = {}
+        self.links: dict[str, str] = {}
 
     def write(self, path: str, folder: str | None, by: str, how: str = EDIT, keeps_text: bool = False) -> None:
         """Record that `path`, a word, is written, made or removed by a command in `folder`; `how`: see `change`."""
@@ -70,16 +71,16 @@ class Files:
             if behind:
                 self.effects.add(Write("/", behind, by, how))
 
-    def _behind(self, whole: str, by: str) -> Any:
+    def _behind(self, whole: str, by: str) -> str | None:
         """Return the target of absolute `whole` through a link that this script made, or None."""
         for link, target in self.links.items():
             if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
                 return os.path.normpath(target + whole[len(link) :])
         return None
 
-    def is_made_of(self, path: str, source: str, deepest: int = DEEPEST_SOURCE) -> bool:
+    def is_made_of(self, path: str | None, source: str | None, deepest: int = DEEPEST_SOURCE) -> bool:
         """Return True if this script has made the file at absolute `path` from the one at absolute `source`."""
-        if not deepest or not source:
+        if not deepest or not source or path is None:
             return False
         for folder, words in self.made_of.get(path, ()):
             if words[0] in _PRINT_WORDS:
@@ -90,7 +91,7 @@ class Files:
                     return True
         return False
 
-    def is_read_by(self, commands: Sequence[Any], path: str | None) -> bool:
+    def is_read_by(self, commands: Commands, path: str | None) -> bool:
         """Return True if one of `commands`, (folder, words) of each, names the file at `path` among its arguments."""
         return any(
             absolute(folder, word) == path
@@ -99,7 +100,7 @@ class Files:
             for word in words[1:]
         )
 
-    def goes_through(self, commands: list[tuple[str, list[Any]]], path: str) -> bool:
+    def goes_through(self, commands: Commands, path: str | None) -> bool:
         """Return True if `commands`, (folder, words) of each, read a file that this script has made from the one at
         `path`.
         """

@@ -15,7 +15,6 @@ from swarm_hook_core.shell.word_reader import TooLong
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from swarm_hook_core.shell.model import Stream
     from swarm_hook_core.shell.programs import Program
@@ -169,7 +168,7 @@ def _after_script(words: list[str]) -> list[str]:
 def _name_outputs(call: Call, words: list[str] | None = None) -> None:
     """Call `undeclared.name_outputs`."""
 
-    def load() -> Callable[[str], bool | None]:
+    def load() -> Callable[[Call, list[str] | None], None]:
         from swarm_hook_core.shell.programs.undeclared import name_outputs
 
         return name_outputs
@@ -194,7 +193,7 @@ def _loaded(walk: Walk, name: str) -> Program | None:
     return walk.untimed(load)
 
 
-def _own_shell(walk: Walk, scope: Scope, text: str, words: list[str]) -> Any:
+def _own_shell(walk: Walk, scope: Scope, text: str, words: list[str]) -> Stream | None:
     """A script file that is run."""
     inside = scope.fork()
     inside.words = list(words)

@@ -6,8 +6,13 @@ from swarm_hook_core.shell.model import UNKNOWN, Input, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Union
+
+    from swarm_hook_core.shell.model import Span
+    from swarm_hook_core.shell.syntax import Node
+
+    Variable = Union[str, list[str], dict[str, str], None]
 
 
 # Variables that a shell computes each time.
@@ -51,31 +56,31 @@ class Scope:
         "shown", "spans", "line",
     )  # fmt: skip
 
-    def __init__(self, folder: str | None, words: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, folder: str | None, words: list[str], environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.environment = environment
-        self.previous = None
-        self.stack: list[Any] = []
-        self.variables: dict[str, Any] = {}
-        self.functions: dict[str, Any] = {}
-        self.aliases: dict[str, Any] = {}
-        self.words: list[Any] = words
+        self.previous: str | None = None
+        self.stack: list[str | None] = []
+        self.variables: dict[str, Variable] = {}
+        self.functions: dict[str, Node] = {}
+        self.aliases: dict[str, str] = {}
+        self.words: list[str] = words
         self.stdin = Input(None)
         self.status: bool | None = True
         self.predicate = False
-        self.tried = None
-        self.if_failed: tuple[Any, ...] = ()
-        self.elsewhere: tuple[Any, ...] = ()
+        self.tried: str | None = None
+        self.if_failed: tuple[str | None, ...] = ()
+        self.elsewhere: tuple[str, ...] = ()
         self.ended = ""
         self.options: set[str] = set()
-        self.locals = None  # name -> value before, in a function
+        self.locals: dict[str, Variable] | None = None  # name -> value before, in a function
         self.heard = False
         self.shown = True
-        self.spans: tuple[Any, ...] = ()
-        self.line: list[Any] | None = None
+        self.spans: tuple[Span, ...] = ()
+        self.line: list[tuple[str | None, list[str]]] | None = None
         self.last = ""  # last word of the last command
 
-    def variable(self, name: str) -> list[str] | str | None:
+    def variable(self, name: str) -> Variable:
         """Return the value of variable `name`: text, list, dict, or None if it is not set as far as is known."""
         held = self.variables.get(name)
         if held is not None or name in self.variables:
@@ -88,7 +93,7 @@ class Scope:
             return UNKNOWN
         return self.environment.get(name)
 
-    def parameter(self, name: str, missing: str | None = UNKNOWN) -> str | None:
+    def parameter(self, name: str, missing: str | None = UNKNOWN) -> str | list[str] | None:
         """Return the text of ``$name``, or a list for ``$@``. `missing`: for unset names; a profile may set them."""
         if name.isdecimal():
             place = 99999
@@ -156,7 +161,7 @@ class Scope:
             other.may_be_in(self.if_failed[1:])
         return other
 
-    def may_be_in(self, folders: list[str] | tuple[str, ...]) -> None:
+    def may_be_in(self, folders: Iterable[str | None]) -> None:
         """The shell may be in these folders as well."""
         new = dict.fromkeys([*self.elsewhere, *folders])
         self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
@@ -168,7 +173,7 @@ class Scope:
             setattr(self, name, getattr(other, name))
         self.shown, self.spans = shown, spans
 
-    def merge(self, others: list[Any], mark_of_values: Callable[..., Any]) -> None:
+    def merge(self, others: list[Scope], mark_of_values: Callable[[list[str]], str]) -> None:
         """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""
         live = [one for one in others if not one.ended]
         self.shown = self.shown and len(live) == len(others)  # the next command may not be reached
@@ -194,7 +199,7 @@ class Scope:
                 self.status = None
 
 
-def _either(one: str | None, another: str | None, mark_of_values: Callable[..., Any]) -> str:
+def _either(one: Variable, another: Variable, mark_of_values: Callable[[list[str]], str]) -> Variable:
     """Return a variable's value after two branches that leave `one` and `another` (None: unchanged)."""
     if one == another:
         return one

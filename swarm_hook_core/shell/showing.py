@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from typing import Any
 
+    from swarm_hook_core.shell.model import Span
     from swarm_hook_core.shell.syntax import Node
 
 
@@ -25,7 +26,7 @@ _RARELY_FAIL = _PASS_ALL | frozenset(
 _GIT_LOOKS = frozenset("diff show log status blame".split())
 
 
-def shown_parts(parts: list[Node]) -> list[Any]:
+def shown_parts(parts: list[Node]) -> list[tuple[Span, ...] | None]:
     """Return, for each part of a pipe, the spans of its output that reach the end; None if unknown."""
     shown: list[Any] = [()] * len(parts)
     for at in range(len(parts) - 1, 0, -1):
@@ -40,7 +41,7 @@ def shown_parts(parts: list[Node]) -> list[Any]:
     return shown
 
 
-def _passed_on(part: Node) -> tuple[tuple[int | str, ...], ...] | None:
+def _passed_on(part: Node) -> tuple[Span, ...] | None:
     """Return the spans of its input that a command prints; None for all but the plainest commands."""
     if not isinstance(part, syntax.Command) or not part.words:
         return None

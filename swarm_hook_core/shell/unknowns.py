@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from swarm_hook_core.shell.programs.searches import _FdAdmits
+    from swarm_hook_core.shell.model import Admits
 
 
 MOST_CHOICES = 16  # texts that a variable may hold after branches, before it counts as unknown
@@ -31,7 +31,7 @@ class Unknowns:
     """The marks given out so far, with their meanings."""
 
     def __init__(self) -> None:
-        self.meanings: dict[str, Any] = {}  # mark -> list of Found, or Names
+        self.meanings: dict[str, Names | list[Found]] = {}  # mark -> list of Found, or Names
 
     def found(self, word: str, folder: str | None) -> list[Found] | None:
         """Return the Founds that `word`, seen from `folder`, as a whole stands for; None if unknown.
@@ -46,8 +46,9 @@ class Unknowns:
         if meaning is None or "\0" in after:
             return None
         if isinstance(meaning, Names):
-            paths = [absolute(folder, before + text + after) for text in meaning.texts if before + text + after]
-            if None in paths or not paths:
+            spelled = [before + text + after for text in meaning.texts if before + text + after]
+            paths = [path for path in (absolute(folder, one) for one in spelled) if path is not None]
+            if len(paths) < len(spelled) or not paths:
                 return None
             return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), meaning.all_of or None))]
         if not before and not after:
@@ -75,7 +76,9 @@ class Unknowns:
         """Return True if a mark in `text` stands for names."""
         return "\0" in text and any(place % 2 and part != "?" for place, part in enumerate(text.split("\0")))
 
-    def renamed(self, text: str, change: str, operator: str, argument: str, otherwise: Any = UNKNOWN) -> str:
+    def renamed(
+        self, text: str, change: Callable[[str], str], operator: str, argument: str, otherwise: str = UNKNOWN
+    ) -> str:
         """A mark for the names of `text` after ``${name<operator><argument>}``, where `change(name)` does that to one;
         `otherwise` where they cannot be told."""
         meaning = self.meanings.get(text)
@@ -85,15 +88,15 @@ class Unknowns:
             return self.mark([Found(one.root, _without_end(one.admits, argument)) for one in meaning])
         return otherwise
 
-    def each_of(self, texts: list[Any]) -> str:
+    def each_of(self, texts: list[str]) -> str:
         """A mark that stands for each of `texts` in turn."""
         return self._marked(Names(list(texts), all_of=True))
 
-    def some_of(self, texts: list[Any]) -> str:
+    def some_of(self, texts: list[str]) -> str:
         """Return a mark for an unknown subset of `texts`."""
         return self._marked(Names(list(texts), all_of=False))
 
-    def one_of(self, texts: list[Any]) -> str:
+    def one_of(self, texts: list[str]) -> str:
         """Return a text that stands for an unknown one of `texts`."""
         flat: list[Any] = []
         for text in texts:
@@ -113,15 +116,15 @@ class Unknowns:
         return mark
 
 
-def _one_of(paths: frozenset[str], answer: bool | None) -> Callable[[str], bool | None]:
+def _one_of(paths: frozenset[str], answer: bool | None) -> Admits:
     return lambda path: answer if path in paths else False
 
 
-def _with_end(admits: Callable[[str], bool | None] | _FdAdmits, end: str) -> Callable[[str], bool | None]:
+def _with_end(admits: Admits, end: str) -> Admits:
     """Of names with `end` put behind them."""
     return lambda path: path.endswith(end) and admits(path[: -len(end)])
 
 
-def _without_end(admits: Callable[[str], bool | None], end: str) -> Any:
+def _without_end(admits: Admits, end: str) -> Admits:
     """Of names with `end` taken away."""
     return lambda path: admits(path + end)

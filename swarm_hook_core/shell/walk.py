@@ -25,13 +25,12 @@ from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
 
-    from swarm_hook_core.shell.inline.python_values import Method
-    from swarm_hook_core.shell.model import Stream
-    from swarm_hook_core.shell.programs import Program
-    from swarm_hook_core.shell.syntax import Node
+    from swarm_hook_core.shell.model import Admits, Stream
+
+    T = TypeVar("T")
 
 
 SECONDS = 0.008  # of the check's Budget
@@ -50,7 +49,7 @@ class Walk(Unknowns):
     budget       the Budget of the effects; the walk may use it until `end`
     """
 
-    def __init__(self, effects: Effects, folder: str | None, environment: dict[str, str]) -> None:
+    def __init__(self, effects: Effects, folder: str | None, environment: Mapping[str, str]) -> None:
         super().__init__()
         self.effects = effects
         self.budget = effects.budget
@@ -82,7 +81,7 @@ class Walk(Unknowns):
         self,
         text: str,
         folder: str | None = None,
-        words: Sequence[str] | tuple[Any, ...] = (),
+        words: Sequence[str] = (),
         stdin: Stream | None = None,
         shell: str = "",
     ) -> Stream | None:
@@ -128,7 +127,7 @@ class Walk(Unknowns):
         return self.within(scope, DEEPEST_STATEMENT, run, words)
 
     def within(
-        self, scope: Scope, deepest: int, work: Callable[..., Any], given: Node | list[Node | str]
+        self, scope: Scope, deepest: int, work: Callable[[Walk, Scope, T], Stream | None], given: Any
     ) -> Stream | None:
         """Return ``work(self, scope, given)``, run a level deeper. Raises TooLong below level `deepest`."""
         before, self.scope = self.scope, scope
@@ -151,7 +150,7 @@ class Walk(Unknowns):
             if time.thread_time() > self.end:
                 raise TooLong
 
-    def untimed(self, load: Callable[..., Any]) -> Callable[[str], bool | None] | Program | None:
+    def untimed(self, load: Callable[[], T]) -> T:
         """Return ``load()``. If it imports modules, its time is not held against the script."""
         before, modules = time.thread_time(), len(sys.modules)
         try:
@@ -168,7 +167,7 @@ class Walk(Unknowns):
         """Give back time that went partly into importing, up to a limit."""
         self.end += self.budget.forgive(seconds)
 
-    def in_doubt(self, work: Callable[..., Any], *given: Method | Node | Scope) -> None:
+    def in_doubt(self, work: Callable[..., Any], *given: Any) -> None:
         """Do ``work(self, *given)``: all that it finds is only possible."""
         effects = self.effects
         writes, trees, git = len(effects.writes), len(effects.trees), len(effects.git)
@@ -177,17 +176,18 @@ class Walk(Unknowns):
             work(self, *given)
         finally:
             self.doubts -= 1
-            found = [(absolute(one.folder, one.path), one) for one in effects.writes[writes:]]
-            known = ()
-            if found:
-                known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
             doubted = [Tree(one.root, one.by, _at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
-            doubted += [Tree(path, one.by, _possible_at(path), one.how) for path, one in found if path not in known]
+            if writes < len(effects.writes):
+                known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
+                for write in effects.writes[writes:]:
+                    path = absolute(write.folder, write.path)
+                    if path is not None and path not in known:
+                        doubted.append(Tree(path, write.by, _possible_at(path), write.how))
             del effects.writes[writes:], effects.trees[trees:]
-            for one in doubted:
-                effects.add(one)
-            for one in effects.git[git:]:
-                one.in_doubt = True
+            for tree in doubted:
+                effects.add(tree)
+            for call in effects.git[git:]:
+                call.in_doubt = True
 
     # State that words need
 
@@ -280,10 +280,10 @@ class Walk(Unknowns):
         return stream
 
 
-def _possible_at(file: str) -> Callable[[str], bool | None]:
+def _possible_at(file: str) -> Admits:
     """The predicate of a file that may be written."""
     return lambda path: None if path == file else False
 
 
-def _at_most_possible(admits: Callable[[str], bool | None]) -> Callable[[str], bool | None]:
+def _at_most_possible(admits: Admits) -> Admits:
     return lambda path: False if admits(path) is False else None

@@ -16,6 +16,7 @@ from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from swarm_hook_core.shell.scope import Scope
@@ -124,7 +125,7 @@ class Expansion:
         self.whole = "zsh" in scope.options and "shwordsplit" not in scope.options  # variables are not split
         self.vanished = False  # the last double quotes held a list of nothing
 
-    def put(self, parts: list[Node | str], quoted: bool = False, splits: bool = False) -> None:
+    def put(self, parts: Sequence[str | Node], quoted: bool = False, splits: bool = False) -> None:
         """Put the texts of `parts`. `quoted`: they are in double quotes; `splits`: text in them is split, too."""
         out, walk, scope = self.out, self.walk, self.scope
         for part in parts:
@@ -198,8 +199,8 @@ class _Fields:
 
     def __init__(self, separators: str | None = None) -> None:
         self.separators = separators
-        self.done: list[Any] = []
-        self.open = None
+        self.done: list[list[tuple[str, bool]]] = []
+        self.open: list[tuple[str, bool]] | None = None
 
     def put(self, text: str, magic: bool = False) -> None:
         if self.open is None:
@@ -210,15 +211,15 @@ class _Fields:
     def next(self) -> None:
         if self.open is not None:
             self.done.append(self.open)
-            self.open = None
+            self.open: list[tuple[str, bool]] | None = None
 
     def put_split(self, text: str) -> None:
         """An unquoted expansion."""
-        piece = ""
-        if self.separators is None or not any(one in text for one in self.separators):
+        piece, separators = "", self.separators or ""
+        if not any(one in text for one in separators):
             piece, text = text, ""
         for letter in text:
-            if letter not in self.separators:
+            if letter not in separators:
                 piece += letter
                 continue
             if piece:
@@ -230,7 +231,7 @@ class _Fields:
         if piece:
             self.put(piece, True)
 
-    def put_list(self, texts: list[Any], quoted: bool) -> None:
+    def put_list(self, texts: list[str], quoted: bool) -> None:
         """Put the texts of ``$@`` or ``${a[@]}``."""
         for place, text in enumerate(texts):
             if place:
@@ -243,16 +244,15 @@ class _Fields:
             else:
                 self.put_split(text)
 
-    def finish(self) -> list[Any]:
+    def finish(self) -> list[list[tuple[str, bool]]]:
         self.next()
         return self.done
 
     def text(self) -> str:
         """All as one text; UNKNOWN where it is too long."""
+        text = ""
         if self.open is not None:
-            text = "".join(text for text, _magic in self.finish()[0])
-        else:
-            text = ""
+            text = "".join(piece for piece, _magic in self.finish()[0])
         if len(text) <= LONGEST_VALUE:
             return text
         return UNKNOWN

@@ -36,6 +36,7 @@ from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from swarm_hook_core.shell.call import Call
@@ -79,7 +80,7 @@ def follow(call: Call, source: str, argv: list[Any], stdin: str | None = None, f
     code.run(tree)
 
 
-def parsed(source: str) -> ast.AST | None:
+def parsed(source: str) -> ast.Module:
     """The syntax tree of `source`. Raises OverflowError where it is too long to be read in time, or as ``compile``."""
     if len(source) > LONGEST or sum(map(source.count, _DENSE)) > MOST_DENSE:
         raise OverflowError
@@ -128,7 +129,7 @@ class Code(Expressions):
         self.only = only
         self.replays: Replays | None = None
 
-    def run(self, tree: ast.AST) -> None:
+    def run(self, tree: ast.Module) -> None:
         """Follow the code to its end."""
         try:
             self.block(tree.body)
@@ -176,7 +177,7 @@ class Code(Expressions):
 
     # ------------------------------------------------------------- statements
 
-    def block(self, statements: list[ast.AST]) -> str | None:
+    def block(self, statements: Sequence[ast.stmt]) -> str | None:
         """Walk `statements`. Return the way they are left early, or None."""
         for statement in statements:
             self.tick()
@@ -186,7 +187,7 @@ class Code(Expressions):
                 return left
         return None
 
-    def do_parts(self, node: Any) -> Any:
+    def do_parts(self, node: ast.AST) -> str | None:
         """A statement of a kind that is not followed: its expressions are, and its blocks may be gone."""
         blocks = []
         for part in parts_of(node):
@@ -275,7 +276,7 @@ class Code(Expressions):
         self.returned.append(None if node.value is None else self.value(node.value))
         return RETURN
 
-    def do_Raise(self, node: ast.Raise) -> Any:
+    def do_Raise(self, node: ast.Raise) -> str:
         if node.exc is not None:
             self.value(node.exc)
         if not self.entered:
@@ -296,7 +297,7 @@ class Code(Expressions):
             return self.block(node.body)
         return self.block(node.orelse)
 
-    def do_Try(self, node: ast.Try) -> Any:
+    def do_Try(self, node: ast.Try) -> str | None:
         left, is_over = None, False
         try:
             left = self.block(node.body)
@@ -313,7 +314,7 @@ class Code(Expressions):
 
     do_TryStar = do_Try
 
-    def do_With(self, node: ast.With) -> Any:
+    def do_With(self, node: ast.With) -> str | None:
         folder = self.effects.folder
         made = []
         for item in node.items:
@@ -327,7 +328,7 @@ class Code(Expressions):
 
     do_AsyncWith = do_With
 
-    def fork(self, blocks: list[list[ast.AST]]) -> Any:
+    def fork(self, blocks: Iterable[Sequence[ast.stmt]]) -> str | None:
         """Walk each of `blocks`, of which a run takes one, and merge the resulting names."""
         before = self.names.held
         outcomes, ways = [], []
@@ -353,7 +354,7 @@ class Code(Expressions):
             self.effects.doubt += 1  # the rest is only reached by the other branch
         return None
 
-    def do_While(self, node: ast.While) -> Any:
+    def do_While(self, node: ast.While) -> str | None:
         self.forget(node.body)
         self.value(node.test)
         if not isinstance(node.test, ast.Constant):
@@ -364,7 +365,7 @@ class Code(Expressions):
             return left
         return None
 
-    def do_For(self, node: ast.For) -> Any:
+    def do_For(self, node: ast.For) -> str | None:
         iterable = self.value(node.iter)
         if isinstance(iterable, DiskFiles):
             self.forget(node.body)
@@ -385,7 +386,7 @@ class Code(Expressions):
 
     do_AsyncFor = do_For
 
-    def lap(self, body: list[ast.AST]) -> Any:
+    def lap(self, body: Sequence[ast.stmt]) -> str | None:
         """Go through `body` once; how it was left, but for ``continue``."""
         doubt = self.effects.doubt
         left = self.block(body)
@@ -394,7 +395,7 @@ class Code(Expressions):
             return None
         return left
 
-    def forget(self, body: list[ast.AST]) -> None:
+    def forget(self, body: Sequence[ast.AST]) -> None:
         """Names that `body` binds are not known on a later lap; lists that it grows are."""
         for node in nodes_of(body):
             bound = None

@@ -304,7 +304,7 @@ def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     return found
 
 
-def _of_database(code: Code, owner: Any, name: str, a: Arguments) -> Database:
+def _of_database(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in ("execute", "executemany", "executescript"):
         sql = text_of(a.get(0, "sql", ANY))
         verbs = {part.split(None, 1)[0].upper() for part in sql.split(";") if part.strip()}

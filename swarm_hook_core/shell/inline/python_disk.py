@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.shell.inline.python import Code
     from swarm_hook_core.shell.inline.python_values import Arguments
-    from swarm_hook_core.shell.model import Stream
 
 
 LONGEST_READ = 64 * 1024  # bytes of a file that a replay reads
@@ -201,10 +200,10 @@ class ReplayEffects(CodeEffects):
     def guess(self, why: str) -> None:
         self.is_unclear = True
 
-    def run(self, words: list[Any], stdin: Stream | None = None, folder: str | None = None) -> None:
+    def run(self, words: list[Any], stdin: str | None = None, folder: str | None = None) -> None:
         pass
 
-    def script(self, text: str, stdin: Stream | None = None, folder: str | None = None) -> None:
+    def script(self, text: str, stdin: str | None = None, folder: str | None = None) -> None:
         pass
 
     def runs_project(self) -> None:
@@ -220,7 +219,7 @@ class Replays:
         self.folder = effects.folder
         self.seconds = ALL_SECONDS
 
-    def admits(self, path: str) -> bool:
+    def admits(self, path: str) -> bool | None:
         """Return True if the code writes the file at absolute `path`, None if unknown (see ``model.Tree``)."""
         effects = ReplayEffects(self.effects)
         effects.folder = self.folder

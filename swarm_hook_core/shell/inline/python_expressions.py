@@ -36,7 +36,7 @@ from swarm_hook_core.shell.inline.python_values import (
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from swarm_hook_core.shell.inline.effects import CodeEffects
@@ -65,7 +65,7 @@ class Expressions:
         self.until = time.thread_time() + seconds
         self.returned: list[Any] = []
 
-    def block(self, statements: list[ast.AST]) -> None:
+    def block(self, statements: Sequence[ast.stmt]) -> str | None:
         """Walk `statements`. Return the way they are left early, or None."""
         raise NotImplementedError
 
@@ -275,7 +275,7 @@ class Expressions:
             self.hand_over(owner.values() if isinstance(owner, dict) else owner)
         return found
 
-    def of_ListComp(self, node: ast.ListComp) -> Any:
+    def of_ListComp(self, node: ast.ListComp | ast.DictComp) -> Any:
         made: list[Any] = []
         first = self.value(node.generators[0].iter)
         outside, self.names = self.names, Names({}, self.names)
@@ -405,7 +405,7 @@ class Expressions:
             self.entered.pop()
             self.names, self.returned, self.effects.doubt = outside
 
-    def parameters(self, wanted: ast.AST, args: list[Any] | None, named: dict[str, Any]) -> dict[str, Any]:
+    def parameters(self, wanted: ast.arguments, args: list[Any] | None, named: dict[str, Any]) -> dict[str, Any]:
         """Return the values of the parameters `wanted` of a function."""
         places = [one.arg for one in (*wanted.posonlyargs, *wanted.args)]
         every = [*places, *(one.arg for one in wanted.kwonlyargs)]
@@ -424,7 +424,7 @@ class Expressions:
         return held
 
 
-def _shared(targets: list[ast.AST], value: Any) -> list[Any]:
+def _shared(targets: Sequence[ast.AST], value: Any) -> list[Any]:
     """Return the part of `value` for each of `targets`."""
     items = elements(value)
     star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
@@ -436,7 +436,7 @@ def _shared(targets: list[ast.AST], value: Any) -> list[Any]:
     return [*items[:star], items[star:after], *items[after:]]
 
 
-def parts_of(node: Any) -> Iterator[Any]:
+def parts_of(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes right below `node`."""
     for name in node._fields:
         value = getattr(node, name, None)
@@ -445,7 +445,7 @@ def parts_of(node: Any) -> Iterator[Any]:
                 yield one
 
 
-def nodes_of(nodes: Any) -> Iterator[Any]:
+def nodes_of(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """`nodes` and all below them."""
     waiting = list(nodes)
     while waiting:

@@ -95,7 +95,7 @@ def at_home(text: str, home: str) -> str:
     return text
 
 
-def path_attribute(path: Path, name: str) -> str | None:
+def path_attribute(path: Path, name: str) -> Any:
     """Return the attribute `name` of a path, or None for a method."""
     if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
         return None
@@ -200,7 +200,7 @@ def _of_plain(make: Any) -> Any:
     return give
 
 
-def _range(*bounds: int) -> list[int]:
+def _range(*bounds: int) -> Any:
     found = range(*bounds)
     if len(found) <= MOST:
         return list(found)
@@ -237,7 +237,7 @@ def _mapped(code: Code, a: Arguments) -> Any:
     return type(items)([code.call(a.get(0), [one], {}) for one in items])
 
 
-def _as_text(code: Code, a: Arguments) -> str:
+def _as_text(code: Code, a: Arguments) -> Any:
     value = a.get(0, default="")
     if isinstance(value, (list, dict, tuple)):
         return ANY
@@ -251,7 +251,7 @@ def _length(code: Code, a: Arguments) -> Any:
     return _of_plain(len)(code, a)
 
 
-def _attribute_got(code: Code, a: Arguments) -> LibraryName:
+def _attribute_got(code: Code, a: Arguments) -> Any:
     name = a.get(1)
     if isinstance(name, str) and is_known(name):
         return code.attribute(a.get(0), name)
@@ -260,14 +260,14 @@ def _attribute_got(code: Code, a: Arguments) -> LibraryName:
     return ANY
 
 
-def _variable(code: Code, a: Arguments) -> str:
+def _variable(code: Code, a: Arguments) -> Any:
     known = code.variable(text_of(a.get(0, "key")))
     if known is not ANY:
         return known
     return a.get(1, "default", ANY)
 
 
-def _module(code: Code, a: Arguments) -> LibraryName:
+def _module(code: Code, a: Arguments) -> Any:
     module = a.get(0, "name", ANY)
     if isinstance(module, str) and is_known(module):
         code.imported(module)

@@ -101,7 +101,7 @@ class DiskFiles:
         self.element = element
 
 
-class SomeFiles(list):
+class SomeFiles(list):  # type: ignore[type-arg]  # Python 3.9 would have to evaluate it
     """The one file that a replay is about, among the files that a loop visits; the others and their order are
     unknown.
     """
@@ -127,7 +127,7 @@ class Names:
 
     def set(self, name: str, value: Any) -> None:
         names = self
-        if name in self.outer:
+        if name in self.outer and self.above is not None:
             names = self.above
             while names.above is not None and name not in names.held:
                 names = names.above
@@ -165,7 +165,7 @@ def text_of(value: Any) -> str:
     return UNKNOWN
 
 
-def path_of(value: Any) -> str:
+def path_of(value: Any) -> str | None:
     """Return the path that `value` names; None for a number: an open file's."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
