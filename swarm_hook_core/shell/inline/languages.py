@@ -21,6 +21,8 @@ The tables map an action to its calls; N is the place of the argument with the p
     path        a path is written that the call does not name
 """
 
+from __future__ import annotations
+
 from swarm_hook_core.shell.inline.tokens import REGEX, Language, delimited, quoted
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
