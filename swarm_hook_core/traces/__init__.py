@@ -35,6 +35,7 @@ from swarm_hook_core.state import (
     NotOrdinary,
     clear_place,
     config_path,
+    local_store,
     name_of,
     open_in_private,
     state_dir,
@@ -346,6 +347,17 @@ def level(prefix: str, folder: str) -> str:
     from swarm_hook_core.settings import auto
 
     return auto(prefix, folder).value
+
+
+def trail_of(config, call) -> "Trail | None":
+    """Return the Trail of a call; None if its checkout wants no traces.
+
+    So it is too without a store: nothing else says whose the traces are, and nobody would remove them.
+    """
+    if not call.session_id or not local_store():
+        return None
+    found = level(config.env_prefix, call.folder)
+    return None if found == OFF else Trail(config, call, found)
 
 
 def _begin_anew(path: str, handle: int) -> None:

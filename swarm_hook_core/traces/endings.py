@@ -9,7 +9,7 @@ import os
 import time
 
 from swarm_hook_core.state import awaited_dir, make_private, open_private
-from swarm_hook_core.traces import journal_name, seen, traces_dir
+from swarm_hook_core.traces import journal_name, seen, traces_dir, trail_of
 from swarm_hook_core.traces import line as entry_line
 
 TAIL = 8192  # bytes at the end of a journal in which calls are looked for
@@ -30,7 +30,7 @@ def call_is_over(core, call) -> None:
     if not os.path.lexists(awaited):
         _forget_old(time.time())
         return
-    trail = core.trail_of(call)
+    trail = trail_of(core.config, call)
     if trail is None:
         return
     from swarm_hook_core.opaque_calls import effects_of

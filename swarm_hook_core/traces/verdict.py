@@ -4,19 +4,19 @@ import os
 import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.decision import Denial, Loss
+from swarm_hook_core.check.denial import Denial, Loss
 from swarm_hook_core.traces import NOTICE, seen
 from swarm_hook_core.traces.meetings import Meetings
 
 MOST_ELSEWHERE = 50  # files of one call of which it is asked whether they were written on other machines
 
 
-def judge(config, session, call, targets, effects, trail, reader, now: float):
-    """``(Denial or None, words for the model)`` of a call that no lock denies; its traces are added to `trail`.
+def judge(session, trail, effects, reader, now: float):
+    """``(Denial or None, words for the model)`` of a call that no lock denies; its traces are added to its `trail`.
 
-    `targets`: the files that it certainly writes, as ``Trail.targets_of`` has them; `effects`: of a call that does not
-    say its files, else None.
+    `effects`: of a call that does not say its files, else None.
     """
+    call, targets = trail.call, trail.targets_of(effects)
     meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
     meetings.note_own_files(call.folder)
     cleared = _cleared_by(effects)
