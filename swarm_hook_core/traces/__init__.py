@@ -51,6 +51,7 @@ from swarm_hook_core.state import (
     NotOrdinary,
     clear_place,
     config_path,
+    local_store,
     name_of,
     open_in_private,
     state_dir,
@@ -371,6 +372,19 @@ def level(prefix: str, folder: str) -> str:
     from swarm_hook_core.settings import auto
 
     return str(auto(prefix, folder).value)
+
+
+def trail_of(config: RuntimeConfig, call: ToolCall) -> Trail | None:
+    """Return the Trail of a call; None if its checkout wants no traces.
+
+    So it is too without a store: nothing else says whose the traces are, and nobody would remove them.
+    """
+    if not call.session_id or not local_store():
+        return None
+    found = level(config.env_prefix, call.folder)
+    if found == OFF:
+        return None
+    return Trail(config, call, found)
 
 
 def traces_dir() -> str:

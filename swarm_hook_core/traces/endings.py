@@ -12,7 +12,7 @@ import time
 
 from swarm_hook_core.state import awaited_dir, make_private, open_private
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal_name, seen, traces_dir
+from swarm_hook_core.traces import journal_name, seen, traces_dir, trail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def call_is_over(core: HookCore, call: ToolCall) -> None:
     if not os.path.lexists(awaited):
         _forget_old(time.time())
         return
-    trail = core.trail_of(call)
+    trail = trail_of(core.config, call)
     if trail is None:
         return
     from swarm_hook_core.opaque_calls import effects_of

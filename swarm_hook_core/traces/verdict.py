@@ -9,17 +9,15 @@ import os
 import time
 
 from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.decision import Denial, Loss
+from swarm_hook_core.check.denial import Denial, Loss
 from swarm_hook_core.traces import NOTICE, seen
 from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import LockReader, Session
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces import Target, Trail
+    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.others import Trace
 
     Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
@@ -28,29 +26,25 @@ MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on othe
 
 
 def judge(
-    config: RuntimeConfig, session: Session, call: ToolCall, targets: list[Target], effects: Effects | None,
-    trail: Trail, reader: LockReader, now: float,
-) -> tuple[Denial | None, str]:  # fmt: skip
-    """Return ``(Denial or None, words for the model)`` for a call that no lock denies; its traces go to `trail`.
+    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
+) -> tuple[Denial | None, str]:
+    """Return ``(Denial or None, words for the model)`` for a call that no lock denies; its traces go to its `trail`.
 
-    `targets`: its certain writes, from ``Trail.targets_of``; `effects`: effects of a shell or MCP call, or None.
+    `effects`: effects of a shell or MCP call, or None.
     """
-    return _Check(config, session, call, targets, effects, trail, reader, now).verdict()
+    return _Check(session, trail, effects, reader, now).verdict()
 
 
 class _Check:
     """The check of one call; arguments as of `judge`."""
 
-    def __init__(
-        self, config: RuntimeConfig, session: Session, call: ToolCall, targets: list[Target], effects: Effects | None,
-        trail: Trail, reader: LockReader, now: float,
-    ):  # fmt: skip
-        self.config = config
+    def __init__(self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float):
         self.session = session
-        self.call = call
-        self.targets = targets
-        self.effects = effects
         self.trail = trail
+        self.config = trail.config
+        self.call = trail.call
+        self.targets = trail.targets_of(effects)
+        self.effects = effects
         self.now = now
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
         self.cleared = _cleared_by(effects)  # folders that the call clears

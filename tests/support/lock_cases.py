@@ -13,8 +13,9 @@ from support.crashing import Dead, Dying
 from support.fixtures import Sleeper
 from support.lock_model import NAMES, PATHS, SHARED, overlap, reach
 from swarm_hook_core import clock
+from swarm_hook_core.check import Writes
+from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
-from swarm_hook_core.decision import decide
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -42,7 +43,7 @@ def denied(ground, row, *paths: str) -> set[str]:
     session, now = reader.session("claude-code", name), time.time()
     peers = Peers(reader, row["id"], now)
     calls = {path: ToolCall("Write", {"file_path": f"{ground.scope}/{path}"}, cwd="/") for path in paths}
-    return {path for path, call in calls.items() if decide(CLAUDE, session, call, peers, now)}
+    return {path for path, call in calls.items() if denied_by_lock(Writes(CLAUDE, call), session, peers, now)}
 
 
 # -- exclusion --------------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ from hypothesis.stateful import (
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
 from support.worlds import World
 from swarm_hook_core import clock, paths
+from swarm_hook_core.check import Writes
+from swarm_hook_core.check.rules import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
-from swarm_hook_core.decision import decide
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, plain
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -303,7 +304,7 @@ class Machine(RuleBasedStateMachine):
             claimed = Claimed("claude-code", call, reader, int(now * 1e9))
             claimed.claim([(paths.key_of(path), path)])
             peers = Peers(reader, session.instance_id, now, holder[1], claimed)
-            denial = decide(CLAUDE, session, call, peers, now)
+            denial = denied_by_lock(Writes(CLAUDE, call), session, peers, now)
             if denial is not None:
                 claimed.take_back()
                 raise SwarmError(denial.reason)
@@ -531,7 +532,7 @@ class Machine(RuleBasedStateMachine):
         peers = Peers(reader, session.instance_id, now, agent)
         for path in PATHS[self.turn // 9 % 4 :: 4]:
             call = ToolCall("Write", {"file_path": f"{folder}/{path}"}, cwd=folder)
-            denial = decide(CLAUDE, session, call, peers, now)
+            denial = denied_by_lock(Writes(CLAUDE, call), session, peers, now)
             assert (denial is None) == self.model.may_write(name, agent, path), (path, denial and denial.reason)
         self.sound = True
 
