@@ -9,6 +9,7 @@ import pytest
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import Refused, TeamUnreachable
+from swarm_mcp.store import notices
 
 
 def both(machines, rounds: int = 2) -> None:
@@ -122,7 +123,7 @@ def test_what_a_hook_is_to_tell_it_tells_there_with_the_file_in_its_own_clone(ma
     both(machines)
     there = laptop.store.instances.get(other["id"])
     with laptop.store.database.writing():
-        laptop.store.notices.post(there, "[auto] please release src/a.py", f"{laptop.tops[0]}/src/a.py")
+        notices.post(laptop.store.database, there, "[auto] please release src/a.py", f"{laptop.tops[0]}/src/a.py")
     both(machines)
     (row,) = sandbox.ground.sql("SELECT file FROM swarm_notices WHERE instance_id = ?", other["id"])
     assert row["file"] == f"{sandbox.tops[0]}/src/a.py"

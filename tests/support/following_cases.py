@@ -10,6 +10,7 @@ import pytest
 from swarm_hook_core import clock
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, TeamUnreachable
 from swarm_mcp.lock_acquisition import SIGN_SECONDS, LockWait
+from swarm_mcp.store import session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team import protocol
 
@@ -593,7 +594,7 @@ def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machi
     for one in (*machines, *machines):
         one.follow()
     with laptop.store.database.writing():
-        laptop.store.instances.require(silent.id)  # it is back
+        session_life.require(laptop.store.database, silent.id)  # it is back
     for one in (*machines, *machines):
         one.follow()
     now = clock.now

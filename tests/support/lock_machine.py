@@ -36,7 +36,7 @@ from swarm_hook_core.traces.claimed import Claimed
 from swarm_mcp import lock_acquisition
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.store import Store, automatic_locks
+from swarm_mcp.store import Store, automatic_locks, session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -181,7 +181,7 @@ class Machine(RuleBasedStateMachine):
 
         def deed():
             with store.database.writing():
-                store.instances.require(self.rows[name]["id"])
+                session_life.require(store.database, self.rows[name]["id"])
 
         self.do("renewed", deed, lambda: self.model.sign_of_life(name))
 

@@ -40,15 +40,15 @@ def passes_over_some() -> None:
 
 def forgets_deliveries() -> None:
     """Planted: delivered messages are not remembered here."""
-    from swarm_mcp.store.team_documents import TeamDocuments
+    from swarm_mcp.store import team_documents
 
-    right = TeamDocuments.note
+    right = team_documents.note
 
-    def note(self, repository, kind, key, version, body):
+    def note(tx, repository, kind, key, version, body):
         if kind != protocol.MESSAGE or body is not None:
-            right(self, repository, kind, key, version, body)
+            right(tx, repository, kind, key, version, body)
 
-    TeamDocuments.note = note  # type: ignore[method-assign]
+    team_documents.note = note
 
 
 def main() -> int:
