@@ -24,7 +24,7 @@ from swarm_mcp.mcp.schema import fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
     from typing import Any
 
     Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
@@ -72,8 +72,8 @@ SHAPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """The parameters of each method, as a JSON schema."""
 
-_HANDSHAKE_ONLY = {"initialize", "ping", "resources/subscribe", "resources/unsubscribe"}
-_ENVELOPE_ONLY = {"server/discover", "subscriptions/listen"}
+HANDSHAKE_ONLY = {"initialize", "ping", "resources/subscribe", "resources/unsubscribe"}
+ENVELOPE_ONLY = {"server/discover", "subscriptions/listen"}
 # Since 2026-07-28 these results say for how long they may be kept: for no time.
 _CACHEABLE = {
     "server/discover", "tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list",
@@ -143,8 +143,13 @@ class Server:
     def _discover(self, _call: Call) -> dict[str, Any]:
         return {"supportedVersions": list(ENVELOPE_VERSIONS), **self._about}
 
-    def check(self, request: Request) -> Method:
-        """Return the method of a request. Raises ProtocolError for an unknown method or malformed parameters."""
+    def method(self, request: Request, absent: Collection[str] = ENVELOPE_ONLY) -> Method:
+        """Return the method of a request. The methods `absent` do not exist in the era of its connection.
+
+        Raises ProtocolError for an unknown method, and for malformed parameters.
+        """
+        if request.method in absent:
+            raise no_method(request.method)
         shape = SHAPES.get(request.method)
         if shape is not None and not fits(request.params, shape):
             raise ProtocolError(INVALID_PARAMS, "Invalid request parameters", "")
@@ -177,7 +182,7 @@ class Connection:
             self._era = ENVELOPE if is_enveloped else HANDSHAKE
         if self._era == ENVELOPE:
             _check_envelope(request)
-            method = self._method(request, _HANDSHAKE_ONLY)
+            method = self.server.method(request, HANDSHAKE_ONLY)
         else:
             if is_enveloped:
                 raise ProtocolError(
@@ -185,19 +190,13 @@ class Connection:
                     "this connection serves the handshake protocol era; requests carrying the 2026-07-28 envelope are"
                     " not accepted on it",
                 )
-            method = self._method(request, _ENVELOPE_ONLY)
+            method = self.server.method(request)
             if request.method == "initialize":
                 self._greeted = True
             elif not self._greeted and request.method != "ping":
                 raise ProtocolError(INVALID_PARAMS, "Invalid request parameters", "")
         result = method(Call(request, notify))
         return self.shaped(request, result) if isinstance(result, dict) else result
-
-    def _method(self, request: Request, absent: set[str]) -> Method:
-        """Return the method of a request in an era in which the methods `absent` do not exist."""
-        if request.method in absent:
-            raise no_method(request.method)
-        return self.server.check(request)
 
     def shaped(self, request: Request, result: dict[str, Any]) -> dict[str, Any]:
         """Return a result with the fields of the connection's era."""

@@ -66,6 +66,9 @@ def asked(hands: Hands, name: str, arguments: dict) -> Answer:
             async def changed(self, seconds):
                 return False
 
+            def when_cancelled(self, function):
+                pass
+
         try:
             return bounded(asyncio.run(tool.call(Waiting(), {**defaults, **arguments})))
         except Exception as error:
