@@ -42,7 +42,6 @@ AGAIN = f"install it again: pipx install --force {DISTRIBUTION}"
 _NEEDED = {
     "sqlite-utils": ("sqlite_utils", "Database"),
     "platformdirs": ("platformdirs", "user_data_path"),
-    "mcp": ("swarm_mcp.server.sdk", "Server"),
 }
 
 

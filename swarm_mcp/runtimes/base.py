@@ -89,7 +89,6 @@ class Runtime(ABC):
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # whether it tells hooks of the agents that a session starts
     check_tool: CheckTool | None = None  # how its check may ask a tool of the session's server; None where it cannot
-    first_questions: tuple[tuple[str, dict], ...] = ()  # what it asks a server at the start of every session
     call_mark = ""  # a key of a tool call's metadata that is there where this client says which session calls
     # Variables that say which of its sessions a process is part of, as its hooks and shells were seen to have them; a
     # star stands for any end. A worker that has them would take that session for its own.

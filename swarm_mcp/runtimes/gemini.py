@@ -14,7 +14,6 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.handshake import handshake
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
@@ -51,7 +50,6 @@ class Gemini(InPlace):
     needed = HOOKS
     shell_tool = "run_shell_command"
     # As of release 0.61.0.
-    first_questions = handshake("2025-06-18", {"roots": {"listChanged": True}}, ("tools/list", {}))
     # As of release 0.61.0, in its hooks and, the last ones, its shells.
     session_variables = (
         "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CLI",
