@@ -23,7 +23,7 @@ from swarm_mcp.runtimes.steps import Steps
 PLUGIN = "swarm"
 MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
-CLOSED = "integrations/closed.sh"  # of a bundle: what says whether a call is to be denied that no hook can check
+UNCHECKED = "integrations/unchecked.sh"  # of a bundle: the answers if no hook can run
 COMMAND_SECONDS = 90
 _SAYS_WRONG = re.compile(r"(?:\w*Error|\w*Exception|error|fatal|failed)\b[^:]{0,40}: ?\S", re.IGNORECASE)
 _STACK = re.compile(r"at \S|\^+$|Node\.js v|File \"|\S+:\d+$|[{}\]]+$|\w+: \S+,$")  # of Node.js and Python
@@ -95,7 +95,6 @@ class Runtime(ABC):
     # star stands for any end. A worker that has them would take that session for its own.
     session_variables: tuple[str, ...] = ()
     kept_variables: tuple[str, ...] = ()  # credentials and settings that the stars above would take along
-    earlier_check = ""  # the script that checked a write before `hook.py`, which running sessions may have wired
 
     @property
     def folder(self) -> str:

@@ -18,7 +18,7 @@ from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import coordinator_command, interpreter, plugin_source
 from swarm_mcp.runtimes import transport
-from swarm_mcp.runtimes.base import CLOSED, Runtime, as_json
+from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.installed import hooks_in
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.server_name import NAME, SERVERS
@@ -26,12 +26,16 @@ from swarm_mcp.runtimes.server_name import NAME, SERVERS
 PACKAGE = "package.json"
 LAUNCHER = "bin/swarm-mcp"
 SKILLS = ("swarm", "swarm-mcp")  # in the folder `skills`
-HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVENT
-KERNEL = "integrations/kernel"  # what is asked before git runs where the kernel holds locks
-ENTRY = "integrations/hook.py"  # what that starts: ENTRY CLIENT EVENT
-STATE = "integrations/state.sh"
-COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
-BRIDGE = "integrations/hooks.ts"  # what plugins that run inside a client start the hook commands with
+HOOK = "integrations/hook.sh"  # starts a hook: HOOK CLIENT EVENT
+ENTRY = "integrations/hook.py"  # runs a hook: ENTRY CLIENT EVENT
+COORDINATOR = "integrations/coordinator.sh"  # runs `swarm-mcp` if no installation is named
+SCRIPTS = "integrations/hooks"  # the hook scripts of clients without scripts of their own
+STARTERS = (
+    HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py", "integrations/coordinator.py",
+    "integrations/find.py", "integrations/answers.txt",
+)  # fmt: skip
+BRIDGE = "integrations/hooks.ts"  # starts the hook commands for plugins that run inside a client
+KERNEL = "integrations/kernel"  # the check before git runs in a command for which the kernel holds locks
 # In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
@@ -55,7 +59,7 @@ def contents(
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    shared = ["LICENSE", HOOK, ENTRY, STATE, CLOSED, COORDINATOR, BRIDGE, KERNEL, "skills"]
+    shared = ["LICENSE", *STARTERS, BRIDGE, KERNEL, "skills"]
     own = [part for runtime in everyone for part in (*runtime.manifests, runtime.folder)]
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _files_in(source, [*shared, *own])}
     for path in sorted(core.rglob("*.py")):
@@ -78,8 +82,6 @@ def contents(
         if runtime.name in (servers or {}):
             _rename(files, runtime, (servers or {})[runtime.name])
         runtime.finish_bundle(files, place)
-        if runtime.earlier_check:
-            files[runtime.earlier_check] = _forwarding(runtime.name)
     if by_tool:
         record["transports"] = {runtime.name: transport.MCP_TOOL for runtime in by_tool}
     if servers:
@@ -149,21 +151,3 @@ def _by_this_interpreter(command: str) -> str:
         # Where that cannot be started, HOOK knows whether a person wants the call denied then.
         instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'
-
-
-def _forwarding(runtime: str) -> bytes:
-    """Return the script of the release before `hook.py` that checked a write: it does what that does now.
-
-    Other events' scripts were only named to HOOK, which understands them.
-    """
-    return f'''"""For sessions that began before an upgrade, whose client goes on starting this file."""
-
-import os
-import runpy
-import sys
-
-entry = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "hook.py"))
-sys.argv = [entry, {runtime!r}, "pre_tool_use"]
-sys.path[0] = os.path.dirname(entry)
-runpy.run_path(entry, run_name="__main__")
-'''.encode()

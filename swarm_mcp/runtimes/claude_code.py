@@ -54,7 +54,6 @@ class ClaudeCode(Runtime):
         "CLAUDE_CODE_BRIDGE_*", "CLAUDE_CODE_REMOTE_*",
     )  # fmt: skip
     kept_variables = ("CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_SESSION_LOG")
-    earlier_check = "integrations/claude-code/hooks/pre_tool_use.py"
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
         # Every question starts the client anew, which takes longer than the answer: none is asked twice.

@@ -98,7 +98,6 @@ class Codex(Runtime):
         "CODEX_SNAPSHOT_*", "CODEX_SHELL_SNAPSHOT_*",
     )  # fmt: skip
     call_mark = "x-codex-turn-metadata"
-    earlier_check = "integrations/codex/hooks/pre_tool_use.py"
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Have Codex install a plugin without code from a local bundle; from a published one, all of it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes.base import CLOSED, PLUGIN, Finding, Look, Runtime, as_failure, as_json
+from swarm_mcp.runtimes.base import PLUGIN, UNCHECKED, Finding, Look, Runtime, as_failure, as_json
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
@@ -135,8 +135,8 @@ def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
     files = {
         name.removeprefix(f"{_FOLDER}/"): bundled[name] for name in bundled if name.startswith((f"{_FOLDER}/", *shared))
     }
-    if CLOSED in bundled:
-        files[CLOSED.rpartition("/")[2]] = bundled[CLOSED]
+    if UNCHECKED in bundled:
+        files[UNCHECKED.rpartition("/")[2]] = bundled[UNCHECKED]
     told = {name: value for name, value in json.loads(bundled[RECORD]).items() if name != "transports"}
     files[RECORD] = as_json({**told, "files": sorted(files)})
     return files

@@ -36,7 +36,6 @@ class Pi(InPlace):
     manifest = PACKAGE
     shell_tool = "bash"
     session_variables = ("PI_SESSION_ID",)
-    earlier_check = "integrations/pi/hooks/pre_tool_use.py"
 
     def finish_bundle(self, files: dict[str, bytes], place: Path | None) -> None:
         """Make the folder a package of pi's: its manifest lies at the root, and counts paths from there."""
