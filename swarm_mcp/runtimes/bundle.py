@@ -119,7 +119,7 @@ def _rename(files: dict[str, bytes], runtime: Runtime, name: str) -> None:
 
 def _files_in(source: Path, parts: list[str]) -> list[Path]:
     found = [path for part in parts for path in [source / part, *sorted((source / part).rglob("*"))]]
-    return [path for path in found if path.is_file() and "__pycache__" not in path.parts]
+    return [path for path in found if path.is_file() and path.name != "README.md" and "__pycache__" not in path.parts]
 
 
 def _bound(text: bytes) -> bytes:
