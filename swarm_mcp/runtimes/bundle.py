@@ -1,9 +1,9 @@
-"""The marketplace folder: a self-contained copy of what clients install, with every runtime's files in it.
+"""The marketplace folder: a self-contained copy of the plugin for all clients.
 
-Portable, it looks for an interpreter and ``swarm-mcp`` by name and can be published as a git repository.
-Local, it names the real interpreter and this installation of the coordinator, which saves a version
-manager's 100 ms on every write, and carries compiled modules, so that nothing is ever written into
-a folder whose contents a client fingerprints.
+A portable bundle looks for an interpreter and ``swarm-mcp`` by name, and can be published as a git repository. A local
+one names the real interpreter and this installation of the coordinator: that saves the 100 ms of a version manager on
+every write. It carries compiled modules, because clients fingerprint the folder and nothing may be written into it
+later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STARTERS = (
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
 BRIDGE = "integrations/hooks.ts"  # starts the hook commands for plugins that run inside a client
-KERNEL = "integrations/kernel"  # the check before git runs in a command for which the kernel holds locks
+KERNEL = "integrations/kernel"  # asks the check before git runs in a command for which the kernel holds locks
 # In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
@@ -53,9 +53,8 @@ def contents(
 ) -> dict[str, bytes]:
     """Return every file of a bundle by its relative name.
 
-    `place`: the folder that a local bundle is to lie in; None for a portable one. `transports`:
-    runtime -> how its check asks, where that is not by command. `servers`: runtime -> the name of our MCP server,
-    where that is not `swarm`.
+    `place`: the folder for a local bundle, or None for a portable one. `transports`: runtime -> transport of its check,
+    if that is no command. `servers`: runtime -> name of our MCP server, if that is not `swarm`.
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
@@ -148,6 +147,6 @@ def _by_this_interpreter(command: str) -> str:
             # A client that takes any status for a denial gets 0 also where the interpreter dies.
             otherwise = f'/bin/sh "{root}/{HOOK}" {client} {event} {python}'
             return f'if [ -x {python} ] && [ -r "{root}/{ENTRY}" ]; then {at_once}; else {otherwise}; fi{end}'
-        # Where that cannot be started, HOOK knows whether a person wants the call denied then.
+        # If that cannot be started, HOOK looks for a person's wish to have the call denied.
         instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'

@@ -1,6 +1,6 @@
-"""Cline: a folder in its plugin folder names the plugin in the local folder, which runs in place, with its skills.
+"""Cline: a folder in its plugin folder names the plugin in the bundle, which runs in place, with its skills.
 
-MCP servers Cline has in a settings file of the user's alone.
+Cline has its MCP servers in a settings file of the user.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Cline(InPlace):
     shell_tool = "run_commands"
     needed = PLUGIN_FILE
     has_subagents = True
-    # As of release 3.0.65, which does without a server that has not answered the first of them within 3 seconds.
+    # As of release 3.0.65. It drops a server that has not answered the first of them within 3 seconds.
     first_questions = handshake("2024-11-05", {}, ("tools/list", {}))
     session_variables = ("CLINE_CONNECTOR_CLI_LAUNCH",)
 
@@ -114,7 +114,7 @@ class Cline(InPlace):
 
 
 def home() -> Path:
-    """Return Cline's folder, which need not exist."""
+    """Return Cline's folder. It need not exist."""
     return Path(os.environ.get("CLINE_DIR", "").strip() or os.path.expanduser("~/.cline"))
 
 
@@ -138,7 +138,7 @@ def _named(file: str) -> dict:
 
 
 def _package(root: Path) -> dict[str, bytes]:
-    """The files of `folder`: a package whose plugin is the one in `root`, and the record that it is ours."""
+    """Return the files of `folder`: a package with the plugin in `root`, and the record that marks it as ours."""
     package = {"name": "swarm-mcp", "version": __version__, "private": True, "cline": _named(str(root / PLUGIN_FILE))}
     record = {"name": "swarm", "version": __version__, "files": [PACKAGE]}
     return {PACKAGE: as_json(package), RECORD: as_json(record)}
@@ -157,5 +157,5 @@ def _is_ours(server: object) -> bool:
 
 
 def _runs_plugins() -> bool:
-    """Whether Cline finds a program to run plugins with."""
+    """Return True if Cline finds a program to run plugins with."""
     return bool(shutil.which("node") or any(map(os.environ.get, _RUNTIME_VARIABLES)))

@@ -49,7 +49,7 @@ class AppServer(RpcChild):
         return self
 
     def hooks(self, plugin_id: str) -> tuple[list[dict], list[str]]:
-        """Return the hooks of one plugin, and what the client has to say against any."""
+        """Return the hooks of one plugin, and the client's complaints."""
         data = self.call("hooks/list", {}).get("data", [])
         hooks = {hook["key"]: hook for entry in data for hook in entry.get("hooks", [])}
         complaints = [str(text) for entry in data for text in [*entry.get("warnings", []), *entry.get("errors", [])]]
@@ -205,7 +205,7 @@ class Codex(Runtime):
             return hooks
         steps.begin("trusting its hooks")
         server.edit(("hooks.state", waiting, "upsert"))
-        # The server says yes to anything; only a second look shows whether the trust holds.
+        # The server says yes to anything. Only a second look shows that the trust holds.
         hooks = server.hooks(PLUGIN_ID)[0]
         left = [hook["key"] for hook in hooks if hook.get("trustStatus") != "trusted"]
         if left:
@@ -216,7 +216,7 @@ class Codex(Runtime):
         return hooks
 
     def _copy(self) -> Path | None:
-        """The plugin's folder in Codex's cache; None where it is not installed."""
+        """Return the plugin's folder in Codex's cache, or None if it is not installed."""
         base = Path(home()) / "plugins/cache" / MARKETPLACE / "swarm"
         copies = sorted((path for path in base.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
         return copies[-1] if copies else None
@@ -226,7 +226,7 @@ class Codex(Runtime):
         return copy is not None and bool(wanted) and not differing(copy, wanted)
 
     def _marketplace(self, steps: Steps) -> str:
-        """Where the client has the marketplace of our name from; empty where it has none."""
+        """Return the source of the client's marketplace of our name, or an empty text."""
         steps.begin("asking which marketplaces it has")
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
         entries = listed.get("marketplaces") if isinstance(listed, dict) else None
@@ -237,7 +237,7 @@ class Codex(Runtime):
 
 
 def _commands(hooks: list[dict]) -> list[HookCommand]:
-    """Return the commands among the hooks that Codex lists, which names whole paths in them."""
+    """Return the commands among the hooks that Codex lists. They hold whole paths."""
     return [
         HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {})
         for hook in hooks

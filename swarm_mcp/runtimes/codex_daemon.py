@@ -1,13 +1,12 @@
-"""Which terminal a session of Codex's shared daemon belongs to.
+"""Finds the terminal of a session in Codex's shared daemon.
 
-Interactive `codex` runs its sessions in one background app-server, which gives every hook the
-environment of the terminal that happened to start it, and keeps a thread for 60 s after its terminal
-has gone. Its control socket (WebSocket over a Unix socket in CODEX_HOME, one JSON-RPC message a text
-frame) lists the MCP servers of a thread; one of them, ``codex_tui``, is served by the thread's own
-terminal, and whoever listens on its port is that terminal.
+Interactive `codex` runs its sessions in one background app-server. Every hook gets the environment of the terminal that
+happened to start it, and a thread stays for 60 s after its terminal has gone. The control socket (WebSocket over a Unix
+socket in CODEX_HOME, one JSON-RPC message a text frame) lists the MCP servers of a thread. One of them, ``codex_tui``,
+is served by the thread's own terminal: the process that listens on its port is that terminal.
 
-Measured on codex-cli 0.169.0. None of this is documented: whatever does not answer as expected means
-"not known", and the session is then bounded by the daemon's own end of it and by its lease.
+Measured on codex-cli 0.169.0. None of this is documented: any unexpected answer means "not known". The session then
+ends with the daemon's own end of it, or with its lease.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ CLIENT_NAME = "codex-tui"
 
 
 def terminal_of(session_id: str) -> Terminal | None:
-    """The terminal that shows this session, None where it cannot be told."""
+    """Return the terminal that shows this session, or None if it is not known."""
     home = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
     try:
         port = _terminal_port(os.path.join(home, "app-server-control", "app-server-control.sock"), session_id)
@@ -71,7 +70,7 @@ def _version(path: str) -> str:
 
 
 def _listener(port: int) -> int:
-    """Pid of the process of ours that listens on this loopback port, 0 where none is found."""
+    """Return the pid of the process of this user that listens on this loopback port, or 0."""
     wanted = f":{port:04X}"
     with open("/proc/net/tcp", encoding="ascii") as file:
         rows = [line.split() for line in file]

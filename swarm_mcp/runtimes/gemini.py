@@ -24,9 +24,9 @@ from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of the extension, and of its hooks
 FOLDER = "integrations/gemini"
-LINK = ".gemini-extension-install.json"  # the file by which the client finds a linked extension
+LINK = ".gemini-extension-install.json"  # the client finds a linked extension by this file
 HOOKS = f"{FOLDER}/hooks/hooks.json"
-# Ours -> the client's, which also counts in milliseconds.
+# Our event -> the client's. The client counts in milliseconds, too.
 EVENTS = {
     "SessionStart": "SessionStart", "UserPromptSubmit": "BeforeAgent", "PreToolUse": "BeforeTool",
     "PostToolUse": "AfterTool", "Stop": "AfterAgent", "SessionEnd": "SessionEnd",
@@ -128,7 +128,7 @@ class Gemini(InPlace):
 
 
 def _settings_of(group: str) -> dict:
-    """One group of the person's settings; empty where there is none."""
+    """Return one group of the user's settings, or an empty one."""
     found = _extension().settings().get(group)
     return found if isinstance(found, dict) else {}
 
@@ -157,7 +157,7 @@ def _wired(groups: list[dict], place: Path | None) -> list[dict]:
 
 
 def _command(skill: str) -> bytes:
-    """The file of a command that has the model do what `skill` says."""
+    """Return the file of a command that has the model do as `skill` says."""
     found = _FRONT_MATTER.match(skill)
     if not found:
         raise SwarmError("the skill swarm has no front matter with a description")
@@ -171,5 +171,5 @@ def _extension() -> LinkedExtension:
 
 
 def home() -> Path:
-    """Return Gemini CLI's folder of settings, which need not exist."""
+    """Return Gemini CLI's folder of settings. It need not exist."""
     return Path(os.environ.get("GEMINI_CLI_HOME", "").strip() or os.path.expanduser("~")) / ".gemini"

@@ -1,4 +1,4 @@
-"""What clients ask a server at the start of every session."""
+"""The questions of clients to a server at the start of every session."""
 
 from __future__ import annotations
 

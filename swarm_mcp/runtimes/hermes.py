@@ -1,7 +1,7 @@
-"""Hermes Agent: a plugin is a folder in ``~/.hermes/plugins``; ours is a link, so upgrading the bundle upgrades it.
+"""Hermes Agent: a plugin is a folder in ``~/.hermes/plugins``. Ours is a link, so upgrading the bundle upgrades it.
 
-What else it has of us stands in its ``config.yaml``: that the plugin is enabled, the server, the folder of skills.
-Its own commands for that write the file anew, and every comment in it is lost; so it is edited as text.
+Its ``config.yaml`` names the enabled plugin, the server and the folder of skills. Commands of Hermes would write that
+file anew without its comments, so it is edited as text.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Hermes(InPlace):
         return None if self._is_enabled() else self.said("fail", "installed but not enabled", self.mend)
 
     def beside(self, root: Path | None) -> list[Finding]:
-        """What an installation of Hermes lacks that does not have all its extras, as far as its files show it."""
+        """Report extras that this installation of Hermes lacks, as far as its files show."""
         try:
             with open(self.program(), "rb") as script:
                 python = script.readline().decode("utf-8", "replace").strip().removeprefix("#!")
@@ -115,7 +115,7 @@ class Hermes(InPlace):
         return home() / "plugins" / PLUGIN
 
     def _is_enabled(self) -> bool:
-        """Whether Hermes itself says that it loads the plugin."""
+        """Return True if Hermes itself says that it loads the plugin."""
         _code, listed, _text = self._call("plugins", "list", "--json", "--user")
         plugins = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         return any(one.get("name") == PLUGIN and one.get("status") == "enabled" for one in plugins)
@@ -130,7 +130,7 @@ class _Settings:
         self.text = read_text(self.path) or ""
 
     def put(self, marketplace: Path, name: str, entry: dict) -> None:
-        """Enter the plugin, the folder of skills and the server `entry`, which is called `name`."""
+        """Enter the plugin, the folder of skills, and the server `entry` under `name`."""
         with self._edited() as edited:
             edited.put_item("plugins", "enabled", PLUGIN)
             edited.put_item("skills", "external_dirs", str(marketplace / "skills"))
@@ -163,5 +163,5 @@ class _Settings:
 
 
 def home() -> Path:
-    """Return the folder of Hermes' settings and plugins, which need not exist."""
+    """Return Hermes' folder of settings and plugins. It need not exist."""
     return Path(os.path.expanduser(os.environ.get("HERMES_HOME", "").strip() or "~/.hermes"))

@@ -118,7 +118,7 @@ class Hs(Runtime):
         return home() / "plugins" / PLUGIN
 
     def _shadows(self, folder: Path) -> Finding:
-        """Whether a tool of somebody else's stands in front of a guard, for sessions in this folder."""
+        """Report a foreign tool in front of a guard, for sessions in this folder."""
         before = shadows(here(), folder)
         if not before:
             return Finding("hs guards", "ok", f"no other tool stands in front of them in {here()}")
@@ -128,7 +128,8 @@ class Hs(Runtime):
 
 
 def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
-    """The plugin's files by their names in its own folder, from those of a local bundle; none from none."""
+    """Return the plugin's files by their names in its own folder, from those of a local bundle. Empty without a bundle.
+    """
     if RECORD not in bundled:
         return {}
     shared = ("swarm_hook_core/", "skills/", "LICENSE")
@@ -148,7 +149,7 @@ def home() -> Path:
 
 
 def root_of(program: str) -> Path | None:
-    """Where the harness that this command starts is installed; None where that cannot be told."""
+    """Return the folder of the harness that this command starts, or None if that is unknown."""
     given = os.environ.get("HARNESS_ROOT", "").strip()
     for root in (Path(given) if given else None, Path(os.path.realpath(program)).parent.parent):
         if root is not None and (root / "plugins" / "core" / "hooks.d").is_dir():

@@ -10,14 +10,14 @@ from pathlib import Path
 from swarm_hook_core.faults import describe
 from swarm_mcp.errors import ClientFailed
 
-# What reading a JSON file of another shape than was written raises.
+# The errors of reading a JSON file that has changed its form.
 _NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # by which commands find the plugin
+ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # commands find the plugin by them
 
 
 @dataclass(frozen=True)
 class HookCommand:
-    """A hook as the client would run it: a shell command line, and what the client adds to the environment."""
+    """A hook as the client would run it: a shell command line, and the variables that the client adds."""
 
     event: str
     command: str
@@ -26,10 +26,9 @@ class HookCommand:
 
 @dataclass(frozen=True)
 class HookTool:
-    """A hook that is a tool of the plugin's own MCP server.
+    """A hook that is a tool of the plugin's own MCP server: the command of that server, the tool, and its input.
 
-    How the client starts that server, which tool it calls, and the tool's input with ``${field}`` of the
-    payload in it.
+    The input holds ``${field}`` in place of fields of the payload.
     """
 
     event: str
@@ -42,9 +41,9 @@ class HookTool:
 class Installed:
     """One client's installed plugin.
 
-    `root`: the folder that its sessions run it from; `folder`: the client's own files in there. `told`: the hooks that
-    are commands, where it is known which the client would run; else they are read from `folder`. `asks_tools`: whether
-    this client can ask a tool of a server in a hook.
+    `root`: the folder that its sessions run it from. `folder`: the client's own files in there. `told`: the hook
+    commands if it is known that the client would run them; else they are read from `folder`. `asks_tools`: True if this
+    client can ask a tool of a server in a hook.
     """
 
     root: Path

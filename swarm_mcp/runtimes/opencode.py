@@ -1,6 +1,6 @@
-"""OpenCode: a link in its plugin folder to the plugin in the local folder, which runs in place.
+"""OpenCode: a link in its plugin folder to the plugin in the bundle, which runs in place.
 
-Everything else (MCP server, skills) the plugin tells OpenCode itself, so that no file of the user's is changed.
+The plugin itself tells OpenCode of the MCP server and the skills, so that no file of the user changes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class OpenCode(InPlace):
 
 
 def link() -> Path:
-    """Return the name that OpenCode finds the plugin by; there need be none."""
+    """Return the link that OpenCode finds the plugin by. It need not exist."""
     base = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
     return Path(base) / "opencode" / "plugin" / "swarm-mcp.ts"
 

@@ -101,12 +101,12 @@ class Pi(InPlace):
             if root is not None and (
                 object_in(root / PACKAGE).get("name") == NAME or root == marketplace_folder().resolve()
             ):
-                # A clone is a package by its folder of pi's; what hooks need is beside that.
+                # A clone is a package by its folder for pi. The files for hooks are beside that.
                 found.append((source, root.parents[1] if str(root).endswith(f"/{FOLDER}") else root))
         return found
 
     def _folder_of(self, source: str) -> Path | None:
-        """Where pi keeps what came from `source`; None for packages of npm, which this plugin is not."""
+        """Return pi's folder of a package from `source`, or None for packages of npm: this plugin is none."""
         if source.startswith("npm:"):
             return None
         place = source.removeprefix("git:")
@@ -119,7 +119,7 @@ class Pi(InPlace):
         return home() / "git" / host / path.strip("/").partition("@")[0].removesuffix(".git")
 
     def _switched_off(self, source: str) -> str:
-        """How the settings keep our extension from being loaded; empty where they do not."""
+        """Return the way in which the settings switch our extension off, or an empty text."""
         for entry in self._packages():
             if isinstance(entry, dict) and entry.get("source") == source:
                 wanted = entry.get("extensions")
@@ -130,6 +130,6 @@ class Pi(InPlace):
 
 
 def home() -> Path:
-    """Return pi's configuration folder, which need not exist."""
+    """Return pi's configuration folder. It need not exist."""
     chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
     return Path(os.path.expanduser(chosen or "~/.pi/agent"))

@@ -122,7 +122,7 @@ class Qwen(InPlace):
         }  # fmt: skip
 
     def _remove_copy(self, extension: LinkedExtension, steps: Steps) -> None:
-        """Have the client remove what a person had it install. Raises ClientFailed where that is not this plugin."""
+        """Have the client remove a copy that a person has installed. Raises ClientFailed if that is another plugin."""
         if not _is_ours(extension.folder):
             raise extension.foreign(self.executable)
         with steps.step(f"removing the copy in {extension.folder}", f"removed the copy in {extension.folder}"):
@@ -138,6 +138,6 @@ def _extension() -> LinkedExtension:
 
 
 def home() -> Path:
-    """Return Qwen Code's configuration folder, which need not exist."""
+    """Return Qwen Code's configuration folder. It need not exist."""
     chosen = os.environ.get("QWEN_HOME", "").strip()
     return Path(os.path.expanduser(chosen or "~/.qwen"))

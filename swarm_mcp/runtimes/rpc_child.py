@@ -19,9 +19,9 @@ _UNKNOWN_METHOD = {"code": -32601, "message": "not supported"}
 
 
 class RpcChild:
-    """One running child, until `close` or for the time of a ``with`` block; `name` is what complaints call it.
+    """One running child, until `close` or for the time of a ``with`` block. Errors call it `name`.
 
-    Calls may be made from several threads.
+    Calls may come from several threads.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class RpcChild:
         """End the child, and wait for that."""
         process = self._process
         if process.stdin and self._writing.acquire(timeout=END_SECONDS):  # a child that does not read holds a writer up
-            with contextlib.suppress(OSError):  # what could not be written will not be
+            with contextlib.suppress(OSError):  # the rest cannot be written any more
                 process.stdin.close()
             self._writing.release()
         for number in (0, signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(OSError):  # it has just gone by itself
                 if number and self._own_group:
-                    os.killpg(process.pid, number)  # with whatever a launcher has started
+                    os.killpg(process.pid, number)  # with the children of a launcher
                 elif number:
                     process.send_signal(number)
             try:
@@ -132,7 +132,7 @@ class RpcChild:
         if not isinstance(message, dict):
             return
         if "method" in message:
-            if "id" in message:  # whatever a server asks of us we cannot do
+            if "id" in message:  # requests of the server cannot be carried out here
                 with contextlib.suppress(ClientFailed):
                     self._send({"id": message["id"], "error": _UNKNOWN_METHOD})
             return
