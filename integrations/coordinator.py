@@ -1,4 +1,4 @@
-"""Runs swarm-mcp with the words given, wherever a plugin without an installation finds it. It fetches nothing."""
+"""Runs swarm-mcp with these words, for a plugin without an installation. It fetches nothing."""
 
 import os
 import sys

@@ -11,7 +11,7 @@ if __name__ == "__main__":
     client, event, *killed = sys.argv[1:]
     try:
         import launch
-    except Exception:  # it is missing or broken, like what follows here
+    except Exception:  # it is missing or broken, as other files here may be
         os.execv("/bin/sh", ["/bin/sh", os.path.dirname(__file__) + "/hook.sh", client, event, "broken"])
     if killed:
         launch.report_killed(int(killed[0]))

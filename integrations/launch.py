@@ -1,4 +1,4 @@
-"""The set-up of every hook script: its import starts a hook, whose faults end in silence.
+"""The set-up of every hook script. Its import starts a hook. Faults end in silence.
 
 Scripts run through hook.py (CLIENT EVENT), or alone (.../CLIENT/hooks/EVENT.py).
 """

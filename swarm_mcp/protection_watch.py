@@ -1,8 +1,8 @@
-"""What protects the sessions of a checkout, compared with what it was: what is found to be less is said.
+"""Watches the protection of a checkout's sessions: settings, store and hooks, compared with their last known state.
 
-A record in the state folder holds what was last seen. Commands of ours that lower something tell of it themselves, and
-bring the record up to date. What they have not done (a setting that was edited, a store that was replaced, hooks that
-are gone) is found when a session starts or a prompt comes: one event for people, and words for the sessions there.
+A record in the state folder holds that state. Our own commands that lower a protection report it and update the record.
+Any other loss (an edited setting, a replaced store, missing hooks) is found when a session starts or a prompt comes:
+one event for people, and words for the sessions there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WEAKER = {"auto": settings.WORDS["auto"], "fail": ("open", "closed"), "strict": 
 
 
 def tell_lowered(what: str, words: str, only_here: bool) -> None:
-    """Tell people and sessions, in this checkout or in all, that a command has lowered `what`; remember how it is."""
+    """Tell people and sessions, in this checkout or in all, that a command has lowered `what`, and update the record."""
     from swarm_hook_core.state import local_store
     from swarm_mcp.folders import current_scope
 
@@ -42,7 +42,7 @@ def tell_lowered(what: str, words: str, only_here: bool) -> None:
 
 
 def remember() -> None:
-    """Take what there is now for what it should be: a person has just changed it."""
+    """Record the present state as the right one, because a person has just changed it."""
     record = _read()
     for scope in record["settings"]:
         record["settings"][scope] = _settings_of(scope)
@@ -60,9 +60,9 @@ def remember_guard(common: str, is_guarded: bool) -> None:
 
 
 def look(store: Store, row: Session, marks: str) -> None:
-    """Find out what protects the session `row` less than it did, and tell.
+    """Compare the protection of the session `row` with the record, and report losses.
 
-    What was looked at is listed in the file `marks`, so that nobody looks again before it changes.
+    The file `marks` lists the files that were looked at, so that the next look waits until one has changed.
     """
     record = _read()
     before = dumps(record)
@@ -83,7 +83,9 @@ def look(store: Store, row: Session, marks: str) -> None:
 
 
 def listed(store: Store, scope: str) -> str:
-    """The files that say what protects the sessions of `scope`, with marks of what they are now, a line each."""
+    """Return the files that decide on the protection of sessions in `scope`, a line each, with a mark that changes with
+    the file.
+    """
     common = protected.git_folder(scope)
     hooks = [os.path.join(folder, name) for folder in ("hooks", protected.GUARD_FOLDER) for name in protected.GUARDED]
     of_git = [os.path.join(common, name) for name in ("config", *hooks)] if common else []
@@ -129,7 +131,7 @@ def _store_replaced(record: dict, store: Store) -> list[tuple[str, str]]:
     known = record["stores"].get(path)
     is_known = isinstance(known, list) and len(known) == 2 and isinstance(known[1], int)
     record["stores"] = {path: [mark, events]}
-    # A new file may get the old one's number; but events are counted on, whatever is cleaned up.
+    # A new file may get the old one's number. But the numbers of events only grow, even after a cleanup.
     if not is_known or (known[0] == mark and events >= known[1]):
         return []
     return [("store", f"the store {path} was removed or replaced: locks and messages from before are gone")]
@@ -147,7 +149,7 @@ def _clients_gone(record: dict) -> list[tuple[str, str]]:
 
 
 def _clients_now(known: dict) -> dict:
-    """Each client's file of settings that is there: when it was changed, its size, and whether swarm stands in it."""
+    """Return the settings file of each client: time of its change, size, and True if swarm is in it."""
     found = {}
     for path, _client in protected.settings_files():
         try:
@@ -209,7 +211,7 @@ def _path() -> str:
 
 
 def _read() -> dict:
-    """The record, each part an object; empty ones where there is none that can be read."""
+    """Return the record. Each part is an object, empty if it cannot be read."""
     found: object = None
     try:
         with open(_path(), encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""A client has ended a session: deregister it, which releases its locks. JSON on standard input."""
+"""A client has ended a session: deregister it, and release its locks. JSON on standard input."""
 
 import sys
 

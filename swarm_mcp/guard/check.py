@@ -1,4 +1,4 @@
-"""Whether a commit or a push may go ahead: its files against the locks of other live sessions."""
+"""The check of a commit or a push: its files against the locks of other live sessions."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Refusal(NamedTuple):
 
 
 def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = "") -> list[Refusal]:
-    """What keeps the commit or push in `folder` from going ahead, the first lock of each file.
+    """Return the refusals of the commit or push in `folder`, the first lock of each file.
 
-    `hook`: of `HOOKS`. `who` names the session whose it is (default: the one whose shell this is, if any); its own
-    locks do not count. `stdin` and `remote` are what git gives to pre-push. Raises SwarmError.
+    `hook`: of `HOOKS`. `who` names the committing session (default: the session of this shell, if any). Its own locks
+    do not count. `stdin` and `remote` are from git for pre-push. Raises SwarmError.
     """
     if not os.path.isfile(store_path()):
         return []
@@ -74,7 +74,7 @@ def _carried(repository: Repository, hook: str, stdin, remote: str) -> list[str]
 
 
 def _names(repository: Repository, files: list[str]) -> Iterator[str]:
-    """Every name under which a lock that keeps the repository, one of these files or a folder over it may be stored."""
+    """Yield every key of a lock that could hold the repository, one of these files or a folder over it."""
     paths = [os.path.join(repository.top, file) for file in files]
     for path in (os.sep, *_whole(repository), repository.top, *paths):
         for name in keys_for(path, os.sep):
@@ -83,14 +83,14 @@ def _names(repository: Repository, files: list[str]) -> Iterator[str]:
 
 
 def _whole(repository: Repository) -> set[str]:
-    """What is locked where somebody wants the repository itself kept still."""
+    """Return the paths that are locked to keep the whole repository still."""
     return {os.path.join(repository.top, ".git"), repository.own, repository.common}
 
 
 def _overtaken(lapse: Lapse, viewer: str) -> dict:
-    """A lock of the committer's own that has lapsed, and whoever has had it since, in the shape of a listed lock.
+    """Return a lapsed lock of the committer, with its later holder, in the shape of a listed lock.
 
-    What the session knows of the file is older than what is in it by now, were it free again.
+    The session's knowledge of the file is older than the file, even if it is free again.
     """
     shown = {name: lapse[name] for name in ("file", "path_key", "pattern", "base")}
     shown.update(instance_id=lapse.taken_by, owner_label=lapse.taken_label)
@@ -101,12 +101,12 @@ def _overtaken(lapse: Lapse, viewer: str) -> dict:
 
 
 def _is_own(lock: dict, me: Session | None) -> bool:
-    """Whether `me` has this lock, or ``swarm-mcp hold`` has it, which has started this commit."""
+    """Return True if `me` has this lock, or the ``swarm-mcp hold`` that has started this commit."""
     return bool(me and lock["instance_id"] == me.id) or runs_inside(lock["agent"], lock)
 
 
 def committer(store: Store, who: str) -> Session | None:
-    """The session that commits, None for a person."""
+    """Return the session that commits, or None for a person."""
     reference = who or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if not reference:
         return surrounding_session(store)
@@ -116,22 +116,22 @@ def committer(store: Store, who: str) -> Session | None:
         if who:
             raise
         return None
-    # An agent's commit is its own, whatever its environment says.
+    # An agent's commit is its own, even if its environment names another session.
     return named if is_own(store, named) else surrounding_session(store)
 
 
 class _Near:
     """The locks that lie in one repository's work tree, over it, or on its git folder.
 
-    A lock is compared by the path that it was asked for and by its key, which has links resolved and, where the
-    file system ignores letter case, none.
+    A lock is compared by the requested path and by its key. The key has links resolved, and no letter case on a file
+    system that ignores it.
     """
 
     def __init__(self, repository: Repository, locks: list[dict]):
         self.of_repository: list[dict] = []
         self.over: list[dict] = []
-        self.inside: list[tuple[bool, str, dict]] = []  # whether letter case is ignored, path in the work tree
-        self.patterns: list[tuple[dict, str, str]] = []  # a lock, the key of its `base`, what it is stored under
+        self.inside: list[tuple[bool, str, dict]] = []  # True if letter case is ignored, path in the work tree
+        self.patterns: list[tuple[dict, str, str]] = []  # a lock, the key of its `base`, its stored key
         self.top = repository.top
         whole = _whole(repository)
         for lock in locks:
@@ -142,7 +142,7 @@ class _Near:
                 self._take(lock, name, repository.top, whole)
 
     def meeting(self, files: list[str]) -> list[Refusal]:
-        """Those of `files` (relative to the work tree) that are locked, or lie in a folder that is."""
+        """Return the refusals of `files` (relative to the work tree) that are locked, or lie in a locked folder."""
         found: dict[str, dict] = {}
         for lock in self.over:
             found.update((file, lock) for file in files if file not in found)
@@ -200,5 +200,5 @@ class _Near:
 
 
 def piped():
-    """Standard input where git, or a script of ours, gives one; None at a terminal."""
+    """Return standard input if git or a script of ours gives one, or None at a terminal."""
     return None if sys.stdin is None or sys.stdin.isatty() else sys.stdin

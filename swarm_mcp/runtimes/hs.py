@@ -128,8 +128,7 @@ class Hs(Runtime):
 
 
 def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the plugin's files by their names in its own folder, from those of a local bundle. Empty without a bundle.
-    """
+    """Return the plugin's files by their names in its own folder, from those of a local bundle. Empty without a bundle."""
     if RECORD not in bundled:
         return {}
     shared = ("swarm_hook_core/", "skills/", "LICENSE")

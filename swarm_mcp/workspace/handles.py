@@ -18,12 +18,12 @@ def resolve(
     store: Store, scope: str, viewer_label: str | None, handle: str, backend: str = "herdr", kind: str = "pane",
     validate: bool = True,
 ) -> dict:  # fmt: skip
-    """The instance of `scope` whose pane `handle` names, among those that `viewer_label` may meet.
+    """Return the instance of `scope` in the pane `handle`, among those that `viewer_label` may meet.
 
-    ``{backend, handle_kind, handle, canonical_handle, instance_id, ambiguous, matches}`` with
-    ``probe_error`` where the workspace could not be asked; ``instance_id`` is None unless one instance alone
-    matches. With `validate` the workspace is asked what the pane is called now and who is in it, and what
-    instances have published is put right. Raises SwarmError for an unknown backend or kind.
+    ``{backend, handle_kind, handle, canonical_handle, instance_id, ambiguous, matches}`` with ``probe_error`` if the
+    workspace could not be asked. ``instance_id`` is None unless exactly one instance matches. With `validate` the
+    workspace is asked for the pane's present name and agent, and published panes of instances are corrected. Raises
+    SwarmError for an unknown backend or kind.
     """
     workspace = backend_named(backend)
     if kind not in workspace.kinds:
@@ -60,13 +60,13 @@ def _published(store: Store, scope: str, viewer_label: str | None) -> list[tuple
 
 
 def _socket(here: list[tuple[Session, dict]], handle: str) -> str:
-    """Where to ask for `handle`: where the instance that published it said, else the first that said anything."""
+    """Return the socket for `handle`: that of the instance that published it, else the first published one."""
     exact = [pair for pair in here if handle in pane_handles(pair[1])]
     return next((socket for row, value in [*exact, *here] if (socket := socket_of(row, value))), "")
 
 
 def _moved(workspace: Backend, here: list[tuple[Session, dict]], wanted: str) -> list[tuple[Session, dict]]:
-    """Instances whose published pane is by now called `wanted`. Asks about each, for 5 s in all."""
+    """Return the instances with a published pane that is called `wanted` by now. Asks about each, for 5 s in all."""
     end = time.monotonic() + SECONDS
     found = []
     for row, value in here:

@@ -61,7 +61,7 @@ class Herdr:
 
 
 def _checked(handle: str) -> str:
-    # Handles come from other sessions: none may pass for a flag, or for more than one word.
+    # Handles come from other sessions. None may pass for a flag, or for several words.
     if not handle.isprintable() or handle.startswith("-") or not handle.strip() or len(handle) > 200:
         raise PaneUnavailable(f"{handle[:40]!r} cannot be the name of a pane")
     return handle

@@ -1,4 +1,4 @@
-"""Codex has ended a session: deregister it, which releases its locks. JSON on standard input."""
+"""Codex has ended a session: deregister it, and release its locks. JSON on standard input."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A turn has begun or ended in Codex: renew the session, and tell its model what has changed. JSON on stdin."""
+"""A turn has begun or ended in Codex: renew the session, and tell its model the news. JSON on standard input."""
 
 import sys
 
