@@ -11,12 +11,16 @@ import sys
 
 from swarm_mcp.errors import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 _LIFE = ("session-start", "session-end", "turn")
 
 
 def as_wired(words: list[str]) -> int | None:
-    """Run the hook of exactly this command line, as plugins have it. Return the exit status, or None for another line."""
+    """Run the hook of exactly this command line, as plugins have it. Return its status, or None for another line."""
     if len(words) != 5 or words[1::2] != ["--runtime", "--within"]:
         return None
     hook, seconds = words[0].replace("_", "-"), words[4]
@@ -49,7 +53,7 @@ def run(hook: str, runtime: str) -> int:
     return status
 
 
-def _run_as_plugins_do(hook: str, runtime: str, config) -> int:
+def _run_as_plugins_do(hook: str, runtime: str, config: RuntimeConfig) -> int:
     import shlex
 
     from swarm_hook_core.core import HookCore

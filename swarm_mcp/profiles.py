@@ -14,6 +14,10 @@ from swarm_hook_core.labels import token
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes import DEFAULT_HARNESS, harness_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 LARGEST_PROFILE = 65536
 DEFAULT_SPAWNER = "process"
 
@@ -83,7 +87,7 @@ def profile(identity: str) -> dict[str, str]:
     return parse(text, os.environ)
 
 
-def parse(text: str, environment) -> dict[str, str]:
+def parse(text: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that a profile's text sets.
 
     ``KEY=VALUE``, an optional ``export`` before it, quotes around it, a ``# comment`` after it. Outside of single
@@ -106,7 +110,7 @@ def _is_name(text: str) -> bool:
     return text.isascii() and text.isidentifier()
 
 
-def _value(text: str, known) -> str | None:
+def _value(text: str, known: Callable[[str], str]) -> str | None:
     """Return the value behind the equals sign, or None if quotes are not closed."""
     text = text.strip()
     quote = text[:1]
@@ -120,7 +124,7 @@ def _value(text: str, known) -> str | None:
     return "" if text.startswith("#") else _expanded(text.rstrip(), known)
 
 
-def _expanded(text: str, known) -> str:
+def _expanded(text: str, known: Callable[[str], str]) -> str:
     out, rest = "", text
     while "$" in rest:
         before, _, rest = rest.partition("$")

@@ -18,6 +18,8 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_mcp.domain.session import Session
 
 NAME = "protection"  # of the record in the state folder
@@ -27,7 +29,7 @@ WEAKER = {"auto": settings.WORDS["auto"], "fail": ("open", "closed"), "strict": 
 
 
 def tell_lowered(what: str, words: str, only_here: bool) -> None:
-    """Tell people and sessions, in this checkout or in all, that a command has lowered `what`, and update the record."""
+    """Tell people and sessions, in this checkout or in all, that a command has lowered `what`. Update the record."""
     from swarm_hook_core.state import local_store
     from swarm_mcp.folders import current_scope
 
@@ -98,11 +100,11 @@ def listed(store: Store, scope: str) -> str:
 # -------------------------------------------------------------------------- what is compared
 
 
-def _settings_of(scope: str) -> dict:
+def _settings_of(scope: str) -> dict[str, Any]:
     return {name: settings.in_file(name, scope).value for name in WEAKER}
 
 
-def _settings_lowered(record: dict, scope: str) -> list[tuple[str, str]]:
+def _settings_lowered(record: dict[str, Any], scope: str) -> list[tuple[str, str]]:
     known, now = record["settings"].get(scope), _settings_of(scope)
     if known == now:
         return []
@@ -121,7 +123,7 @@ def _settings_lowered(record: dict, scope: str) -> list[tuple[str, str]]:
     return found
 
 
-def _store_replaced(record: dict, store: Store) -> list[tuple[str, str]]:
+def _store_replaced(record: dict[str, Any], store: Store) -> list[tuple[str, str]]:
     path = str(store.described().get("db_path") or "")
     try:
         seen = os.stat(path)
@@ -137,7 +139,7 @@ def _store_replaced(record: dict, store: Store) -> list[tuple[str, str]]:
     return [("store", f"the store {path} was removed or replaced: locks and messages from before are gone")]
 
 
-def _clients_gone(record: dict) -> list[tuple[str, str]]:
+def _clients_gone(record: dict[str, Any]) -> list[tuple[str, str]]:
     known = record["clients"]
     now = _clients_now(known)
     record["clients"] = now
@@ -148,7 +150,7 @@ def _clients_gone(record: dict) -> list[tuple[str, str]]:
     ]
 
 
-def _clients_now(known: dict) -> dict:
+def _clients_now(known: dict[str, Any]) -> dict[str, Any]:
     """Return the settings file of each client: time of its change, size, and True if swarm is in it."""
     found = {}
     for path, _client in protected.settings_files():
@@ -164,7 +166,7 @@ def _clients_now(known: dict) -> dict:
     return found
 
 
-def _guard_gone(record: dict, scope: str) -> list[tuple[str, str]]:
+def _guard_gone(record: dict[str, Any], scope: str) -> list[tuple[str, str]]:
     common = protected.git_folder(scope)
     if not common:
         return []
@@ -210,7 +212,7 @@ def _path() -> str:
     return os.path.join(state_dir(), NAME)
 
 
-def _read() -> dict:
+def _read() -> dict[str, Any]:
     """Return the record. Each part is an object, empty if it cannot be read."""
     found: object = None
     try:
@@ -223,7 +225,7 @@ def _read() -> dict:
     return {name: part if isinstance(part, dict) else {} for name, part in parts.items()}
 
 
-def _write(record: dict) -> None:
+def _write(record: dict[str, Any]) -> None:
     try:
         write_private(_path(), dumps(record))
     except OSError:

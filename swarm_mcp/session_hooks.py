@@ -19,7 +19,7 @@ LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from swarm_mcp.domain.message import Notice
     from swarm_mcp.domain.session import Session
@@ -50,7 +50,7 @@ class StoreRegistrar:
 
         return coordinator_command()
 
-    def register(self, session: dict, _seconds: float, patience: float, tell: bool = False) -> dict:
+    def register(self, session: dict[str, Any], _seconds: float, patience: float, tell: bool = False) -> dict[str, Any]:
         """Register or renew `session`, as from ``registration.described``. Return its row, as the command shows it.
 
         The row's ``notices`` count as read from `told` on. Raises NotRegistered.
@@ -73,7 +73,7 @@ class StoreRegistrar:
 
         self._in_store(patience, ended)
 
-    def _registered(self, store: Store, session: dict, tell: bool) -> dict:
+    def _registered(self, store: Store, session: dict[str, Any], tell: bool) -> dict[str, Any]:
         names = ("label", "scope", "file_root", "lease_seconds", "runtime", "session_id", "state", "client")
         request = Registration(
             session["directory"],
@@ -83,7 +83,7 @@ class StoreRegistrar:
         )
         find_terminal(store, request, anew=bool(session["source"]))
         row = store.instances.register(request)
-        shown: dict = {"id": row.id, "scope": row.scope, "label": row.label}
+        shown: dict[str, Any] = {"id": row.id, "scope": row.scope, "label": row.label}
         if session["source"]:
             from swarm_mcp.scope_summary import scope_summary  # a turn that begins does not need it
 

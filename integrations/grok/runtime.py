@@ -21,7 +21,7 @@ def extract_paths(tool_input):
 
 
 def _amended(payload):
-    """Put the calls of sub-agents, which have sessions of their own here, down to their session. Drop foreign events."""
+    """Put calls of sub-agents, which have sessions of their own here, down to their session. Drop foreign events."""
     event, given = payload.get("hook_event_name"), payload.get("tool_input")
     if payload.get("toolInputTruncated") and isinstance(given, str):
         from swarm_hook_core.cut_json import loads_cut

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed
@@ -31,7 +31,7 @@ class Question(NamedTuple):
 
     what: str
     denied: bool
-    payload: dict
+    payload: dict[str, Any]
 
 
 class Answer(NamedTuple):
@@ -126,7 +126,7 @@ class Canary:
 
     def _recorded_fault(self) -> str:
         try:
-            return json.loads((self.root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"]
+            return str(json.loads((self.root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"])
         except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):
             return ""
 
@@ -138,7 +138,7 @@ def prove(runtime: Runtime, installed: Installed) -> Finding:
     tools = [tool for tool in installed.tools() if tool.event == EVENT]
     if not commands and not tools:
         return Finding(name, "fail", f"the installed plugin has no {EVENT} hook", mend)
-    details: dict = {}
+    details: dict[str, Any] = {}
     proven = []
     with tempfile.TemporaryDirectory(prefix="swarm-doctor-") as folder:
         canary = Canary(Path(folder).resolve(), runtime)
@@ -214,7 +214,7 @@ def _texts(tree: object) -> list[str]:
     return [tree] if isinstance(tree, str) else []
 
 
-def _filled(value: object, payload: dict) -> object:
+def _filled(value: object, payload: dict[str, Any]) -> object:
     """Return `value` of the hook's input with fields of the payload in place of ``${field}``, as Codex fills them in.
 
     A missing field becomes empty, as in Claude Code: outside of agents no agent's id is there.

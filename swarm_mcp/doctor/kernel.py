@@ -1,11 +1,11 @@
-"""Checks of the kernel's hold on locked files during commands that cannot be read, for `doctor` and `install --kernel`."""
+"""Checks of the kernel's hold on locked files during unreadable commands, for `doctor` and `install --kernel`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core import settings
 from swarm_hook_core.environment import first_set
@@ -63,7 +63,7 @@ def finding(clients: Sequence[Runtime]) -> Finding:
         text = "off: what a command that nobody can read does to locked files is seen once it has ended"
         return Finding(NAME, "info", text, SWITCH, {"on": []})
     found = ability()
-    details: dict = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
+    details: dict[str, Any] = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}
     if found.why:
         return Finding(NAME, "warn", f"on, and {found._replace(mend='').said()}", found.mend, details)
     held, others = whose([client for client in clients if on[client.name]])

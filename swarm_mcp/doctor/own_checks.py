@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from typing import Any
 
 from swarm_hook_core import DISTRIBUTION
 from swarm_hook_core.faults import describe, fault_log
@@ -114,7 +115,10 @@ def _build() -> str:
 
 def _database() -> Finding:
     path = store_path()
-    details: dict = {"path": path, "source": "env" if os.environ.get("SWARM_DB_PATH", "").strip() else "default"}
+    details: dict[str, Any] = {
+        "path": path,
+        "source": "env" if os.environ.get("SWARM_DB_PATH", "").strip() else "default",
+    }
     if not os.path.exists(path):
         return Finding("database", "info", f"{path} does not exist yet; the first session creates it", details=details)
     details["size_bytes"] = os.path.getsize(path)

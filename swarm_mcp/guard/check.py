@@ -6,7 +6,7 @@ import os
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.labels import same_circle, token
@@ -37,10 +37,10 @@ class Refusal(NamedTuple):
     """
 
     file: str
-    lock: dict
+    lock: dict[str, Any]
 
 
-def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = "") -> list[Refusal]:
+def refusals(hook: str, folder: str, who: str = "", stdin: TextIO | None = None, remote: str = "") -> list[Refusal]:
     """Return the refusals of the commit or push in `folder`, the first lock of each file.
 
     `hook`: of `HOOKS`. `who` names the committing session (default: the session of this shell, if any). Its own locks
@@ -65,7 +65,7 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
     return [Refusal("", lock) for lock in near.of_repository] or near.meeting(files)
 
 
-def _carried(repository: Repository, hook: str, stdin, remote: str) -> list[str]:
+def _carried(repository: Repository, hook: str, stdin: TextIO | None, remote: str) -> list[str]:
     """The files that go with the commit or push, relative to the work tree."""
     if hook == "pre-commit":
         return repository.staged()
@@ -87,7 +87,7 @@ def _whole(repository: Repository) -> set[str]:
     return {os.path.join(repository.top, ".git"), repository.own, repository.common}
 
 
-def _overtaken(lapse: Lapse, viewer: str) -> dict:
+def _overtaken(lapse: Lapse, viewer: str) -> dict[str, Any]:
     """Return a lapsed lock of the committer, with its later holder, in the shape of a listed lock.
 
     The session's knowledge of the file is older than the file, even if it is free again.
@@ -100,7 +100,7 @@ def _overtaken(lapse: Lapse, viewer: str) -> dict:
     return shown
 
 
-def _is_own(lock: dict, me: Session | None) -> bool:
+def _is_own(lock: dict[str, Any], me: Session | None) -> bool:
     """Return True if `me` has this lock, or the ``swarm-mcp hold`` that has started this commit."""
     return bool(me and lock["instance_id"] == me.id) or runs_inside(lock["agent"], lock)
 
@@ -127,11 +127,11 @@ class _Near:
     system that ignores it.
     """
 
-    def __init__(self, repository: Repository, locks: list[dict]):
-        self.of_repository: list[dict] = []
-        self.over: list[dict] = []
-        self.inside: list[tuple[bool, str, dict]] = []  # True if letter case is ignored, path in the work tree
-        self.patterns: list[tuple[dict, str, str]] = []  # a lock, the key of its `base`, its stored key
+    def __init__(self, repository: Repository, locks: list[dict[str, Any]]):
+        self.of_repository: list[dict[str, Any]] = []
+        self.over: list[dict[str, Any]] = []
+        self.inside: list[tuple[bool, str, dict[str, Any]]] = []  # letter case is ignored, path in the work tree
+        self.patterns: list[tuple[dict[str, Any], str, str]] = []  # a lock, the key of its `base`, its stored key
         self.top = repository.top
         whole = _whole(repository)
         for lock in locks:
@@ -143,7 +143,7 @@ class _Near:
 
     def meeting(self, files: list[str]) -> list[Refusal]:
         """Return the refusals of `files` (relative to the work tree) that are locked, or lie in a locked folder."""
-        found: dict[str, dict] = {}
+        found: dict[str, dict[str, Any]] = {}
         for lock in self.over:
             found.update((file, lock) for file in files if file not in found)
         for ignores_case in (False, True):
@@ -162,7 +162,7 @@ class _Near:
         key = os.path.join(self.top, file)
         return key, NO_CASE + folded(key)
 
-    def _take_pattern(self, lock: dict) -> None:
+    def _take_pattern(self, lock: dict[str, Any]) -> None:
         reach = reach_in({**lock, "path_key": None})
         if reach is None or reach.key is None:
             return
@@ -172,7 +172,7 @@ class _Near:
         if contains(folder, top) or contains(top, folder):
             self.patterns.append((lock, reach.base, reach.key))
 
-    def _take(self, lock: dict, name: str, top: str, whole: set[str]) -> None:
+    def _take(self, lock: dict[str, Any], name: str, top: str, whole: set[str]) -> None:
         ignores_case = name.startswith(NO_CASE)
         if ignores_case:
             name, top, whole = name[len(NO_CASE) :], folded(top), set(map(folded, whole))
@@ -190,7 +190,9 @@ class _Near:
         if lock not in kind:
             kind.append(lock)
 
-    def _collect(self, found: dict, names: dict, order: list[str], place: str, lock: dict) -> None:
+    def _collect(
+        self, found: dict[str, Any], names: dict[str, Any], order: list[str], place: str, lock: dict[str, Any]
+    ) -> None:
         if place in names:
             found.setdefault(names[place], lock)
         at = bisect_left(order, place + "/")
@@ -199,6 +201,8 @@ class _Near:
             at += 1
 
 
-def piped():
+def piped() -> TextIO | None:
     """Return standard input if git or a script of ours gives one, or None at a terminal."""
-    return None if sys.stdin is None or sys.stdin.isatty() else sys.stdin
+    if sys.stdin is None or sys.stdin.isatty():
+        return None
+    return sys.stdin

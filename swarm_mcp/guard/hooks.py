@@ -19,7 +19,7 @@ import json
 import os
 import shlex
 import stat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.state import open_private
 from swarm_mcp.errors import SwarmError
@@ -100,7 +100,7 @@ def chained(hook: str, command: list[str], earlier: str, auto: bool = False) -> 
 
 
 def framework() -> str:
-    """Return the hook of the pre-commit framework. The framework's variables mark a push. The text is kept in the tree."""
+    """Return the hook of the pre-commit framework. Its variables mark a push. The text is kept in the tree."""
     choose = 'hook=pre-commit\n[ -z "${PRE_COMMIT_REMOTE_NAME:-}" ] || hook=pre-push\n'
     about = "# swarm guard, for the pre-commit framework."
     by_name = '/bin/sh "${0%/*}/../coordinator.sh"'  # it leaves another program of that name alone
@@ -393,7 +393,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _read_record(home: str) -> dict:
+def _read_record(home: str) -> dict[str, Any]:
     try:
         record = json.loads(_bytes(os.path.join(home, RECORD)) or b"{}")
     except (ValueError, RecursionError):
@@ -401,5 +401,5 @@ def _read_record(home: str) -> dict:
     return record if isinstance(record, dict) else {}
 
 
-def _write_record(home: str, record: dict) -> None:
+def _write_record(home: str, record: dict[str, Any]) -> None:
     _replace(os.path.join(home, RECORD), (json.dumps(record, indent=2) + "\n").encode(), 0o600)

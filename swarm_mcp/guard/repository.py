@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from swarm_hook_core import git
 from swarm_mcp.errors import SwarmError
@@ -33,7 +34,7 @@ class Repository:
         """Return the output of ``git <words>``. If git fails, return `wrong`, or raise SwarmError if that is None."""
         done = git.ask(words, self.folder, GIT_SECONDS)
         if done.code == 0:
-            return done.stdout
+            return str(done.stdout)
         if wrong is not None and done.code is not None:
             return wrong
         raise SwarmError(f"git {words[0]}: {done.stderr.strip() or 'failed'}")
@@ -70,7 +71,7 @@ _LOG = (
 )  # fmt: skip
 
 
-def pushes(text: str, environment) -> list[str]:
+def pushes(text: str, environment: Mapping[str, str]) -> list[str]:
     """Return the lines of pre-push's standard input `text`, or the same from variables of the pre-commit framework."""
     lines = [line for line in text.split("\n") if line]
     here = environment.get("PRE_COMMIT_TO_REF") or environment.get("PRE_COMMIT_LOCAL_BRANCH")

@@ -6,6 +6,8 @@ from swarm_mcp.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from swarm_hook_core.config import RuntimeConfig
     from swarm_mcp.runtimes.base import Runtime
 
@@ -69,7 +71,7 @@ def hook_config(name: str) -> RuntimeConfig:
 
         from swarm_mcp.plugin_files import plugin_folder
 
-        found: dict = {"__name__": "runtime"}
+        found: dict[str, Any] = {"__name__": "runtime"}
         path = f"{plugin_folder()}/integrations/{name}/runtime.py"
         exec(SourceFileLoader("runtime", path).get_code("runtime") or "", found)
         _configs[name] = found["RUNTIME"]
@@ -81,7 +83,7 @@ def _known(name: str) -> None:
         raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
 
 
-def of_call(meta: dict) -> str:
+def of_call(meta: dict[str, Any]) -> str:
     """Return the runtime that names the calling session in a tool call's metadata, or an empty text."""
     return next((name for name in NAMES if runtime(name).call_mark and runtime(name).call_mark in meta), "")
 

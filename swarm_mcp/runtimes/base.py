@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed, SwarmError
@@ -39,7 +39,7 @@ class Finding:
     status: str
     message: str
     mend: str = ""
-    details: dict = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Look(NamedTuple):
@@ -89,7 +89,7 @@ class Runtime(ABC):
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # True if it tells hooks of the agents that a session starts
     check_tool: CheckTool | None = None  # the way to ask a tool of the session's MCP server in the check, or None
-    first_questions: tuple[tuple[str, dict], ...] = ()  # its questions to a server at the start of every session
+    first_questions: tuple[tuple[str, dict[str, Any]], ...] = ()  # its questions to a server at a session's start
     call_mark = ""  # a key of a tool call's metadata that is there if the client names the calling session
     # Variables that name the session of a process, as seen in the client's hooks and shells. A star stands for any end.
     # A worker is started without them, or it would take that session for its own.
@@ -155,10 +155,10 @@ class Runtime(ABC):
         return None
 
     @abstractmethod
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         """Return the payload of the client's PreToolUse hook for a write to `file`."""
 
-    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
+    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict[str, Any]:
         """The same for a shell command."""
         dialect = hook_config(self.name).dialect
         given = {dialect.command: command}
@@ -184,7 +184,7 @@ class Runtime(ABC):
         with steps.step(f"adding the marketplace {marketplace}", f"added the marketplace {marketplace}"):
             self._call("plugin", "marketplace", "add", str(marketplace), "--json")
 
-    def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict | list | None, str]:
+    def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict[str, Any] | list[Any] | None, str]:
         """Run the client's command; exit code, parsed standard output, and its complaint if any."""
         named = f"`{' '.join([self.executable, *words])}`"
         try:
@@ -236,7 +236,7 @@ def _complaint(text: str) -> str:
     return ([*wrong, *reversed(said), *lines, ""])[0][:300]
 
 
-def with_fields(payload: dict, dialect: Dialect, fields: dict) -> dict:
+def with_fields(payload: dict[str, Any], dialect: Dialect, fields: dict[str, Any]) -> dict[str, Any]:
     """Return `payload` with these values, each where a client of this dialect has the core's field."""
     for name, value in fields.items():
         *levels, last = dialect.fields.get(name, name).split(".")
@@ -260,7 +260,7 @@ def starts_our_hooks(file: Path) -> bool:
     return says(file, "integrations/hook.")
 
 
-def object_in(path: Path) -> dict:
+def object_in(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file. It is empty if the file cannot be read."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))

@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import swarm_hook_core
 from swarm_mcp import __version__, runtimes
@@ -63,7 +64,7 @@ def contents(
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _files_in(source, [*shared, *own])}
     for path in sorted(core.rglob("*.py")):
         files[f"swarm_hook_core/{path.relative_to(core).as_posix()}"] = path.read_bytes()
-    record: dict = {"name": "swarm", "version": __version__}
+    record: dict[str, Any] = {"name": "swarm", "version": __version__}
     if place:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
@@ -90,12 +91,12 @@ def contents(
     return files
 
 
-def add_to_package(files: dict[str, bytes], told: dict) -> None:
+def add_to_package(files: dict[str, bytes], told: dict[str, Any]) -> None:
     """Say `told` in the manifest at the root of a bundle's `files`, where more than one client looks for its own."""
     files[PACKAGE] = as_json({**told, **json.loads(files.get(PACKAGE, b"{}"))})
 
 
-def transports_of(record: dict) -> dict[str, str]:
+def transports_of(record: dict[str, Any]) -> dict[str, str]:
     """Return how the hooks of the bundle with this record ask: runtime -> transport."""
     chosen = record.get("transports")
     chosen = chosen if isinstance(chosen, dict) else {}

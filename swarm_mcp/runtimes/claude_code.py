@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in, says
@@ -125,7 +126,7 @@ class ClaudeCode(Runtime):
             found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
         return Look(found, self.installed_at(root))
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "permission_mode": "acceptEdits",
             "hook_event_name": "PreToolUse", "tool_name": "Write",
@@ -134,7 +135,7 @@ class ClaudeCode(Runtime):
 
     # ---------------------------------------------------------------- innards
 
-    def _installed_at_once(self, marketplace: Path, steps: Steps) -> dict | None:
+    def _installed_at_once(self, marketplace: Path, steps: Steps) -> dict[str, Any] | None:
         """Add the marketplace and install from it in one call. Return the plugin, or None if that fails.
 
         Earlier releases have no such option. All releases refuse it if another marketplace has the name.
@@ -158,7 +159,7 @@ class ClaudeCode(Runtime):
                 return str(source)
         return ""
 
-    def _plugin(self, steps: Steps) -> dict | None:
+    def _plugin(self, steps: Steps) -> dict[str, Any] | None:
         steps.begin("asking which plugins it has")
         _, listed, _ = self._call("plugin", "list", "--json")
         for entry in listed if isinstance(listed, list) else []:
@@ -166,7 +167,7 @@ class ClaudeCode(Runtime):
                 return entry
         return None
 
-    def _root(self, plugin: dict) -> Path:
+    def _root(self, plugin: dict[str, Any]) -> Path:
         return Path(plugin.get("readFromFolder") or plugin.get("installPath") or "")
 
     def _hooks_are_off(self) -> bool:

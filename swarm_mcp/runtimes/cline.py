@@ -9,6 +9,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp import __version__
 from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json, object_in
@@ -102,13 +103,13 @@ class Cline(InPlace):
     def users_servers(self) -> dict[str, Path]:
         return servers_in_json(servers_file(), "mcpServers", _is_ours)
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "editor",
             "tool_input": {"path": file, "new_text": "x"}, "tool_use_id": "call_doctor",
         }  # fmt: skip
 
-    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
+    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict[str, Any]:
         payload = self.write_payload(session_id, cwd, cwd)
         return {**payload, "tool_name": self.shell_tool, "tool_input": {"commands": ["pwd", command]}}
 
@@ -133,7 +134,7 @@ def _data_folder() -> Path:
     return Path(os.environ.get("CLINE_DATA_DIR", "").strip() or home() / "data")
 
 
-def _named(file: str) -> dict:
+def _named(file: str) -> dict[str, Any]:
     return {"plugins": [{"paths": [file]}]}
 
 

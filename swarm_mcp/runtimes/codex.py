@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
@@ -48,7 +49,7 @@ class AppServer(RpcChild):
             raise
         return self
 
-    def hooks(self, plugin_id: str) -> tuple[list[dict], list[str]]:
+    def hooks(self, plugin_id: str) -> tuple[list[dict[str, Any]], list[str]]:
         """Return the hooks of one plugin, and the client's complaints."""
         data = self.call("hooks/list", {}).get("data", [])
         hooks = {hook["key"]: hook for entry in data for hook in entry.get("hooks", [])}
@@ -180,7 +181,7 @@ class Codex(Runtime):
     def users_servers(self) -> dict[str, Path]:
         return {**servers_in_toml(Path(here(), ".codex/config.toml")), **servers_in_toml(Path(home()) / "config.toml")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"
         return {
             "session_id": session_id, "turn_id": "doctor", "transcript_path": None, "cwd": cwd,
@@ -195,7 +196,7 @@ class Codex(Runtime):
 
     # ---------------------------------------------------------------- innards
 
-    def _trusted(self, server: AppServer, steps: Steps) -> list[dict]:
+    def _trusted(self, server: AppServer, steps: Steps) -> list[dict[str, Any]]:
         """Trust the plugin's hooks that are not trusted yet; return all of its hooks."""
         hooks, complaints = server.hooks(PLUGIN_ID)
         if not hooks:
@@ -236,7 +237,7 @@ class Codex(Runtime):
         return ""
 
 
-def _commands(hooks: list[dict]) -> list[HookCommand]:
+def _commands(hooks: list[dict[str, Any]]) -> list[HookCommand]:
     """Return the commands among the hooks that Codex lists. They hold whole paths."""
     return [
         HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {})

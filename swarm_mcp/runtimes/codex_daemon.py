@@ -16,6 +16,7 @@ import os
 import re
 import socket
 import struct
+from typing import Any
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
@@ -122,10 +123,10 @@ class _ControlSocket:
     def __enter__(self) -> _ControlSocket:
         return self
 
-    def __exit__(self, *_exception) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._socket.close()
 
-    def call(self, method: str, params: dict) -> dict:
+    def call(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._count += 1
         self.send({"id": self._count, "method": method, "params": params})
         while True:
@@ -133,13 +134,13 @@ class _ControlSocket:
             if message.get("id") == self._count and "method" not in message:
                 return message
 
-    def send(self, message: dict) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message).encode()
         # Clients must mask; a zero mask leaves the bytes as they are.
         length = struct.pack(">BH", 0xFE, len(data)) if len(data) > 125 else bytes([0x80 | len(data)])
         self._socket.sendall(b"\x81" + length + b"\0\0\0\0" + data)
 
-    def _message(self) -> dict:
+    def _message(self) -> dict[str, Any]:
         while True:
             first, second = self._take(2)
             length = second & 0x7F

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -84,7 +85,7 @@ class Copilot(InPlace):
     def users_servers(self) -> dict[str, Path]:
         return servers_in_json(home() / "mcp-config.json", "mcpServers")
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "hook_event_name": "PreToolUse", "session_id": session_id, "timestamp": "2026-01-01T00:00:00.000Z",
             "cwd": cwd, "tool_name": "Write", "tool_input": {"path": file, "file_text": "x"},
@@ -98,7 +99,7 @@ def _entries(marketplace: Path) -> EditedJson:
     return EditedJson(_settings(), wanted, is_ours=lambda value: True)
 
 
-def _settings_now() -> dict:
+def _settings_now() -> dict[str, Any]:
     """Return the user's settings, a file with comments. Empty if they cannot be read."""
     try:
         tree = tree_in(_settings())
@@ -107,7 +108,7 @@ def _settings_now() -> dict:
     return tree if isinstance(tree, dict) else {}
 
 
-def _member(tree: dict, name: str) -> dict:
+def _member(tree: dict[str, Any], name: str) -> dict[str, Any]:
     found = tree.get(name)
     return found if isinstance(found, dict) else {}
 

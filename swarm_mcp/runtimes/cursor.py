@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
@@ -56,7 +57,7 @@ class Cursor(InUsersFile):
     def file(self) -> Path:
         return home() / "hooks.json"
 
-    def hook(self, command: str, matcher: str, seconds: float) -> dict:
+    def hook(self, command: str, matcher: str, seconds: float) -> dict[str, Any]:
         return {"command": command, "timeout": seconds, **({"matcher": matcher} if matcher else {})}
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
@@ -118,7 +119,7 @@ class Cursor(InUsersFile):
         files = (Path(here(), ".cursor/mcp.json"), servers_file())
         return {name: file for file in files for name in servers_in_json(file, "mcpServers", _is_server)}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "conversation_id": session_id, "generation_id": "doctor", "model": "default", "tool_name": "Write",
             "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "tool_doctor", "session_id": session_id,

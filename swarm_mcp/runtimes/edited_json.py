@@ -269,5 +269,5 @@ def _index(tree: Any, entry: Entry) -> int | None:
     return next((at for at in reversed(range(len(elements))) if elements[at] == entry.value), None)
 
 
-def _last_first(place: Place) -> tuple:
+def _last_first(place: Place) -> tuple[Any, ...]:
     return tuple((isinstance(part, int), part if isinstance(part, int) else 0, str(part)) for part in place)

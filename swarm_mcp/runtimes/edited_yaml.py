@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 
@@ -52,7 +53,7 @@ class YamlText:
             indent = _indent(self._lines[listed[0]]) if listed else _indent(self._lines[at]) + 2
             self._insert(at + 1, f"{' ' * indent}- {spelled}{_MARK}")
 
-    def put_member(self, section: str, key: str, value: dict) -> None:
+    def put_member(self, section: str, key: str, value: dict[str, Any]) -> None:
         """Give `key` of `section` this value, if it has none."""
         self._made(section, key, json.dumps(value, ensure_ascii=False))
 

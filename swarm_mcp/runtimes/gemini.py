@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.faults import describe
 from swarm_mcp import __version__
@@ -119,7 +120,7 @@ class Gemini(InPlace):
         files = (Path(here(), ".gemini/settings.json"), home() / "settings.json")
         return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "hook_event_name": "BeforeTool",
             "timestamp": "2026-01-01T00:00:00.000Z", "tool_name": "write_file",
@@ -127,16 +128,16 @@ class Gemini(InPlace):
         }  # fmt: skip
 
 
-def _settings_of(group: str) -> dict:
+def _settings_of(group: str) -> dict[str, Any]:
     """Return one group of the user's settings, or an empty one."""
     found = _extension().settings().get(group)
     return found if isinstance(found, dict) else {}
 
 
-def _wired(groups: list[dict], place: Path | None) -> list[dict]:
+def _wired(groups: list[dict[str, Any]], place: Path | None) -> list[dict[str, Any]]:
     """The hooks of one event as the client reads them; `place` as in ``Runtime.finish_bundle``."""
 
-    def found(match: re.Match) -> str:
+    def found(match: re.Match[str]) -> str:
         return shlex.quote(f"{place}/{match[1]}") if place else f'"${{extensionPath}}/../../{match[1]}"'
 
     return [

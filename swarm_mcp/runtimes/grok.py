@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -108,7 +109,7 @@ class Grok(InPlace):
     def users_servers(self) -> dict[str, Path]:
         return servers_in_toml(_settings(), LAUNCHER)
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "hookEventName": "pre_tool_use", "hook_event_name": "PreToolUse", "session_id": session_id, "cwd": cwd,
             "tool_name": "write", "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "call_doctor",

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -103,7 +104,7 @@ class Hermes(InPlace):
             return {}
         return {name: settings.path for name in NAMES if edited.has("mcp_servers", name)}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "agent_id": "", "cwd": cwd, "hook_event_name": "PreToolUse",
             "tool_name": "write_file", "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -129,7 +130,7 @@ class _Settings:
         self.path = home() / "config.yaml"
         self.text = read_text(self.path) or ""
 
-    def put(self, marketplace: Path, name: str, entry: dict) -> None:
+    def put(self, marketplace: Path, name: str, entry: dict[str, Any]) -> None:
         """Enter the plugin, the folder of skills, and the server `entry` under `name`."""
         with self._edited() as edited:
             edited.put_item("plugins", "enabled", PLUGIN)

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
@@ -101,7 +102,7 @@ class Hs(Runtime):
             found = Finding("hs plugin", "ok", f"version {record.get('version')}, at {folder}")
         return Look([found, self._shadows(folder)], self._installed())
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write_file",
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -128,7 +129,7 @@ class Hs(Runtime):
 
 
 def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the plugin's files by their names in its own folder, from those of a local bundle. Empty without a bundle."""
+    """Return the plugin's files by their names in its own folder, from a local bundle. Empty without a bundle."""
     if RECORD not in bundled:
         return {}
     shared = ("swarm_hook_core/", "skills/", "LICENSE")

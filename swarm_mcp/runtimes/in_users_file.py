@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import hook_config
@@ -30,7 +31,7 @@ class InUsersFile(InPlace):
         """Return the user's file. It need not exist."""
 
     @abstractmethod
-    def hook(self, command: str, matcher: str, seconds: float) -> dict:
+    def hook(self, command: str, matcher: str, seconds: float) -> dict[str, Any]:
         """One hook as the client's file has it: its `command`, the tools it is for (empty for all), its time limit."""
 
     def entries(self, root: Path) -> list[Entry]:
@@ -67,7 +68,7 @@ class InUsersFile(InPlace):
     # ---------------------------------------------------------------- innards
 
     @cached_property
-    def _ours(self) -> re.Pattern:
+    def _ours(self) -> re.Pattern[str]:
         return re.compile(rf'/bin/sh "(?P<root>(?:[^"\\]|\\.)*)/integrations/hook\.sh" {self.name} \w+')
 
     @property

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.faults import describe
 from swarm_mcp.errors import ClientFailed
@@ -34,7 +35,7 @@ class HookTool:
     event: str
     server: list[str]
     tool: str
-    input: dict
+    input: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Installed:
         except _NOT_AS_WRITTEN as error:
             raise ClientFailed(f"{place} cannot be understood ({describe(error)})") from error
 
-    def _wired(self, kind: str) -> list[tuple[str, dict]]:
+    def _wired(self, kind: str) -> list[tuple[str, dict[str, Any]]]:
         """``(event, hook)`` of each hook of this kind that the plugin wires. Raises ClientFailed."""
         path = self.root / self.folder / "hooks.json"
         try:
@@ -88,7 +89,7 @@ class Installed:
         return str(self.root / word) if word.startswith("./") else word
 
 
-def hooks_in(tree: dict) -> list[tuple[str, dict, dict]]:
+def hooks_in(tree: dict[str, Any]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """``(event, group, hook)`` of each hook in a ``hooks.json`` of ours."""
     return [
         (event, group, hook) for event, groups in tree["hooks"].items() for group in groups for hook in group["hooks"]

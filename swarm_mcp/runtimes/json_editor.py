@@ -238,12 +238,12 @@ class JsonText:
         return lead.rpartition("\n")[2] if "\n" in lead and lead.rpartition("\n")[2] else "  "
 
 
-def _mark(found: re.Match) -> str:
+def _mark(found: re.Match[str]) -> str:
     word = found[0]
     return word if word[0] == '"' else (_LINE if word[1] == "/" else _BLOCK) * len(word)
 
 
-def _without_last_comma(found: re.Match) -> str:
+def _without_last_comma(found: re.Match[str]) -> str:
     return found[0] if found[0][0] == '"' else found[0][:-1] + " "
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import as_failure, object_in
@@ -69,7 +70,7 @@ class LinkedExtension:
                 found = str(rule).startswith("!")
         return found
 
-    def settings(self) -> dict:
+    def settings(self) -> dict[str, Any]:
         """Return the user's settings, a file with comments. Empty if they cannot be read."""
         try:
             tree = JsonText((self.home / "settings.json").read_text(encoding="utf-8")).tree

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import Finding
@@ -70,7 +71,7 @@ class OpenCode(InPlace):
             found.append(Finding("opencode server name", "ok", text))
         return found
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write",
             "tool_input": {"filePath": file, "content": "x"}, "tool_use_id": "call_doctor",

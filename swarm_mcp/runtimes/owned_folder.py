@@ -7,6 +7,7 @@ import py_compile
 import sys
 from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
@@ -52,7 +53,7 @@ def remove(target: Path) -> bool:
     return True
 
 
-def read_record(target: Path) -> dict:
+def read_record(target: Path) -> dict[str, Any]:
     """Return the record of the folder (``name``, ``version``, ``files``, ...), or an empty one."""
     record = object_in(target / RECORD)
     files = record.get("files") if record.get("name") == "swarm" else None

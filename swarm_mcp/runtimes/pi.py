@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from swarm_mcp.errors import ClientFailed
@@ -72,7 +73,7 @@ class Pi(InPlace):
         files = (Path(here(), ".pi/mcp.json"), home() / "mcp.json")
         return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write",
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
@@ -86,7 +87,7 @@ class Pi(InPlace):
         with steps.step(f"removing the package from {source}", f"removed the package from {source}"):
             self._call("remove", source if here else str(self._folder_of(source) or root))
 
-    def _packages(self) -> list:
+    def _packages(self) -> list[Any]:
         listed = object_in(home() / "settings.json").get("packages")
         return listed if isinstance(listed, list) else []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
@@ -113,7 +114,7 @@ class Qwen(InPlace):
         files = (Path(here(), ".qwen/settings.json"), home() / "settings.json")
         return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "hook_event_name": "PreToolUse",
             "permission_mode": "auto_edit", "tool_name": "write_file",

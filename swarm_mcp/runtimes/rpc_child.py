@@ -10,6 +10,7 @@ import queue
 import signal
 import subprocess
 import threading
+from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 
@@ -47,7 +48,7 @@ class RpcChild:
             raise ClientFailed(f"{name} could not be started: {getattr(error, 'strerror', None) or error}") from error
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._waiting: dict[int, queue.SimpleQueue[dict | None]] = {}  # None: the child has ended
+        self._waiting: dict[int, queue.SimpleQueue[dict[str, Any] | None]] = {}  # None: the child has ended
         self._ended = False
         self._writing = threading.Lock()
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -79,11 +80,11 @@ class RpcChild:
                 continue
         self._listener.join(END_SECONDS)
 
-    def call(self, method: str, params: dict, seconds: float = 0.0) -> dict:
+    def call(self, method: str, params: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
         """Return the result of one request. Raises ClientFailed. `seconds` 0: as for every answer."""
         seconds = seconds or self._seconds
         number = next(self._numbers)
-        answer: queue.SimpleQueue[dict | None] = queue.SimpleQueue()
+        answer: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         with self._lock:
             self._waiting[number] = answer
             if self._ended:
@@ -101,11 +102,11 @@ class RpcChild:
             raise ClientFailed(f"{self._name} ended before it answered {method}")
         return result_of(message, self._name, method)
 
-    def tell(self, method: str, params: dict) -> None:
+    def tell(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification. Raises ClientFailed."""
         self._send({"method": method, "params": params})
 
-    def _send(self, message: dict) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         try:
             with self._writing:
                 assert self._process.stdin
@@ -142,7 +143,7 @@ class RpcChild:
             answer.put(message)
 
 
-def result_of(message: dict, name: str, method: str) -> dict:
+def result_of(message: dict[str, Any], name: str, method: str) -> dict[str, Any]:
     """Return the result in the answer that `name` gave to a request. Raises ClientFailed for an error in it."""
     error = message.get("error")
     if error:

@@ -7,7 +7,7 @@ lives, and starts the command if not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from swarm_mcp.errors import UsageError
 
@@ -30,7 +30,7 @@ def known(name: str) -> str:
     return name
 
 
-def wired(tree: dict, runtime: Runtime, scratch: str) -> dict:
+def wired(tree: dict[str, Any], runtime: Runtime, scratch: str) -> dict[str, Any]:
     """The hooks file `tree` of `runtime` with its check asked of the server, and the command standing in.
 
     `scratch`: the runtime's folder in the state folder. Raises UsageError where the client cannot ask a server.
@@ -49,7 +49,7 @@ def wired(tree: dict, runtime: Runtime, scratch: str) -> dict:
     return {**tree, "hooks": {**tree["hooks"], _EVENT: groups}}
 
 
-def serving(tree: dict) -> dict:
+def serving(tree: dict[str, Any]) -> dict[str, Any]:
     """The server file `tree` with a server that answers hooks."""
     servers = {
         name: {**server, "args": [*server["args"], "--transport", MCP_TOOL]}

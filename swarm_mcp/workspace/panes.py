@@ -6,7 +6,7 @@ pane may be at a shell by now, and would run it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.domain.message import of_task, task_and_text
@@ -55,7 +55,7 @@ def reach(store: Store, row: Session) -> Reached:
     return Reached(workspace, pane, socket, _repaired(store, row, known, pane))
 
 
-def facts(store: Store, row: Session, reached: Reached | None) -> dict:
+def facts(store: Store, row: Session, reached: Reached | None) -> dict[str, Any]:
     """Return the description of an instance's pane for answers: as `reached`, else as published, or empty."""
     known = store.panes.published(row.id)
     if not known:
@@ -70,7 +70,7 @@ def facts(store: Store, row: Session, reached: Reached | None) -> dict:
     return shown
 
 
-def socket_of(row: Session, known: dict) -> str:
+def socket_of(row: Session, known: dict[str, Any]) -> str:
     """Return the socket of a published pane's workspace: as published, in the environment, or in the profile."""
     text = known.get("socket_path")
     if isinstance(text, str) and text and "\0" not in text:
@@ -91,7 +91,7 @@ def stranger_in(pane: Pane, row: Session) -> str:
     return ""
 
 
-def _repaired(store: Store, row: Session, known: dict, pane: Pane) -> bool:
+def _repaired(store: Store, row: Session, known: dict[str, Any], pane: Pane) -> bool:
     found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
     return store.panes.repair(row, known, found)
 
@@ -101,7 +101,9 @@ LINES = 80
 MOST_LINES = 300
 
 
-def peek(store: Store, sender: Session, recipient: Session, source: str = "recent", lines: int = LINES) -> dict:
+def peek(
+    store: Store, sender: Session, recipient: Session, source: str = "recent", lines: int = LINES
+) -> dict[str, Any]:
     """Return the text in the pane of `recipient`.
 
     ``{sender, recipient, peeked, source, lines}`` with ``text``, or ``peek_skipped`` (it published no pane), or
@@ -133,7 +135,7 @@ def prompt(
     task_id: str = "",
     nudge: bool = True,
     force: bool = False,
-) -> dict:
+) -> dict[str, Any]:
     """Store `message` for its recipient, marked ``[task:<id>] `` if a task is given, and `deliver` it.
 
     Raises the errors of ``store.messages.send``. The rest never fails.
@@ -145,7 +147,7 @@ def prompt(
 
 def deliver(
     store: Store, sender: Session, recipient_id: str, message: str, nudge: bool = True, force: bool = False
-) -> dict:
+) -> dict[str, Any]:
     """Wake the recipient of a stored message. Not inside a transaction.
 
     ``{message_sent, sender, recipient, nudged}`` with ``nudge_skipped`` or ``nudge_error`` if it was not woken, and
