@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
@@ -104,7 +105,7 @@ class Qwen(InPlace):
         files = (Path(here(), ".qwen/settings.json"), home() / "settings.json")
         return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
 
-    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "hook_event_name": "PreToolUse",
             "permission_mode": "auto_edit", "tool_name": "write_file",
@@ -113,7 +114,7 @@ class Qwen(InPlace):
         }  # fmt: skip
 
     def _remove_copy(self, extension: LinkedExtension, steps: Steps) -> None:
-        """Have the client remove what a person had it install. Raises ClientFailed where that is not this plugin."""
+        """Have the client remove a copy that a person has installed. Raises ClientFailed if that is another plugin."""
         if not _is_ours(extension.folder):
             raise extension.foreign(self.executable)
         with steps.step(f"removing the copy in {extension.folder}", f"removed the copy in {extension.folder}"):
@@ -129,6 +130,6 @@ def _extension() -> LinkedExtension:
 
 
 def home() -> Path:
-    """Return Qwen Code's configuration folder, which need not exist."""
+    """Return Qwen Code's configuration folder. It need not exist."""
     chosen = os.environ.get("QWEN_HOME", "").strip()
     return Path(os.path.expanduser(chosen or "~/.qwen"))
